@@ -271,17 +271,20 @@ class Names:
         if isinstance(arg, n.ListOf):
             for item in arg.items:
                 self._argument(item, function, scope, rows)
-        elif not self._is_bare_column(arg, function, scope):
+        elif not self._is_bare_column(arg, function, scope, rows):
             self._expr(arg, scope, rows=rows)
 
-    def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope) -> bool:
+    def _is_bare_column(self, arg: n.Expr, function: n.Expr, scope: Scope, rows: bool) -> bool:
         """Whether a column is given to a function of the library by its bare name, which is reported."""
         of_library = isinstance(function, n.Name) and function.id in self._library and function.id not in BUILTINS
         if not (of_library and isinstance(arg, n.Name)) or scope.binds(arg.id):
             return False
         if arg.id not in self._columns and arg.id not in self._derived:
             return False
-        self._unknown.append((arg.id, arg.span, f'a column is named by a text: write `"{arg.id}"`'))
+        help = f'a column is named by a text: write `"{arg.id}"`'
+        if rows and isinstance(function, n.Name):
+            help = f'`{function.id}` takes a table, outside of a query: `{function.id}(t, "{arg.id}", …)`'
+        self._unknown.append((arg.id, arg.span, help))
         return True
 
     def _is_told(self, function: n.Expr, scope: Scope) -> bool:

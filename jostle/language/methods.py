@@ -228,6 +228,8 @@ _COMPARE = '`compare(t, "x", "by")` of `use statistics`: the difference of two g
 _INDEPENDENCE = "`independence(t, x, y)` of `use statistics`: whether two columns have to do with each other"
 _CLASSIFIERS = '`best_classifier(t, "class")` of `use best`'
 _BINS = "`groupby floor(x / 10)`, with a count for each bin"
+_CORRELATION = "`covariance(x, y) / (stddev(x) * stddev(y))`"
+_SURVIVAL = "`kaplan_meier(t, \"years\", \"event\")` of `use statistics`"
 _ERROR = "`error(x)`, the 95 % half-width of a measured number"
 _INSTEAD = {
     "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
@@ -242,7 +244,7 @@ _INSTEAD = {
     "mean": "`avg`", "average": "`avg`", "variance": "`var`", "std": "`stddev`", "stdev": "`stddev`",
     "var_samp": "`var`", "stddev_samp": "`stddev`", "covar_samp": "`covariance`",
     "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
-    "corr(x, y)": "`covariance(x, y) / (stddev(x) * stddev(y))`", "approx_count_distinct(x)": "`count(distinct x)`",
+    "corr(x, y)": _CORRELATION, "approx_count_distinct(x)": "`count(distinct x)`",
     "countif(c)": "`count(1 if c else none)`", "count_if(c)": "`count(1 if c else none)`",
     "sumif(x, c)": "`sum(x if c else 0)`", "percentile_cont": "`quantile(x, 0.5)`",
     "percentile(x, share)": "`quantile(x, share)`",
@@ -280,12 +282,13 @@ _INSTEAD = {
     "linearregression": "`linear_regression(t, \"y\", [\"x\"])` of `use statistics`",
     "logisticregression": _CLASSIFIERS, "decisiontreeclassifier": _CLASSIFIERS, "gaussiannb": _CLASSIFIERS,
     "randomforestclassifier": _CLASSIFIERS, "hist(x)": _BINS, "histogram(x)": _BINS,
-    **{f"{name}(x, y)": _BINS.replace("10", "y") for name in ("hist", "histogram", "bin")},
+    **{f"{name}(x, y)": _BINS.replace("10", "y") for name in ("hist", "histogram", "bin", "bucket")},
     "top": "`top_k(t, \"x\", 3)` of `use statistics`", "confint": _ERROR, "ci": _ERROR, "stderr": _ERROR,
     "first(x)": "`min(x)`, or `up to 1 row by date` where the data are declared",
     "last(x)": "`max(x)`, or `up to 1 row by date desc` where the data are declared",
     "mad(x)": "`median(abs(x - middle))`, where `middle` is a median that was measured",
-    "proportion": "`avg(1 if x == \"a\" else 0)`",
+    "survival": _SURVIVAL, "survfit": _SURVIVAL, "kaplan": _SURVIVAL, "sem": _ERROR, "correlation(x, y)": _CORRELATION,
+    "iqr(x)": "`quantile(x, 0.25) as low, quantile(x, 0.75) as high`", "proportion": "`avg(1 if x == \"a\" else 0)`",
     "nrow": "`count(*)` in a query, `len(x)` of a list", "n_distinct(x)": "`count(distinct x)`",
 }  # fmt: skip
 _EMPTY_CALLS = {"n": "`count(*)`", "tally": "`count(*)`", "rows": "`count(*)`"}

@@ -128,6 +128,9 @@ def of_groups(call: n.Call, select: n.Select) -> Diagnostic | None:
 def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span | None) -> Diagnostic:
     """A result of rows of a private source that is no aggregate; `declared`: where that source is."""
     inner, help = select.table, f"measure them: `count(*)`, `avg({column.span.text})`"
+    if isinstance(inner, n.Name) and all(isinstance(one.value, n.Name) for one in select.columns):
+        names = ", ".join(one.value.span.text for one in select.columns)
+        help += f"; a table of these columns alone is `pick({inner.id}, {names})`"
     if isinstance(inner, n.Select) and re.search(r"(?i)\bgroup ?by\b", inner.span.text):
         answers = inner.span.text.removeprefix("(").removesuffix(")")
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
@@ -369,6 +372,10 @@ def other_call(function: str, call: n.Call) -> str:
     amounts = [keyword.value.span.text for keyword in call.keywords if keyword.name in ("epsilon", "eps")]
     if amounts:
         return f"the amount comes after the call: `{function}(…) with epsilon {amounts[0]}`"
+    match call.args:
+        case [n.Name(id=table), n.String(value=name), n.ListOf(items=items)] if items and function.startswith("best_"):
+            names = ", ".join(dict.fromkeys([*(one.value for one in items if isinstance(one, n.String)), name]))
+            return f"all other columns are used; for a few write `{function}(pick({table}, {names}), \"{name}\")`"
     form = _WITH_MORE.get(function, "") if len(call.args) == 2 else ""
     return form and "write `" + form.format(*(arg.span.text for arg in call.args)) + "`"
 

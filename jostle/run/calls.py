@@ -28,6 +28,16 @@ from jostle.syntax import nodes as n
 
 MOST_CALLS = 1000
 
+_REFUSED = {"print": "cannot be printed", "plot": "cannot be drawn"}
+
+
+def need_public(function: Builtin, arguments: Sequence[object]) -> None:
+    """Refuses private values, also inside lists and records, for a function that takes none."""
+    if not function.sees_handles:
+        for handle in handles_in(list(arguments)):
+            raise private_value(handle, _REFUSED.get(function.name, f"cannot be passed to `{function.name}`"))
+
+
 
 def call(
     interp: Evaluator,
@@ -43,9 +53,7 @@ def call(
     if isinstance(function, Function):
         return _call_function(interp, function, args, keywords)
     if isinstance(function, Builtin):
-        if not function.sees_handles:
-            for handle in handles_in([*args, *keywords.values()]):
-                raise private_value(handle, f"cannot be passed to `{function.name}`")
+        need_public(function, [*args, *keywords.values()])
         extra = {"at": (interp, span)} if function.wants_call else {}
         return operators.guarded(
             function.name, function.body, args, {**keywords, **extra}, quote=not function.sees_handles

@@ -140,7 +140,8 @@ def implement(name: str, body: Callable[..., object]) -> None:
         return
     code = body.__code__
     wants_call = "at" in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    _IMPLEMENTED[name] = Builtin(name, body, sees_handles=row.reads is not Reads.PUBLIC, wants_call=wants_call)
+    sees_handles = row.reads not in (Reads.PUBLIC, Reads.PRINTS, Reads.DRAWS)
+    _IMPLEMENTED[name] = Builtin(name, body, sees_handles=sees_handles, wants_call=wants_call)
 
 
 def base_scope() -> Scope:

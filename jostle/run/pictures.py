@@ -12,12 +12,10 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.run.evaluator import At, builtin
-from jostle.run.faults import private_value
 from jostle.run.values import (
     Grouped,
     Interval,
     JSet,
-    handles_in,
     is_number,
     is_sequence,
     is_vector,
@@ -40,8 +38,6 @@ def _plot(
     row of numbers for each name, `x`: the columns). `low` and `high`, shaped as `y`, draw a band or whiskers.
     """
     interp, span = at
-    for handle in handles_in([title, x, y, low, high]):
-        raise private_value(handle, "cannot be drawn")
     title, x, y = _parts_of(title, x, y)
     if kind is None:
         kind = "bars" if isinstance(y, Grouped) else "line"

@@ -340,11 +340,17 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
 
 
 def reserved(place: ErrorPlace) -> Diagnostic | None:
-    """A word of the language used as a name."""
-    if place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
+    """A word of the language used as a name, or before what only a name stands before."""
+    previous, word = place.previous, place.text
+    after = previous is not None and previous.type in RESERVED and place.type in ("RPAR", "COMMA", "COLON", "_RBRACE")
+    if after and previous is not None:
+        word = str(previous)
+    elif place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
         return None
-    return place.error(f"`{place.text}` is a word of the language and cannot stand here", label="not a name",
-                       help="names need another word")  # fmt: skip
+    span = token_span(previous, place.source) if after and previous is not None else None
+    help = f"names need another word; a column stands in backquotes, `{word}`"
+    return place.error(f"`{word}` is a word of the language and cannot stand here", span=span, label="not a name",
+                       help=help)  # fmt: skip
 
 
 def unfilled(place: ErrorPlace) -> Diagnostic | None:

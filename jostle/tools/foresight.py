@@ -11,7 +11,7 @@ nothing; nor is what choices and slow kernels give, and what was spent only as l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
@@ -25,9 +25,12 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Gives
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, kind_of
+from jostle.plan.plan import Domain, Plan, Scan, inputs
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData
+from jostle.run.calls import need_public
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.fitting import no_argument
@@ -251,7 +254,8 @@ class Foresight(Forms):
                 return ends if ends is not None and all(map(math.isfinite, ends)) else None
             return None
 
-        warnings = Warnings(schema, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
+        described = {name for name, domain in _described(handle) if schema.get(name) == domain}
+        warnings = Warnings(schema, described, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
         if isinstance(node, n.Select):
             warnings.check_select(node)
         elif isinstance(node, n.Call):
@@ -286,6 +290,7 @@ class Foresight(Forms):
             self.entered.add(id(function.body))
         self._need_fit(function, self.calling, args, keywords or {}, span)
         if isinstance(function, Builtin):
+            need_public(function, arguments)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
@@ -331,6 +336,15 @@ class Foresight(Forms):
             first = arguments[0].like if isinstance(arguments[0], NotKnown) else None
             like = likes.of_function(function.name, first, len(arguments)) if isinstance(function, Builtin) else None
             raise Unknown(like=like)
+
+
+def _described(handle: Any) -> Iterator[tuple[str, Domain]]:
+    """The columns of the sources of a table's rows, as they are described."""
+    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
+    for plan in plans:
+        plans.extend(inputs(plan))
+        if isinstance(plan, Scan):
+            yield from plan.columns
 
 
 def _is_adaptive(function: Any) -> bool:

@@ -54,6 +54,7 @@ NOT_WARNED = [
     "select sum(pirat) from t",
     "select avg(1 if pirat > 2 else 0) from t",
     "select avg(score) from t",
+    "select avg(old) from derive(t, old = 1 if age > 70 else 0)",
     GROUPS.format("floor(score) as s"),
     GROUPS.format("age over 0..99"),
     GROUPS.format('city over ["Ames"]'),

@@ -79,7 +79,13 @@ def test_a_column_that_nobody_described_is_named_with_the_way_out(
         ("synthetic rows", "synthetic"), ("percentile", "quantile"), ("what is left", "left"), ("nunique", "distinct"),
         ("most frequent values", "top_k"), ("by month", "month"), ("uncertainty", "error"), ("draw a chart", "plot"),
         ("missing values", "missing"), ("corr", "correlation_matrix"), ("kmeans", "kmeans"),
-        ("chi squared", "crosstab"), ("difference in means", "compare"),
+        ("chi squared", "crosstab"), ("difference in means", "compare"), ("survival", "kaplan_meier"),
+        ("time to event", "kaplan_meier"), ("age groups", "floor"), ("buckets of age", "histogram"), ("quartiles", "quantiles"),
+        ("keep some columns", "pick"), ("percentage", "avg"), ("moving average", "running"), ("top 10 products", "top_k"),
+        ("lookup table", "join"), ("append tables", "union"), ("train test split", "sample"), ("export csv", "release"),
+        ("random forest", "best_classifier"), ("segments of customers", "best_clusters"), ("ab test", "compare"),
+        ("how accurate", "error"), ("users with many rows", "up"), ("word counts in text", "ngrams"),
+        ("age from birth date", "days_between"), ("contingency table", "crosstab"), ("maximum", "max"),
     ],
 )  # fmt: skip
 def test_a_question_finds_its_function_among_the_first_five(question: str, name: str) -> None:

@@ -69,7 +69,7 @@ def _entries() -> Iterator[Documentation]:
     yield from modules()
 
 
-NAMES, HELPERS = 4.0, 0.6
+NAMES, HELPERS = 4.0, 0.4
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
 
 ALIKE = {
@@ -106,6 +106,25 @@ ALIKE = {
 }  # fmt: skip
 """Words of questions, and of other languages, with the words that entries have for them."""
 
+SAID = {
+    "kaplan_meier": "survival lifetime churn retention event", "hazard_ratios": "survival", "log_rank": "survival",
+    "pick": "choose keep drop some columns", "select": "choose columns nested subquery", "release": "export save csv",
+    "avg": "share percentage proportion", "floor": "buckets bins age groups", "groupby": "age groups",
+    "histogram": "buckets bins grid map points", "running": "moving cumulative total",
+    "top_k": "most common mode values top products", "best_quantiles": "quartile interquartile box deciles",
+    "quantiles": "quartile interquartile box deciles outlier anomaly", "plot": "heat map pie scatter box chart",
+    "ngrams": "words split text", "part": "split text", "days_between": "age birth", "year": "age birth",
+    "per": "retention nested users persons many rows", "up": "limit contribution users persons many rows",
+    "join": "lookup", "union": "append stack", "sample": "train test split", "error": "accurate exact",
+    "best_regression": "predict price model linear random forest tree", "linear_regression": "model",
+    "best_classifier": "decision tree random forest neural network predict", "best_clusters": "segments kmeans",
+    "compare": "ab test significance significant", "independence": "significance significant", "min": "minimum lowest",
+    "max": "maximum highest", "crosstab": "contingency table pivot", "left": "budget remaining much epsilon",
+    "spent": "budget much epsilon", "degree_counts": "network edges degree", "matches": "regular expression pattern",
+    "like": "pattern", "logistic_regression": "odds", "quadtree": "geographic map", "softmax_regression": "neural",
+}  # fmt: skip
+"""The words with which questions name an entry, where its own text has others."""
+
 
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
@@ -139,6 +158,8 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
         counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
         names = _words(entry.name)
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
+        said = _words(SAID.get(entry.name, ""))
+        counted |= {word: counted.get(word, 0) + NAMES / 2 for word in said}
         usual = not entry.module or entry.example or entry.module == "best"
         entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
     counts = Counter(word for entry in entries for word in entry)

@@ -171,6 +171,8 @@ def open_key(key: n.GroupKey, kind: str, described: bool, of_budget: bool = Fals
     the budget."""
     text = key.value.span.text
     such = {"text": '{"a", "b"}', "number": "0..99"}.get(kind, "2024-01-01..2024-12-31")
+    if isinstance(key.value, n.Call) and isinstance(key.value.function, n.Name) and key.value.function.id == "year":
+        such = "2000..2030"
     describe = f"describe them, `{text}: {such}`" if described else "describe the column that it reads"
     message = f"the values of `{text}` are not public, so its groups are not either"
     delta = "declare a delta in the budget, `budget epsilon 1, delta 1e-6`" if of_budget else "give a delta"

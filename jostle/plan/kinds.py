@@ -33,7 +33,6 @@ ARITY = {
 WORDS = {"number": "a number", "text": "text", "boolean": "true or false", "date": "a date", "time": "a time"}
 
 
-_READ_BY = {"number": "`number(x)`", "date": "`date(x, \"%d/%m/%Y\")`", "time": "`time(x, \"%H:%M\")`"}
 _DATES = "a date is written without quotes, `2024-03-01`, and read from a text by `date(x)`"
 
 
@@ -146,8 +145,8 @@ def _all(op: str, kinds: list[str | None], expected: str) -> str:
             help = 'compare each side: `x == "a" or x == "b"`, or `x in ["a", "b"]`' if op in ("and", "or") else ""
             if (kind, expected) == ("boolean", "number"):
                 help = "`1 if c else 0` is the number of a condition"
-            if kind == "text" and expected in _READ_BY:
-                help = f"a text is read by {_READ_BY[expected]}"
+            if kind == "text" and expected != "boolean":
+                help = f"`{expected}(x)` reads a text as {WORDS[expected]}"
             message = f"`{op}` needs {WORDS[expected]}, and this is {WORDS[kind or expected]}"
             raise refuse("TypeError", message, help=help)
     return expected

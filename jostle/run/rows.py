@@ -16,6 +16,7 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language import facts, row_mistakes
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.methods import way
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
@@ -365,6 +366,8 @@ class RowCompiler:
         own = kind_name(function) == "a function" and not isinstance(function, Builtin)
         if name not in ROW_FUNCTIONS or own:
             help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
+            if name in AGGREGATES:
+                help = f"measure it first, `m = {{{{ select {node.span.text} from t with epsilon 0.1 }}}}`, and use `m`"
             raise refuse("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
         _need_arguments(name, node)
         filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))

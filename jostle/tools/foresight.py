@@ -254,8 +254,8 @@ class Foresight(Forms):
                 return ends if ends is not None and all(map(math.isfinite, ends)) else None
             return None
 
-        described = {name for name, domain in _described(handle) if schema.get(name) == domain}
-        warnings = Warnings(schema, described, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
+        of_source = {name for name, domain in _source_columns(handle) if schema.get(name) == domain}
+        warnings = Warnings(schema, of_source, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
         if isinstance(node, n.Select):
             warnings.check_select(node)
         elif isinstance(node, n.Call):
@@ -338,7 +338,7 @@ class Foresight(Forms):
             raise Unknown(like=like)
 
 
-def _described(handle: Any) -> Iterator[tuple[str, Domain]]:
+def _source_columns(handle: Any) -> Iterator[tuple[str, Domain]]:
     """The columns of the sources of a table's rows, as they are described."""
     plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
     for plan in plans:

@@ -269,3 +269,17 @@ assert means.age.error == 0 and len(means.age.bins) == 3
     (here / "few.csv").write_text("".join(PEOPLE.splitlines(keepends=True)[: rows + 1]), encoding="utf-8")
     ran = Session(cwd=here).attempt(Source("few.jst", text))
     assert ran.ok, [str(one) for one in ran.diagnostics]
+
+
+def test_names_with_blanks_stand_wherever_names_do(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("birds.csv").write_text("Individual ID,Body Mass\nN1,3000\nN1,3100\nN2,4000\n")
+    text = """private birds = table("birds.csv") described by {`Individual ID`: text, `Body Mass`: 2000..6000}
+    protecting `Individual ID` up to 2 rows
+    budget epsilon 200
+release x = {{ select avg(m) as mass from (select max(`Body Mass`) as m from birds per `Individual ID`)
+    with epsilon 100 }}
+"""
+    Path("birds.jst").write_text(text)
+    status, out, err = said(capsys, "run", "birds.jst", "--format", "json")
+    assert status == 0, err
+    assert 3300 < json.loads(out)["released"]["x"] < 3800

@@ -106,7 +106,7 @@ ALIKE = {
 }  # fmt: skip
 """Words of questions, and of other languages, with the words that entries have for them."""
 
-SAID = {
+IN_QUESTIONS = {
     "kaplan_meier": "survival lifetime churn retention event", "hazard_ratios": "survival", "log_rank": "survival",
     "pick": "choose keep drop some columns", "select": "choose columns nested subquery", "release": "export save csv",
     "avg": "share percentage proportion", "floor": "buckets bins age groups", "groupby": "age groups",
@@ -158,8 +158,8 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
         counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
         names = _words(entry.name)
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
-        said = _words(SAID.get(entry.name, ""))
-        counted |= {word: counted.get(word, 0) + NAMES / 2 for word in said}
+        asked = _words(IN_QUESTIONS.get(entry.name, ""))
+        counted |= {word: counted.get(word, 0) + NAMES / 2 for word in asked}
         usual = not entry.module or entry.example or entry.module == "best"
         entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
     counts = Counter(word for entry in entries for word in entry)

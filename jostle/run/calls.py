@@ -28,14 +28,14 @@ from jostle.syntax import nodes as n
 
 MOST_CALLS = 1000
 
-_REFUSED = {"print": "cannot be printed", "plot": "cannot be drawn"}
+_REASONS = {"print": "cannot be printed", "plot": "cannot be drawn"}
 
 
 def need_public(function: Builtin, arguments: Sequence[object]) -> None:
     """Refuses private values, also inside lists and records, for a function that takes none."""
     if not function.sees_handles:
         for handle in handles_in(list(arguments)):
-            raise private_value(handle, _REFUSED.get(function.name, f"cannot be passed to `{function.name}`"))
+            raise private_value(handle, _REASONS.get(function.name, f"cannot be passed to `{function.name}`"))
 
 
 

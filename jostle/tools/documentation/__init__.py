@@ -158,8 +158,8 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
         counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
         names = _words(entry.name)
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
-        asked = _words(IN_QUESTIONS.get(entry.name, ""))
-        counted |= {word: counted.get(word, 0) + NAMES / 2 for word in asked}
+        query = _words(IN_QUESTIONS.get(entry.name, ""))
+        counted |= {word: counted.get(word, 0) + NAMES / 2 for word in query}
         usual = not entry.module or entry.example or entry.module == "best"
         entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})
     counts = Counter(word for entry in entries for word in entry)

@@ -57,7 +57,7 @@ OF_VALUES = {
         "plot hist": "plot(\"<column>\", x = <it>.<key>, y = <it>.<column>, kind = \"bars\")",
         "to_dict to_dicts": "list(<it>)", "to_csv": "release <it>", "iterrows": "for r in <it>",
         "reset_index to_frame": "table(<it>)",
-        "size length shape count": "len(<it>)", "sort_values": "sorted(list(<it>), lambda r: r.<column>)",
+        "size length shape count": "len(<it>)", "sort_values sort": "sorted(list(<it>), lambda r: r.<column>)",
     }),
 }  # fmt: skip
 """By kind of value, as messages call it, and name."""
@@ -270,7 +270,7 @@ _INSTEAD = {
     "datediff(x, y)": "`days_between(y, x)`", "datediff(z, x, y)": "`days_between(x, y)`",
     "date_diff(z, x, y)": "`days_between(x, y)`", "to_date(x)": "`date(x)`", "to_timestamp(x)": "`time(x)`",
     "to_char(x)": "`text(x)`", "strptime": "`time(x, \"%d/%m/%Y\")`", "parse_date": "`date(x, \"%d/%m/%Y\")`",
-    "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek(x)": "`weekday(x)`", "dow(x)": "`weekday(x)`",
+    "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek(x)": "`weekday(x)`", "dow(x)": "`weekday(x)`", "dayname": "`weekday(x)`, 1 for Monday",
     "at_timezone(x, y)": "`in_zone(x, y)`", "current_date": _CLOCK, "current_timestamp": _CLOCK, "now": _CLOCK,
     "getdate": _CLOCK, "today": _CLOCK, "row_number": _WINDOWS, "rank": _WINDOWS,
     "lag": _WINDOWS, "lead": _WINDOWS,

@@ -301,6 +301,8 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     """A field that is not among those of a value."""
     names = list(fields)
     fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
+    if kind == "a grouped result" and names:
+        fields_text += f'; the row of a key is `[r for r in g if r.{names[0]} == "{name}"][0]`'
     return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or fields_text)
 
 
@@ -323,6 +325,8 @@ def no_elements(kind: str) -> Diagnostic:
 def no_place(what: str) -> Diagnostic:
     """Something that is no index."""
     help = "places are counted from 0: `xs[0]` is the first"
+    if what == "a text":
+        help += '; of a grouped result the row of a key is `[r for r in g if r.city == "Ames"][0]`'
     return Diagnostic("TypeError", f"an index is a whole number, not {what}", help=help)
 
 

@@ -242,6 +242,8 @@ class RowCompiler:
         if self.part(node.value) is not None:
             variable = isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING
             help = f"write `@{node.value.span.text}` for the variable" if variable else ""
+            if isinstance(node, n.Attribute) and node.name in ROW_FUNCTIONS:
+                help = f"write `{node.name}({node.value.span.text})`"
             raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
         return None
 

@@ -18,7 +18,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
 from jostle.language.methods import way
-from jostle.language.operations import COMPARISONS
+from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -334,6 +334,14 @@ def outside(at: str, length: int) -> Diagnostic:
     """An index that no element has."""
     help = f"places are 0 to {length - 1}, or -1 to -{length} from the end" if length else "it is empty"
     return Diagnostic("ValueError", f"index {at} is outside a list of {length}", help=help)
+
+
+def no_row_function(name: str, node: n.Call) -> Diagnostic:
+    """A call on rows of what is no function of rows."""
+    help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
+    if name in AGGREGATES:
+        help = f"measure it first, `m = {{{{ select {node.span.text} from t with epsilon 0.1 }}}}`, and use `m`"
+    return Diagnostic("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
 
 
 def no_call(kind: str) -> Diagnostic:

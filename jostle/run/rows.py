@@ -16,8 +16,6 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language import facts, row_mistakes
-from jostle.language.aggregates import AGGREGATES
-from jostle.language.methods import way
 from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
@@ -367,10 +365,7 @@ class RowCompiler:
             return self._inlined(function, node, args)
         own = kind_name(function) == "a function" and not isinstance(function, Builtin)
         if name not in ROW_FUNCTIONS or own:
-            help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
-            if name in AGGREGATES:
-                help = f"measure it first, `m = {{{{ select {node.span.text} from t with epsilon 0.1 }}}}`, and use `m`"
-            raise refuse("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
+            raise Refusal(row_mistakes.no_row_function(name, node))
         _need_arguments(name, node)
         filled = tuple(p or self._outside(o) for p, o in zip(args, node.args, strict=True))
         return applied(name, filled, self.schema)

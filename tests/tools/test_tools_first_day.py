@@ -271,6 +271,11 @@ assert means.age.error == 0 and len(means.age.bins) == 3
     assert ran.ok, [str(one) for one in ran.diagnostics]
 
 
+def test_a_text_is_no_path_of_a_program() -> None:
+    with pytest.raises(Refusal, match="run_text"):
+        Session().run("x = 1\nprint(x)")
+
+
 def test_names_with_blanks_stand_wherever_names_do(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("birds.csv").write_text("Individual ID,Body Mass\nN1,3000\nN1,3100\nN2,4000\n")
     text = """private birds = table("birds.csv") described by {`Individual ID`: text, `Body Mass`: 2000..6000}

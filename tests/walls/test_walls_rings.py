@@ -14,7 +14,7 @@ BARS = {
     "files": 374,
     "lines that the kernel imports": 2_593,
     "lines that privacy and engine import": 20_059,
-    "lines that everyday queries import": 9_841,
+    "lines that everyday queries import": 9_843,
     "circles of files, imports for types counted": 0,
     "lines with Any": 598,
     "lines with a name for Any": 131,

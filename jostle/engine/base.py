@@ -31,12 +31,11 @@ if TYPE_CHECKING:
 
 class Capabilities(Struct, frozen=True):
     """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
-    read apart belong together. `spill`: what does not fit in memory goes to the disk. `folds`: the rows are elsewhere,
-    and a fold is to go there. `forks`: a forked process may ask about public data."""
+    read apart belong together. `folds`: the rows are elsewhere, and a fold is to go there. `forks`: a forked process
+    may ask about public data."""
 
     numbered_rows: bool = False
     folds: bool = False
-    spill: bool = False
     forks: bool = False
 
 

@@ -39,12 +39,6 @@ class AggregateRow(Struct, frozen=True, eq=False):
         return self.kinds in (Kinds.PLACED, Kinds.ORDERED)
 
     @property
-    def takes(self) -> tuple[str, ...]:
-        """The kinds of expressions that it takes, unless it takes any; of public tables it may take texts too."""
-        moments = ("date", "time") if self.gives_moments else ()
-        return ("number", *moments, *(("boolean",) if self.bounded else ()))
-
-    @property
     def expressions(self) -> int:
         """How many expressions on rows it takes."""
         return sum(not parameter.islower() for parameter in self._parameters)

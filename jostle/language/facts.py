@@ -131,11 +131,6 @@ class Builtin:
         return self.gives not in (Gives.CHOICE, Gives.ADVISOR, Gives.OPTION, Gives.UTILITY, Gives.FEATURES)
 
     @property
-    def file(self) -> str:
-        """The file of `privacy` in which its function stands."""
-        return self.function.partition(":")[0].replace(".", "/") + ".py" if self.function else ""
-
-    @property
     def over_rows(self) -> bool:
         """Whether the arguments after the first are expressions on the rows of the first."""
         return self.reads is Reads.ROWS

@@ -69,12 +69,11 @@ def dense(workload):
 def test_implicit_operations_agree_with_the_matrix(workload):
     rng, matrix = np.random.default_rng(0), dense(workload)
     weighted = importance(workload)[:, None] * matrix
-    x, r = rng.random(workload.cells), rng.random(workload.size)
+    x = rng.random(workload.cells)
     np.testing.assert_allclose(workload.answers(x), matrix @ x)
     np.testing.assert_allclose(workload.answers(x.reshape(workload.shape)), matrix @ x)
-    np.testing.assert_allclose(workload.adjoint(r).ravel(), matrix.T @ r)
     np.testing.assert_allclose(workload.gram_diagonal().ravel(), (weighted**2).sum(axis=0))
-    assert workload.adjoint(r).shape == workload.gram_diagonal().shape == workload.shape
+    assert workload.gram_diagonal().shape == workload.shape
     assert workload.mean_length == pytest.approx(matrix.sum(axis=1).mean())
     if workload.boxes:
         lows, highs = workload.bounds()

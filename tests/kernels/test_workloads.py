@@ -33,11 +33,10 @@ def dense(workload):
 @pytest.mark.parametrize("workload", CASES, ids=lambda w: f"{w.kind}{w.shape}")
 def test_implicit_operations_agree_with_the_matrix(workload):
     rng, matrix = np.random.default_rng(0), dense(workload)
-    x, r = rng.random(workload.cells), rng.random(workload.size)
+    x = rng.random(workload.cells)
     np.testing.assert_allclose(workload.answers(x), matrix @ x)
     np.testing.assert_allclose(workload.answers(x.reshape(workload.shape)), matrix @ x)
-    np.testing.assert_allclose(workload.adjoint(r).ravel(), matrix.T @ r)
-    assert workload.adjoint(r).shape == workload.gram_diagonal().shape == workload.shape
+    assert workload.gram_diagonal().shape == workload.shape
     np.testing.assert_allclose(workload.gram_diagonal().ravel(), (matrix**2).sum(axis=0))
     assert workload.mean_length == pytest.approx(matrix.sum(axis=1).mean())
 
@@ -80,7 +79,7 @@ def test_random_ranges_are_seeded_and_of_uniform_length():
 def test_a_million_cells():
     x, began = np.ones(10**6), time.process_time()
     for workload in (workloads.identity(10**6), workloads.prefixes(10**6), workloads.ranges(10**6)):
-        assert workload.adjoint(workload.answers(x)).shape == (10**6,)
+        assert workload.answers(x).shape == (workload.size,) and workload.gram_diagonal().shape == (10**6,)
     assert workloads.prefixes((1000, 1000)).answers(x)[-1] == 10**6
     assert time.process_time() - began < 5
 

@@ -57,7 +57,7 @@ class DuckDb(SqlEngine):
     asked about there.
     """
 
-    capabilities = Capabilities(numbered_rows=True, spill=True, forks=True)
+    capabilities = Capabilities(numbered_rows=True, forks=True)
     dialect = DUCKDB
 
     def __init__(self, memory: str, folder: Folder) -> None:

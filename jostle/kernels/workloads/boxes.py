@@ -1,8 +1,8 @@
 """Workloads: sets of linear counting queries over a cube of counts, held as boxes and never as dense matrices.
 
 A query is an axis-parallel box of cells and its answer is the sum of the counts inside. A workload is public: it
-depends on the shape of a cube and on a seed, never on counts. `answers` works by prefix sums and `adjoint` by
-difference arrays, so that a million cells are no burden. What a workload is worth on a coarser set of buckets (its
+depends on the shape of a cube and on a seed, never on counts. `answers` works by prefix sums, so that a
+million cells are no burden. What a workload is worth on a coarser set of buckets (its
 Gram matrix there) is in `grams`. Workloads that are more than a list of boxes have the same face: `marginals`,
 `predicates`, `unions`.
 """
@@ -90,19 +90,6 @@ class Workload:
             total += sign * padded[corner]
         return total
 
-    def adjoint(self, r: Floats) -> Floats:
-        """Wᵀr, of the workload's shape: for each cell the sum of `r`, (m,), over the queries that hold it."""
-        r = np.asarray(r, dtype=np.float64)
-        if self.kind == "identity":
-            return r.reshape(self.shape).copy()
-        if self.lows is None or self.highs is None:
-            return suffix_sums(r.reshape(self.shape))
-        wide = tuple(s + 1 for s in self.shape)
-        steps = np.zeros(int(np.prod(wide)))
-        for sign, corner in self._corners():
-            steps += sign * np.bincount(corner, weights=r, minlength=len(steps))
-        return suffix_sums(steps.reshape(wide)[(slice(1, None),) * len(wide)])
-
     def sums(self) -> list[dict[str, Any]]:
         """The queries in order, as plain data: `boxes` (lows, highs), `groups` (labels, size), `sets` (labels, inside).
 
@@ -113,8 +100,15 @@ class Workload:
         return [{"kind": "boxes", "lows": lows, "highs": highs}]
 
     def gram_diagonal(self) -> Floats:
-        """The diagonal of WᵀW, of the workload's shape: how many queries hold each cell."""
-        return self.adjoint(np.ones(self.size))
+        """How many queries hold each cell, of the workload's shape: the diagonal of WᵀW, in unions by their weights."""
+        if self.lows is None or self.highs is None:
+            cells = np.ones(self.shape)
+            return cells if self.kind == "identity" else suffix_sums(cells)
+        wide = tuple(s + 1 for s in self.shape)
+        steps = np.zeros(int(np.prod(wide)))
+        for sign, corner in self._corners():
+            steps += sign * np.bincount(corner, minlength=len(steps))
+        return suffix_sums(steps.reshape(wide)[(slice(1, None),) * len(wide)])
 
     def _corners(self) -> list[tuple[int, Ints]]:
         """Each corner's sign and its flat places, shape (m,), in the prefix sums padded by a leading zero."""

@@ -85,12 +85,8 @@ class Marginals(Workload):
         cube = np.asarray(x, dtype=np.float64).reshape(self.shape)
         return np.concatenate([cube.sum(axis=self._others(axes)).ravel() for axes in self.sets])
 
-    def adjoint(self, r: Floats) -> Floats:
-        cube, start = np.zeros(self.shape), 0
-        for axes in self.sets:
-            cube += np.asarray(r[start : start + self._count(axes)]).reshape(self._sides(axes))
-            start += self._count(axes)
-        return cube
+    def gram_diagonal(self) -> Floats:
+        return np.full(self.shape, float(len(self.sets)))
 
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
@@ -112,9 +108,6 @@ class Marginals(Workload):
 
     def _others(self, axes: Axes) -> Axes:
         return tuple(a for a in range(len(self.shape)) if a not in axes)
-
-    def _sides(self, axes: Axes) -> tuple[int, ...]:
-        return tuple(side if a in axes else 1 for a, side in enumerate(self.shape))
 
 
 def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]]) -> Marginals:
@@ -301,8 +294,8 @@ class Predicates(Workload):
     def answers(self, x: Floats) -> Floats:
         return self.over(self._sums(np.asarray(x, dtype=np.float64).reshape(1, -1)).T)[:, 0]
 
-    def adjoint(self, r: Floats) -> Floats:
-        return self.under(np.asarray(r, dtype=np.float64)[:, None])[:, 0][self.labels].reshape(self.shape)
+    def gram_diagonal(self) -> Floats:
+        return np.asarray(self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape))
 
     def dot(self, rows: Floats) -> Floats:
         """`rows @ WᵀW` for `rows` of shape (k, n)."""
@@ -396,13 +389,6 @@ class Union(Workload):
 
     def answers(self, x: Floats) -> Floats:
         return np.concatenate([part.answers(x) for part in self.parts])
-
-    def adjoint(self, r: Floats) -> Floats:
-        cube, start = np.zeros(self.shape), 0
-        for part in self.parts:
-            cube += part.adjoint(r[start : start + part.size])
-            start += part.size
-        return cube
 
     def gram_diagonal(self) -> Floats:
         return np.asarray(sum(w**2 * part.gram_diagonal() for part, w in zip(self.parts, self.weights, strict=True)))

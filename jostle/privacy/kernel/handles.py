@@ -149,11 +149,6 @@ class Vectors(Handle, Summands):
     radius: float
     norm: str = "l2"
 
-    @property
-    def place(self) -> tuple[Plan, tuple[RowExpr, ...], float, str]:
-        """What decides the rows' whole numbers."""
-        return (self.plan, self.exprs, self.radius, self.norm)
-
 
 def need_counts(cube: Cube) -> None:
     """Refuses cells that are sums of weights."""

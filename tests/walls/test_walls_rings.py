@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_338,
+    "lines": 90_301,
     "files": 374,
     "lines that the kernel imports": 2_593,
-    "lines that privacy and engine import": 20_061,
-    "lines that everyday queries import": 9_843,
+    "lines that privacy and engine import": 20_049,
+    "lines that everyday queries import": 9_831,
     "circles of files, imports for types counted": 0,
     "lines with Any": 599,
     "lines with a name for Any": 131,

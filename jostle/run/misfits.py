@@ -110,15 +110,13 @@ def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[float, tu
     """What a row is by the states of its cells, as a number, and what each number says of which column: of several
     columns, of the first in whose cell something does not fit. A missing cell of a column alone is none."""
     keys = [(name, what) for name, state in states.items() for what in STATES if what in says(state)]
-    fits = float(len(keys))
+    fits = None if len(states) > 1 else float(len(keys))
     parts: list[RowExpr] = []
     for name, state in states.items():
         numbers: dict[object, float | None] = {what: float(i) for i, (of, what) in enumerate(keys) if of == name}
-        parts.append(_numbered(state, {FITS: fits, None: None if len(states) == 1 else fits, **numbers}))
-    while len(parts) > 1:  # by halves: whole columns are compared, of which next to all fit
-        pairs = [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
-        parts = [applied("min", pair, {}) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts[0], {float(i): key for i, key in enumerate([*keys, ("", FITS)])}
+        parts.append(_numbered(state, {FITS: fits, None: None, **numbers}))
+    row = parts[0] if len(parts) == 1 else Apply("coalesce", (*parts, Constant(float(len(keys)))))
+    return row, {float(i): key for i, key in enumerate([*keys, ("", FITS)])}
 
 
 def _numbered(state: RowExpr, numbers: Mapping[object, float | None]) -> RowExpr:

@@ -69,10 +69,10 @@ def test_a_look_at_forty_columns_of_six_texts_takes_no_minute() -> None:
     names, start = [f"c{i}" for i in range(40)], time.process_time()
     described = ", ".join(f'{name}: {{"a", "b", "c", "d", "e", "f"}}' for name in names)
     session = Session()
-    session.bind("data", {name: [*"abcdefg"] * 30 for name in names})
-    text = f'private t = bound("data") described by {{{described}}} protecting rows budget epsilon 9000\n'
+    session.bind("data", {name: [*"abcdefg"] * 300 for name in names})
+    text = f'private t = bound("data") described by {{{described}}} protecting rows budget epsilon 9\n'
     result = session.attempt(
-        Source("look.jst", f"{text}h = laplace([histogram(t, c) for c in columns(t)]) with epsilon 9000")
+        Source("look.jst", f"{text}h = laplace([histogram(t, c) for c in columns(t)]) with epsilon 9")
     )
     assert result.ok and any("`c0`" in warning.message for warning in result.warnings)
     assert time.process_time() - start < 20

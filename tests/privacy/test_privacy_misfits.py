@@ -68,7 +68,7 @@ def test_a_look_at_forty_columns_of_six_texts_takes_no_minute() -> None:
     """Each column stands in the expression once; it stood there 729 times."""
     names, start = [f"c{i}" for i in range(40)], time.process_time()
     described = ", ".join(f'{name}: {{"a", "b", "c", "d", "e", "f"}}' for name in names)
-    session = Session()
+    session = Session(look=True)
     session.bind("data", {name: [*"abcdefg"] * 300 for name in names})
     text = f'private t = bound("data") described by {{{described}}} protecting rows budget epsilon 9\n'
     result = session.attempt(

@@ -226,25 +226,32 @@ function drawn(tag, attributes, text) {
   return node;
 }
 
+// Round numbers for an axis, four or so between its ends.
+function ticks(low, high) {
+  const rough = (high - low) / 4, ten = 10 ** Math.floor(Math.log10(rough)), size = ten * [1, 2, 5, 10].find(m => m * ten >= rough * .999);
+  return Array.from({length: Math.floor(high / size) - Math.ceil(low / size) + 1}, (_, k) => Number(((Math.ceil(low / size) + k) * size).toPrecision(12)));
+}
+
 // Bars with whiskers: a value for each label, with its 95 % error where one is known.
 function chart(title, labels, values, margins) {
   const low = Math.min(0, ...values.map((v, k) => v - (margins[k] || 0))), high = Math.max(0, ...values.map((v, k) => v + (margins[k] || 0)));
-  const wide = 640, tall = 240, left = 8, foot = 46, step = (wide - 2 * left) / values.length, span = high - low || 1;
-  const y = v => 14 + (tall - 14 - foot) * (high - v) / span;
+  const span = high - low || 1, axis = ticks(low, low + span), wide = Math.min(640, Math.max(300, innerWidth - 48)), tall = 240, head = 30, foot = 26;
+  const left = 14 + 7 * Math.max(...axis.map(v => String(v).length)), step = (wide - left - 8) / values.length;
+  const y = v => head + (tall - head - foot) * (high - v) / span;
   const svg = drawn("svg", {viewBox: `0 0 ${wide} ${tall}`, width: wide, height: tall, class: "chart", role: "img"});
   svg.append(drawn("title", {}, `${title}: ${labels.map((one, k) => `${one} ${Number(values[k].toPrecision(5))}`).slice(0, 12).join(", ")}`));
-  const every = Math.max(1, Math.ceil(values.length / 16));
+  svg.append(drawn("text", {x: 0, y: 12}, title));
+  for (const v of axis) svg.append(drawn("path", {d: `M${left} ${y(v)}H${wide}`, class: v ? "grid" : "ink", fill: "none"}), drawn("text", {x: left - 6, y: y(v) + 4, "text-anchor": "end"}, v));
+  const every = Math.max(1, Math.ceil(values.length / Math.min(16, wide / 40)));
   values.forEach((v, k) => {
     const x = left + step * (k + .5), half = Math.min(48, Math.max(.5, step * .35)), from = y(Math.max(0, v)), to = y(Math.min(0, v));
     svg.append(drawn("rect", {x: x - half, y: from, width: 2 * half, height: Math.max(.5, to - from), class: "part"}));
     if (margins[k] > 0) svg.append(drawn("path", {d: `M${x} ${y(v - margins[k])}V${y(v + margins[k])}`, class: "ink", "stroke-width": 1.5, fill: "none"}));
     if (k % every === 0) {
       const room = Math.max(3, Math.floor(step * every / 7)), name = String(labels[k]);
-      svg.append(drawn("text", {x, y: tall - foot + 20, "text-anchor": "middle"}, name.length > room ? `${name.slice(0, room - 1)}…` : name));
+      svg.append(drawn("text", {x, y: tall - 8, "text-anchor": "middle"}, name.length > room ? `${name.slice(0, room - 1)}…` : name));
     }
   });
-  svg.append(drawn("path", {d: `M${left} ${y(0)}H${wide - left}`, class: "ink", fill: "none"}));
-  svg.append(drawn("text", {x: left, y: tall - 6}, title), drawn("text", {x: wide - left, y: 11, "text-anchor": "end"}, `up to ${Number(high.toPrecision(4))}`));
   return svg;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,6 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from audit_classifiers import at_once
 from harness import Case, audit
 
+from jostle.privacy.kernel import exposures
+from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -260,7 +263,7 @@ def test_where_rows_are_to_be_ranked_no_tree_has_a_part_of_little(signal: int, a
 ])  # fmt: skip
 def test_where_most_rows_are_of_one_class_no_tree_is_drawn(other: float, values: int, parts: list[str]) -> None:
     """The largest class has 420 rows more than 65 %, or 210 fewer: 14 times the scale of the noise away, or more. Where
-    cells are faint, its share counts as much as what attributes say."""
+    cells are faint, its share of two counts beside what attributes say."""
     rng = np.random.default_rng(5)
     rare = rng.random(1400) < other
     levels = np.clip(rng.normal(15 + 8 * rare, 8, (12, 1400)) * values / 40, 0, values - 1).astype(int)
@@ -272,6 +275,23 @@ def test_where_most_rows_are_of_one_class_no_tree_is_drawn(other: float, values:
         'protecting rows budget epsilon 9\nm = adaptive_classifier(t, "c") with epsilon 1\n'
     )))  # fmt: skip
     assert [getattr(part, "kind", "") for part in session.names()["m"].parts] == parts
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_of_two_classes_and_few_rows_one_attribute_ranks_beside_the_tree(classes: int) -> None:
+    session = Session()
+    session.bind("t", {"a": np.arange(200) // 10, "b": np.arange(200) % 20, "c": np.arange(200) % classes})
+    with mock.patch.object(exposures, "SecureNoise", lambda: SeededNoise(5)):
+        session.execute(Source("p.jst", (
+            f'use classify\nprivate t = bound("t") described by {{a: 0..19, b: 0..19, c: 0..{classes - 1}}} '
+            'protecting rows budget epsilon 1\nm = adaptive_classifier(t, "c") with epsilon 0.1\n'
+        )))  # fmt: skip
+    model = session.names()["m"]
+    if classes > 2:
+        assert type(model).__name__ == "Trees"
+    else:
+        tree, beside = model.parts
+        assert type(tree).__name__ == "Trees" and len(beside.attributes) == 1
 
 
 @pytest.mark.parametrize("words", ["", "a0", "a0 a1 a2"])

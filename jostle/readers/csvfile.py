@@ -201,8 +201,7 @@ _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9":
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
 
 _LINES = (
-    "write it as JSON lines, such as by "
-    'pandas.read_json("a.json").to_json("a.jsonl", orient = "records", lines = True)'
+    'write it as JSON lines, such as by pandas.read_json("a.json").to_json("a.jsonl", orient = "records", lines = True)'
 )
 
 
@@ -385,12 +384,20 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
     names = tuple(cell.strip() for cell in split(line, separator))
     which = "first line" if at == 1 else f"line {at}"
     other = f'; if another line does, say which: `table("{label[1:-1]}", header = {at + 1})`'
+    _need_whole(line, separator, label)
     if not any(names):
         raise refuse("DataError", f"{label} has no header", help=f"its {which} must name the columns{other}")
     if all(_is_number(name) for name in names):
         message = f"{label} has no header: its {which} holds numbers"
         raise refuse("DataError", message, help=f"name the columns there{other}")
     return Header(names, separator, encoding)
+
+
+def _need_whole(line: str, separator: str, label: str) -> None:
+    """Refuses a header that goes on in the next line: what would close a quote is a part of its last cell."""
+    if split(f'{line}x"', separator)[-1] == f"{split(line, separator)[-1]}x":
+        message = f"the header of {label} goes on in the next line: its last name has a quote that is not closed"
+        raise refuse("DataError", message, help="a record is a line: write the names without line breaks")
 
 
 def _lines(source: BinaryIO, most: int) -> Iterator[bytes]:

@@ -88,6 +88,9 @@ class Looked(Struct, frozen=True):
     """Of which amount each column was looked at last."""
     filled: Mapping[str, Constant] = field(default_factory=dict)
     """What stands for the missing cells of columns that are never missing."""
+    alone: set[str] = field(default_factory=set)
+    """Columns of which few rows have a cell that does not fit, as many as if it were most of theirs: to be looked at by
+    themselves, as shares of the cells that they have."""
     conversions: dict[str, Apply] = field(default_factory=dict)
     """How programs read columns of texts as something else, such as `number(x)`: looked at as columns are."""
 
@@ -226,6 +229,8 @@ class Looks(Struct):
         for exposure, looked, names in self._read(what, exposures):
             looks = {name: looked.look(name, self.check) for name in names if looked.is_due(name, part)}
             some = {name: look for name, look in looks.items() if look is not None}
+            if looked.alone & some.keys():  # after the others, one by one
+                some = {name: some[name] for name in [n for n in some if n not in looked.alone] or [*some][:1]}
             due += [(exposure, looked, some)] if some else []
             owed = max(owed, min(part.value, self._owed(exposure))) if exposure.path else owed
         return due, owed
@@ -269,7 +274,8 @@ class Looks(Struct):
         """Counts the cells that do not fit, and warns of those that noise does not hide.
 
         A row counts once, at its first cell that does not fit: one count is paid for, however many columns there are.
-        Of a column of which nothing is seen while many rows count at others the next charge asks again.
+        Of a column of which nothing is seen while many rows count at others the next charge asks again, and of one
+        whose cells are few in all rows, by itself.
         """
         ((table, _), *_), names = looks.values(), list(looks)
         table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
@@ -279,11 +285,17 @@ class Looks(Struct):
             (counts,) = answers.run(kernel, request, amount, None, span)[0].values
             for at, (partition, _) in enumerate(exposure.path):
                 self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
-            shares = misfit_shares(dict(zip(keys.values(), counts, strict=True)))
+            by_state = dict(zip(keys.values(), counts, strict=True))
+            shares = misfit_shares(by_state)
             says = {" ".join(of[len(names) == 1 :]): in_percent(share) for of, share in shares.items()}
             event.update({amount.unit: as_float(amount.value), "look": says})
         before, least = 0, "at least " if len(names) > 1 else ""
+        looked.alone.difference_update(names)
+        if len(names) > 1:
+            looked.alone.update({name for name, _ in misfit_shares(by_state, 0.0)} - {name for name, _ in shares})
         for name in names:
+            if name in looked.alone:
+                looked.last.pop(name, None)
             own = {what: share for (of, what), share in shares.items() if of == name}
             if not own and before > UNSEEN:
                 looked.last.pop(name, None)

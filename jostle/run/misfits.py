@@ -129,8 +129,10 @@ def _numbered(state: RowExpr, numbers: Mapping[object, float | None]) -> RowExpr
 # Shares --------------------------------------------------------------------------------------------
 
 
-def misfit_shares(counts: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], tuple[int, int]]:
-    """The shares of cells that do not fit, in percent with their ±, where noise does not hide them."""
+def misfit_shares(
+    counts: Mapping[tuple[str, str], Any], least: float = LEAST
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """The shares of cells that do not fit, in percent with their ±, from `least` on where noise does not hide them."""
     error = max((one.error for one in of_numbers([*counts.values()]) if one is not None), default=0.0)
     values = {what: float(count) for what, count in counts.items()}
     total = sum(values.values())
@@ -138,7 +140,7 @@ def misfit_shares(counts: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str]
     shares = {
         what: share_between(count, total, error, len(counts))
         for what, count in values.items()
-        if what[1] != FITS and count > certain * error and count > LEAST * total
+        if what[1] != FITS and count > certain * error and count > least * total
     }
     return {what: (min(100, round(100 * share)), max(1, round(100 * off))) for what, (share, off) in shares.items()}
 

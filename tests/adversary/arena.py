@@ -50,6 +50,13 @@ class Blind:
         self._answer("gumbel", scores, scale)
         return 7 * len(self.draws) % int(np.size(scores))
 
+    def sample(self, size: int, share: int) -> np.ndarray:
+        """The bits of how often it was asked, whatever the share."""
+        self.draws.append(Draw("sample", np.zeros(size), share))
+        return (
+            np.arange(size) % 16 == len(self.draws) % 16 if size > 16 else len(self.draws) >> np.arange(size) & 1 == 1
+        )
+
     def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
         assert scale > 0
         self.draws.append(Draw(kind, np.array(values), scale))

@@ -12,8 +12,10 @@ sessions run the same tree. What a batch finds is found again by its seed.
 
 from __future__ import annotations
 
+import gc
 import io
 import random
+import re
 import shutil
 import tempfile
 import traceback
@@ -29,7 +31,9 @@ from typing import Any
 import numpy as np
 import pytest
 from arena import Arena
-from cross_programs import Chain, Maker, Program, modules
+from cross_engine import PlainRows
+from cross_parts import Chain, Program, modules
+from cross_programs import Maker
 from cross_worlds import BUDGETS, KINDS, OFTEN, UNITS, WRITERS, World, described, drawn
 from recorded_noise import Draw
 
@@ -38,17 +42,20 @@ from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
 from jostle.privacy.kernel.register import Counter
-from jostle.readers.duckdb import LocalDuckDb
+from jostle.run import propagation
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.session import Session, deep
 from jostle.trace.jsonl import plain
 
-SIZE, CHAINS, MEASUREMENTS = 400, 24, 48  # programs of a batch, and what they are crossed of
+SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of
 CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
-ADDED_LATER = {"largest", "margin max", "watch", "steps"}
+ADDED_LATER = {"largest", "margin max", "watch", "steps", "top_k()"}
+INSIDE = {"best of runs"}  # what is drawn for runs that are not shown is not lost
+LOOKED_ANEW = 0.05  # the share of programs that look at cells as if nobody had
 ELSEWHERE = 0.1  # the share of programs that run on another file type too
+CHECKED = 0.05  # the share of programs whose questions DuckDB is asked too, beside plain Python
 TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
 
 Servers = Mapping[str, Callable[[], Engine]]
@@ -87,12 +94,6 @@ class Seen:
     names: dict[str, Any]
 
 
-class OneThread(LocalDuckDb):
-    def _begin(self, **settings: int) -> None:
-        self._beside = lambda work, interrupt: work()  # no thread for each question
-        super()._begin(threads=1, **settings)
-
-
 class Side:
     """A session on one of two neighbouring tables, in this process or on a server."""
 
@@ -101,7 +102,7 @@ class Side:
         if table is not None:
             self.session.bind("t", table)
         self.session.execute(Source("start.jst", start))
-        self._interp, self._scope, self._engine = self.session._interp, self.session._scope, engine
+        self._interp, self._scope, self.engine = self.session._interp, self.session._scope, engine
         self._names = dict(self._scope.names)
         self._chains: dict[tuple[str, tuple[str, ...]], Seen] = {}
 
@@ -116,7 +117,8 @@ class Side:
         session, noise = self.session, self._noise
         faults: tuple[Diagnostic, ...] = ()
         self._scope.names.clear()
-        self._scope.names.update(self._names, t=self._names[f"t_{file}"], x=table)
+        linked = self._names.get(f"u_{file}")
+        self._scope.names.update(self._names, t=self._names[f"t_{file}"], x=table, **{"u": linked} if linked else {})
         charged = self._interp.kernel.register.names[f"t_{file}"]
         charged.__post_init__()  # a meter of its own
         charged.charges.clear()
@@ -150,7 +152,7 @@ class Side:
 
     def close(self) -> None:
         self.session.close()
-        self._engine.close()
+        self.engine.close()
 
 
 class Batch:
@@ -172,6 +174,13 @@ class Batch:
         self._sides: list[Side] = []
         self._there: dict[str, Side] = {}
 
+    def linked(self, file: str, of: str, data: str) -> list[str]:
+        """A second table of the same persons, where there are persons."""
+        if self.world.more is None:
+            return []
+        up_to = self.unit.removeprefix("id").removesuffix(" weighted").replace("up to 1 ", "up to 3 ")
+        return [f"private {file} = {data} described by {self.description}\n    protecting {of}.id{up_to}"]
+
     def declared(self, name: str, data: str) -> str:
         return (f"private {name} = {data} described by {self.description}\n    protecting {self.unit} "
                 f"budget {BUDGETS[self.budget]}")  # fmt: skip
@@ -189,14 +198,18 @@ class Batch:
         """Two sessions, where there are none, or what was before broke."""
         if self._sides:
             return
-        start = self._start(*(self.declared(f"t_{file}", f'table("t.{file}")') for file in WRITERS))
+        declared = [self.declared(f"t_{file}", f'table("t.{file}")') for file in WRITERS]
+        declared += [each for f in WRITERS for each in self.linked(f"u_{f}", f"t_{f}", f'table("u.{f}")')]
+        start = self._start(*declared)
         for which in (0, 1):
             folder = self._arena.folder / str(which)
             folder.mkdir(exist_ok=True)
             for file in WRITERS:
                 (folder / f"t.{file}").write_bytes(self.world.content(file, which))
+                if self.world.more is not None:
+                    (folder / f"u.{file}").write_bytes(self.world.more.content(file, which))
             (folder / "cities.csv").write_bytes(CITIES)
-            self._sides.append(Side(folder, start, self._arena, OneThread()))
+            self._sides.append(Side(folder, start, self._arena, PlainRows()))
 
     def _start(self, *declared: str) -> str:
         return "\n".join([*modules(), *declared, 'cities = table("cities.csv")', ""])
@@ -224,10 +237,14 @@ class Batch:
         others: list[str] = []
         if self.unit == "rows" and self.world.same_in_every_file and rng.random() < ELSEWHERE:
             others.append(rng.choice([name for name in WRITERS if name != program.file]))
-        others += [name for name in self._servers if program.file in TYPED]
-        if others:
+        alone = not any(re.search(r"\bu\b", line) for line in (*program.chain.lines, program.measuring))
+        others += [name for name in self._servers if program.file in TYPED and alone]
+        if others or rng.random() < LOOKED_ANEW:
             self._forget_looks()
-        how = "ran"
+        how, checks = "ran", rng.random() < CHECKED
+        engines = [side.engine for side in self._sides]
+        for engine in engines:
+            engine.checks, engine.differences = checks, []
         try:
             seen = [self._seen(side, program, program.file) for side in self._sides]
             breaks += _compared(program, *seen)
@@ -242,6 +259,7 @@ class Batch:
             what = f"raised {type(fault).__name__} at {Path(last.filename).name}:{last.lineno}"
             self.close()
             return Run(program, "raised", (Break(what, str(fault)[:300], program, seed),))
+        breaks += [("DuckDB says otherwise than plain Python", each[:1500]) for e in engines for each in e.differences]
         said = [d for one in seen for d in one.faults]
         if Counter.faults != faults:
             breaks.append(("a fault after a charge", str([d.message for d in said])))
@@ -293,7 +311,7 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
         if one.visible[name] != other.visible[name]:
             yield f"neighbours look different: {name}", f"{one.visible[name]} {other.visible[name]}"[:1500]
             return
-    if later or program.keys_are_open:
+    if later or program.keys_are_open or INSIDE & set(program.features):
         return
     if len(one.draws) != len(other.draws):
         yield "neighbours draw noise another number of times", f"{len(one.draws)} {len(other.draws)}"
@@ -306,7 +324,9 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
             yield "neighbours draw noise for another number of things", f"{mine.values.shape} {theirs.values.shape}"
             return
         lost = mine.loss(theirs)
-        if mine.kind not in ("laplace", "selection"):
+        if program.budget == "basic":  # of plain sums, those of noise that is for ε alone
+            loss += lost if mine.kind in ("laplace", "selection") else 0.0
+        elif mine.kind not in ("laplace", "selection"):
             if program.budget == "epsilon" and lost:
                 yield "noise without a pure epsilon", mine.kind
             loss += lost
@@ -331,14 +351,16 @@ class Crosses:
     def run(self, seed: int) -> Run:
         if self._batch is None or seed // SIZE != self._number:
             self.close()
+            gc.collect()
             self._number, self._batch = seed // SIZE, Batch(self._arena, seed // SIZE, self._servers)
         return self._batch.run(seed)
 
     def whole(self, program: Program) -> str:
         """A program of the batch at hand with its declarations."""
         assert self._batch is not None
-        declared = self._batch.declared("t", f'table("t.{program.file}")')
-        return "\n".join([*modules(), 'cities = table("cities.csv")', declared, program.text])
+        declared = [self._batch.declared("t", f'table("t.{program.file}")')]
+        declared += self._batch.linked("u", "t", f'table("u.{program.file}")')
+        return "\n".join([*modules(), 'cities = table("cities.csv")', *declared, program.text])
 
     def close(self) -> None:
         if self._batch is not None:
@@ -352,9 +374,12 @@ def opened(servers: Servers = MappingProxyType({})) -> Iterator[Crosses]:
     patch = pytest.MonkeyPatch()
     crosses = None
     try:
+        patch.setattr(propagation, "DRAWS", propagation.FEWEST)  # of what is shown beside answers, public numbers
+        gc.disable()  # of what a batch leaves all is let go at its end
         crosses = Crosses(Arena(folder, patch), servers)
         yield crosses
     finally:
+        gc.enable()
         if crosses is not None:
             crosses.close()
         patch.undo()

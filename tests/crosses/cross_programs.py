@@ -9,87 +9,24 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cross_expressions import Expressions
+from cross_parts import Chain, Measurement
 from cross_worlds import KINDS
 
 from jostle.language import aggregates
 
-AMOUNTS = {"epsilon": "epsilon 0.25", "rho": "rho 0.25", "delta": "epsilon 0.25 delta 1e-6"}
+AMOUNTS = {"epsilon": "epsilon 0.25", "rho": "rho 0.25", "delta": "epsilon 0.25 delta 1e-6",
+           "basic": "epsilon 0.25 delta 1e-6"}  # fmt: skip
 # How often each is asked, one in so many: the SQL of some is long, and a database takes as long to read it.
 AGGREGATES = dict.fromkeys(aggregates.AGGREGATES, 4) | {"count": 8, "sum": 8, "bounds": 0.3}
 RANKED = ("min", "max", "median", "quantile")
 RECORDS = {"c": "text", "n": "number", "s": "text"}
 
 
-MODULES = ("features", "gradual", "histograms", "row_vectors", "selection", "weighted", "workloads")
+LISTED = ("c", "b", "n")
 NAMES = re.compile(r"\b[a-z]+\b")
-
-
-@dataclass(frozen=True)
-class Chain:
-    """What is done to a table `t` before it is measured: lines, and the name that they give the table at their end."""
-
-    lines: tuple[str, ...] = ()
-    table: str = "t"
-    join: str = ""
-    """What follows the table in a select that reads it."""
-    columns: Mapping[str, str] = field(default_factory=lambda: KINDS)
-    limit: str = ""
-    features: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """Lines that measure a table `x`, and the columns that they may read, with their kinds."""
-
-    lines: tuple[str, ...]
-    needs: Mapping[str, str]
-    limit: str
-    features: tuple[str, ...]
-    keys_are_open: bool
-
-    def fits(self, chain: Chain) -> bool:
-        selects = self.features[0] == "aggregates" or not chain.join
-        return selects and self.limit == chain.limit and self.needs.items() <= chain.columns.items()
-
-
-@dataclass(frozen=True)
-class Program:
-    """A chain and what is measured after it."""
-
-    chain: Chain
-    measurements: tuple[Measurement, ...]
-    file: str
-    unit: str
-    budget: str
-
-    @property
-    def text(self) -> str:
-        return "\n".join([*self.chain.lines, f"x = {self.chain.table}", self.measuring])
-
-    @property
-    def measuring(self) -> str:
-        lines = [line for one in self.measurements for line in one.lines]
-        return "".join(f"{line.replace('from x', f'from x{self.chain.join}')}\n" for line in lines)
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        own = [f"file {self.file}", f"unit {self.unit}", f"budget {self.budget}"]
-        return tuple(dict.fromkeys([*self.chain.features, *(f for m in self.measurements for f in m.features), *own]))
-
-    @property
-    def keys_are_open(self) -> bool:
-        """Whether how many keys there are may follow from rows: also of a column that is calculated anew."""
-        anew = self.budget == "delta" and any(re.search(r"derive\(\w+, [cnb] = ", line) for line in self.chain.lines)
-        return anew or any(one.keys_are_open for one in self.measurements)
-
-
-def modules() -> list[str]:
-    """The lines that bring what programs call."""
-    return [f"use {name}" for name in MODULES]
 
 
 @dataclass
@@ -116,8 +53,8 @@ class Maker:
         self._begin("t", Chain(limit=" up to 2 rows" if self.unit == "id" else ""))
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
-        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.06:
-            self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself"), (5, 1))[0])
+        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
+            self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself", "joined_by_person"), (5, 2, 2))[0])
         return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
 
     def measurement(self, chain: Chain) -> Measurement:
@@ -144,11 +81,16 @@ class Maker:
             "rows_of_persons",
             "parts",
             "given_before",
+            "public_facts",
+            "keys_alone",
         )
         wants = {
-            "rows_of_persons": persons and whole, "steps": self.budget == "epsilon",
+            "rows_of_persons": persons and whole, "linked": persons, "joined_by_person": persons,
+            "in_order": persons and whole and "weighted" not in self.unit, "best_of_runs": self.budget == "epsilon",
+            "streams": self.unit != "id", "statistics": not persons or "up to" in self.unit,
+            "keys_alone": self.budget in ("delta", "basic"), "steps": self.budget == "epsilon",
             "weighted_records": "weighted" not in self.unit and {"c", "n", "s"} <= set(self.columns),
-            "watch": self.budget != "delta", "exploded": whole, "united": whole, "share_of_rows": whole,
+            "watch": self.budget in ("epsilon", "rho"), "exploded": whole, "united": whole, "share_of_rows": whole,
             "vectors": whole and "weighted" not in self.unit, "empty_side": whole,
             "joint_block": "weighted" not in self.unit,
         }  # fmt: skip
@@ -206,7 +148,8 @@ class Maker:
         self._new(f"pick({self.table}, {', '.join(names)})", {n: self.columns[n] for n in names})
 
     def united(self) -> None:
-        other = self.rng.choice(("t", self.table, f"where({self.table}, {self._expression('boolean')})"))
+        more = ["u"] * self.unit.startswith("id")
+        other = self.rng.choice(("t", *more, self.table, f"where({self.table}, {self._expression('boolean')})"))
         names = ", ".join(n for n in KINDS if n in self.columns)
         self._new(f"union(pick({self.table}, {names}), pick({other}, {names}))")
 
@@ -232,6 +175,33 @@ class Maker:
 
     def joined_to_itself(self) -> None:
         self.join = f" join t on {self.rng.choice(('n', 'c', 'b'))} up to 2"
+
+    def joined_by_person(self) -> None:
+        """Each person's rows with their own, of a linked table."""
+        self.join = (
+            f" {self.rng.choice(('join', 'join', 'left join'))} u on person{self.rng.choice(('', ', n', ', c'))}"
+        )
+
+    def linked(self) -> None:
+        """Another table of the same persons, under the same budget."""
+        self._new(self.rng.choice(("u", f"where(u, {self._on(dict(KINDS), 'boolean')})")), dict(KINDS))
+
+    def in_order(self) -> None:
+        """What stands before and after in the rows of each person."""
+        form = self.rng.randrange(4)
+        by = self.rng.choice(("n", "d", "m", "r"))
+        kind = self.columns.get(by, "number")
+        if form == 0:
+            self._new(f'in_order({self.table}, "{by}", 2)', {"at": kind, "before": kind, "next": kind, "n": "number"})
+            self.lines[-1] = self.lines[-1].replace("= in_order", "= derive(in_order") + ", n = place)"
+        elif form == 1:
+            what = self.rng.choice(("n", "c", "b"))
+            of = {"at": kind, what: self.columns.get(what, "number"), "previous": self.columns.get(what, "number")}
+            self._new(f'derive(with_previous({self.table}, "{by}", "{what}", 2), {what} = value)', of)
+        elif form == 2:
+            self._new(f'derive(sessions({self.table}, "n", 1, 3), n = moments)', {"n": "number"})
+        else:
+            self._new(f'derive(ngrams({self.table}, "s", {self.rng.choice((1, 2))}, 2), s = gram)', {"s": "text"})
 
     def rows_of_persons(self) -> None:
         bound, self.limit = self.limit, ""  # each person has one row, or one of each key
@@ -276,15 +246,39 @@ class Maker:
             return f' groupby ({self._expression("text")}) as k over {{"Ames", "", "é"}}'
         if form == 6 and {"c", "b"} <= set(self.columns):
             return ' groupby (c, b) over [("Ames", true), ("Cork", false)]'
-        if form == 7 and self.budget == "delta":
+        if form == 7 and self.budget in ("delta", "basic"):
             self.keys_are_open = True
+            if names and self.rng.random() < 0.2:
+                return f" groupby {self._expression('text')} as k, {names[0]}"
             return f" groupby {self._expression('text')} as k"
         return f" groupby ({self._expression('boolean')}) as k"
+
+    def _limit(self) -> str:
+        """What is read of a person, where the declaration leaves it to each query."""
+        if not self.limit or self.rng.random() < 0.4:
+            return self.limit
+        by = self.rng.choice(("", " by n", " by r desc", f" by {self._expression('number')}"))
+        return self.rng.choice((f" up to 2 rows{by}", f" up to 1 row{by}", " up to 2 groups, 1 row", " up to 2 groups"))
+
+    def _ending(self, keys: str) -> str:
+        """What follows the keys of a select."""
+        if not keys or self.rng.random() < 0.8:
+            return ""
+        return self.rng.choice((" having a0 > 1", " order by a0 desc", " order by a0 desc limit 2"))
+
+    def _via(self) -> str:
+        ways = ("laplace", "gaussian", "selection", "smooth")
+        return f" via {self.rng.choice(ways)}" if self.rng.random() < 0.06 else ""
 
     def _select(self, aggregates: list[str]) -> str:
         what = ", ".join(f"{self._aggregate(name)} as a{i}" for i, name in enumerate(aggregates))
         where = f" where {self._expression('boolean')}" if self.rng.random() < 0.4 else ""
-        return f"{{{{ select {what} from {self.table}{where}{self._keys()}{self.limit} {self.amount} }}}}"
+        keys = self._keys()
+        ending, amount = self._ending(keys), self.amount
+        if self.rng.random() < 0.03:
+            amount = "with error 25" + " delta 1e-6" * (self.budget in ("delta", "basic"))
+        limit = self._limit()
+        return f"{{{{ select {what} from {self.table}{where}{keys}{limit}{ending} {amount}{self._via()} }}}}"
 
     def aggregates(self) -> None:
         names = self.rng.choices(list(AGGREGATES), AGGREGATES.values(), k=self.rng.choice((1, 1, 1, 2)))
@@ -302,8 +296,76 @@ class Maker:
             keys = (
                 f" groupby {', '.join(names[: self.rng.randrange(1, 3)])}" if names and self.rng.random() < 0.7 else ""
             )
-            self.lines.append(f"    j{i} = {{{{ select {what} as v from {self.table}{where}{keys}{self.limit} }}}}")
+            given = self._given(keys) if what == "count(*)" and self.features[-1] == "public facts" else ""
+            self.lines.append(
+                f"    j{i} = {{{{ select {what} as v from {self.table}{where}{keys}{self.limit}{given} }}}}"
+            )
         self.lines.append("print(j0)")
+
+    def _given(self, keys: str) -> str:
+        """Public answers of a select in a block, mostly as many as it has groups."""
+        sizes = {"": 1, " groupby c": 3, " groupby n": 10, " groupby b": 2, " groupby n, c": 30, " groupby c, n": 30}
+        many = sizes.get(keys, self.rng.choice((2, 6, 60)))
+        answers = [str(self.rng.randrange(9)) for _ in range(many)]
+        return f" given {answers[0] if not keys else '[' + ', '.join(answers) + ']'}"
+
+    def public_facts(self) -> None:
+        """A block with answers that are public, with which all others agree."""
+        self.joint_block()
+
+    def streams(self) -> None:
+        """Groups of all rows up to a step."""
+        until = self.rng.choice(("", ", until = 4", ", until = 9"))
+        key = self.rng.choice(("", "c, ", "b, ")) if {"b", "c"} <= set(self.columns) else ""
+        what = self.rng.choice(("count(*)", f"sum({self._bounded()})", f"count({self._expression('any')})"))
+        where = f" where {self._expression('boolean')}" if self.rng.random() < 0.3 else ""
+        of = "n" if self.columns.get("n") == "number" else "clamp(1, 0, 9)"
+        select = (
+            f"select {what} as v from {self.table}{where} groupby {key}running({of}{until}){self.limit} {self.amount}"
+        )
+        self.lines += [f"g = {{{{ {select} }}}}", "print(g)"]
+
+    def best_of_runs(self) -> None:
+        """The best of a secret number of runs, paid once."""
+        score = self.rng.choice(
+            (f"laplace(histogram(d, x = {self.rng.choice(LISTED)}))[0]", "{{ select count(*) from d where n > k }}",
+             f"{{{{ select sum({self._bounded()}) from d }}}}")
+        )  # fmt: skip
+        more = self.rng.choice(("", "", ", good = 4", ', law = "logarithmic"'))
+        self.lines += [
+            "def run_of(d, k) {", f"    v = {score}", "    return {score: v, seen: v}", "}",
+            f"print(best_run({self.table}, run_of, 1..3, 3{more}) {self.amount})",
+        ]  # fmt: skip
+
+    def statistics(self) -> None:
+        """A function of the library on columns by their names."""
+        name, *arguments = self.rng.choice((
+            ("crosstab", '"c"', '"b"'), ("crosstab", '"n"', '"c"'), ("independence", '"c"', '"b"'),
+            ("correlation", '"n"', '"r"'), ("linear_regression", '"n"', '["r", "c"]'), ("describe_numeric", '"n"'),
+            ("quantiles", '"n"', "[0.1, 0.5]"), ("compare", '"n"', '"b"'), ("compare", '"c"', '"b"'),
+            ("top_k", '"c"', "2"), ("anova", '"n"', '"c"'), ("kaplan_meier", '"n"', '"b"'),
+            ("log_rank", '"n"', '"b"', '"c"'), ("poisson_regression", '"n"', '["c"]'),
+            ("quantile_among", '"n"', "0.5", "[1, 3, 8]"), ("weighted_quantiles", '"n"', '"r"', "[0.5]"),
+        ))  # fmt: skip
+        self.functions.add(name)
+        self.lines.append(f"print({name}({self.table}, {', '.join(arguments)}) {self.amount})")
+
+    def keys_alone(self) -> None:
+        """Which values there are."""
+        self.keys_are_open = True
+        key = self.rng.choice((self._expression("text"), "s", "c", "s, n"))
+        more = " up to 2 groups" * self.unit.startswith("id")
+        self.lines.append(f"print({{{{ select {key} from {self.table} groupby {key}{more} {self.amount} }}}})")
+
+    def calculated(self) -> None:
+        """Numbers that are calculated of answers, with their errors."""
+        asked = [self._aggregate(self._some_aggregate()) for _ in range(2)]
+        self.lines += [
+            f"p{i} = {{{{ select {one} as v from {self.table}{self.limit} {self.amount} }}}}"
+            for i, one in enumerate(asked)
+        ]
+        of = self.rng.choice(("p0 / p1", "p0 + p1", "max(p0, p1)", "error(p0)", "[p0, p1]", "p0 - p0"))
+        self.lines.append(f"print({of}, spent(x))")
 
     def _histogram(self) -> str:
         names = [n for n in ("n", "c", "b") if n in self.columns]
@@ -335,7 +397,7 @@ class Maker:
     def selection(self) -> None:
         names = [n for n in ("c", "n", "b") if n in self.columns] or ["1 > 0"]
         parts = f"[size(p[1]) for p in partition({self.table}, {self.rng.choice(names)})]"
-        margin = [f"margin_max({parts})"] if self.budget == "delta" else []
+        margin = [f"margin_max({parts})"] if self.budget in ("delta", "basic") else []
         how = self.rng.choice((f"noisy_max({parts})", f"largest({parts}, 2)", *margin))
         self.features.append(how.partition("(")[0])
         self.lines.append(f"print({how} {self.amount})")
@@ -382,9 +444,12 @@ class Maker:
 
 TRANSFORMATIONS = (
     "filtered", "filtered", "empty_side", "derived", "derived", "picked", "united", "exploded", "part_of_a_partition",
-    "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "rows_of_persons",
+    "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "joined_by_person",
+    "rows_of_persons", "linked", "in_order",
 )  # fmt: skip
 MEASUREMENTS = dict.fromkeys(
     ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
-     "given_before", "joint_block"), 1.0,
-) | {"aggregates": 10, "joint_block": 0.06}  # fmt: skip
+     "given_before", "joint_block", "public_facts", "streams", "best_of_runs", "statistics", "keys_alone",
+     "calculated"), 1.0,
+) | {"aggregates": 10, "joint_block": 0.1, "public_facts": 0.15, "statistics": 0.6, "best_of_runs": 0.3,
+       "weighted_records": 2.0}  # fmt: skip

@@ -7,7 +7,7 @@ import io
 import random
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 KINDS = {"id": "text", "n": "number", "r": "number", "c": "text", "b": "boolean", "d": "date", "m": "time", "s": "text",
@@ -33,13 +33,15 @@ CELLS: dict[str, tuple[Any, ...]] = {
 class World:
     """Rows, and those of one protected unit that two neighbours have; where their number is public, one row each.
 
-    `numbers`: persons are told by numbers, which files of texts spell otherwise than tables. The one that neighbours
-    differ in is 0.0 and -0.0.
+    `more` has rows and units of a second table of the same persons, where there are persons. `numbers`: persons are
+    told by numbers, which files of texts spell otherwise than tables. The one that neighbours differ in is 0.0 and
+    -0.0.
     """
 
     rows: tuple[Row, ...]
     units: tuple[tuple[Row, ...], tuple[Row, ...]]
     numbers: bool
+    more: World | None = None
 
     @property
     def same_in_every_file(self) -> bool:
@@ -66,6 +68,26 @@ def described(rng: random.Random) -> str:
 
 def drawn(rng: random.Random, unit: str) -> World:
     """Up to a dozen rows of hostile cells, of a few persons; none at all now and then."""
+    world, empty = _drawn(rng, unit), frozenset(rng.sample(list(KINDS)[1:], 3)) if rng.random() < 0.2 else frozenset()
+    return _sparse(rng, world, empty)
+
+
+def _sparse(rng: random.Random, world: World, empty: frozenset[str]) -> World:
+    """The same rows, of which some columns are nearly always missing."""
+    if not empty:
+        return world
+
+    def of(row: Row) -> Row:
+        return tuple(
+            None if name in empty and rng.random() < 0.95 else cell for name, cell in zip(KINDS, row, strict=True)
+        )
+
+    one, other = (tuple(map(of, unit)) for unit in world.units)
+    more = world.more and _sparse(rng, world.more, empty)
+    return World(tuple(map(of, world.rows)), (one, other), world.numbers, more)
+
+
+def _drawn(rng: random.Random, unit: str) -> World:
     many = 0 if rng.random() < 0.1 else rng.randrange(1, 13)
     numbers = rng.random() < 0.3
     rows = tuple(_row(rng, OTHERS[numbers]) for _ in range(many))
@@ -73,7 +95,12 @@ def drawn(rng: random.Random, unit: str) -> World:
     if unit == "rows, public size":
         return World(rows, ((_row(rng, OTHERS[numbers]),), (_row(rng, mine),)), numbers)
     own = 1 if unit == "rows" else rng.randrange(1, 5)
-    return World(rows, ((), tuple(_row(rng, mine) for _ in range(own))), numbers)
+    world = World(rows, ((), tuple(_row(rng, mine[k % len(mine) :][:1]) for k in range(own))), numbers)
+    if unit == "rows":
+        return world
+    others = tuple(_row(rng, OTHERS[numbers]) for _ in range(rng.randrange(8)))
+    more = World(others, ((), tuple(_row(rng, mine) for _ in range(rng.randrange(4)))), numbers)
+    return replace(world, more=more)
 
 
 OTHERS: tuple[tuple[Any, ...], ...] = (("p1", "p2", "p3", "p4", "p5"), (1.0, 2.5, -3.0, 1e300, 5e-324))
@@ -155,5 +182,7 @@ WRITERS: dict[str, Callable[[tuple[Row, ...]], bytes]] = {
 UNITS = (
     "rows", "rows, public size", "id up to 1 row", "id up to 3 rows", "id up to 3 rows weighted", "id",
 )  # fmt: skip
-OFTEN = (12, 8, 8, 8, 8, 1)  # the SQL of the last is long
-BUDGETS = {"epsilon": "epsilon 1000", "rho": "rho 1000", "delta": "epsilon 1000, delta 0.001"}  # of each program
+OFTEN = (12, 8, 8, 8, 8, 5)
+BUDGETS = {"epsilon": "epsilon 1000", "rho": "rho 1000", "delta": "epsilon 1000, delta 0.001",
+           "basic": "epsilon 1000, delta 0.001 counted by basic"}  # fmt: skip
+"""Of each program; with δ in zCDP, or by plain sums."""

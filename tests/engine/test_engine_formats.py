@@ -300,6 +300,7 @@ def test_streams_of_arrow_are_tables() -> None:
     ("x.json", b'[\n{"a": 1}\n]\n', Reading(), "as one document"),
     ("x.arff", b"@RELATION x\n@attribute a numeric\n", Reading(), "an ARFF file"),
     ("x.csv", b"a,b\n1,2\n", Reading(header=9), "has no header"),
+    ("x.csv", b'a,"b\nand more"\n1,2\n', Reading(), "goes on in the next line"),
     ("x.xls", bytes.fromhex("d0cf11e0a1b11ae1"), Reading(), "before 2007"),
     ("x.csv", b"a\n", Reading(sheet=1), "is no workbook"),
     ("x.db", b"SQLite format 3\0 and no more", Reading(part="a"), "cannot be read as a database"),

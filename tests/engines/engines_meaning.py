@@ -18,23 +18,33 @@ import numpy as np
 from jostle.language.operations import OPERATIONS
 from jostle.language.patterns import matches
 from jostle.plan.plan import (
+    WEIGHT_BITS,
+    Bound,
     Column,
     Constant,
     Count,
     Derive,
+    Extreme,
     Filter,
     FixedSum,
+    GroupRows,
+    GroupTerm,
     Join,
     Key,
+    Known,
+    Listed,
     Plan,
     RowExpr,
     Scan,
     Term,
     Union,
+    has_persons,
 )  # fmt: skip
+from jostle.plan.schemas import group_key_value, schema_of
 
 Row = dict[str, Any]
-Scans = Callable[[Scan], list[Row]]
+Scans = Callable[[Scan | Bound], list[Row]]
+WEIGHT, PERSON = "\0w", "\0p"  # where a row of a person has its weight, and whose it is
 
 
 class Unknown(Exception):
@@ -99,26 +109,64 @@ def _plain(value: Any) -> Any:
 
 def rows(plan: Plan, scans: Scans) -> list[Row]:
     """The rows of a plan, in any order."""
+    if isinstance(plan, Scan | Bound):
+        return scans(plan)
+    return made_of(plan, lambda source: rows(source, scans))
+
+
+def made_of(plan: Plan, rows_of: Callable[[Plan], list[Row]]) -> list[Row]:
+    """The rows of a plan, made of those of the plans in it."""
     match plan:
-        case Scan():
-            return scans(plan)
         case Filter(source=source, condition=condition):
-            return [row for row in rows(source, scans) if value(condition, row)]
+            return [row for row in rows_of(source) if value(condition, row)]
         case Derive(source=source, columns=columns):
-            return [{name: value(expr, row) for name, expr in columns} for row in rows(source, scans)]
+            hidden = (WEIGHT, PERSON)
+            return [
+                {n: value(expr, row) for n, expr in columns} | {n: row[n] for n in hidden if n in row}
+                for row in rows_of(source)
+            ]
+        case Known(source=source):
+            return rows_of(source)
+        case Listed(columns=columns):
+            return [{n: _plain(cell) for (n, _), cell in zip(columns, row, strict=True)} for row in plan.rows]
         case Union(sources=sources):
-            return [row for source in sources for row in rows(source, scans)]
-        case Join(most=None, person=False):
-            return _joined(plan, rows(plan.left, scans), rows(plan.right, scans))
+            return [row for source in sources for row in rows_of(source)]
+        case Join(most=None):
+            return _joined(plan, rows_of(plan.left), rows_of(plan.right))
+        case GroupRows(person=True):
+            return _grouped(plan, rows_of(plan.source))
     raise Unknown
+
+
+def _grouped(plan: GroupRows, made: list[Row]) -> list[Row]:
+    """A row for each person, and for each of the keys that one has."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    schema = schema_of(plan.source)
+    for row in made:
+        group = (row[PERSON], *(value(group_key_value(expr, schema), row) for _, expr in plan.keys))
+        if None not in group:
+            groups.setdefault(group, []).append(row)
+    names = (PERSON, *(name for name, _ in plan.keys))
+    return [
+        dict(zip(names, group, strict=True)) | {name: _summary(term, some) for name, term in plan.terms}
+        for group, some in groups.items()
+    ]
+
+
+def _summary(term: GroupTerm, within: list[Row]) -> float | None:
+    if not isinstance(term, Extreme):
+        return float(_term(term, within)) * 2.0 ** -(term.bits if isinstance(term, FixedSum) else 0)
+    cells = [cell for row in within if (cell := value(term.expr, row)) is not None]
+    return _plain(max(cells) if term.largest else min(cells)) if cells else None
 
 
 def _joined(plan: Join, left: list[Row], right: list[Row]) -> list[Row]:
     def fits(one: Row, other: Row) -> bool:
-        return all(one[mine] is not None and one[mine] == other[theirs] for mine, theirs in plan.keys)
+        alike = not plan.person or one[PERSON] == other[PERSON]
+        return alike and all(one[mine] is not None and one[mine] == other[theirs] for mine, theirs in plan.keys)
 
     dropped = {theirs for _, theirs in plan.keys} - {mine for mine, _ in plan.keys}
-    nothing_left, nothing_right = dict.fromkeys(left[0]), dict.fromkeys(right[0])
+    nothing_left, nothing_right = dict.fromkeys(schema_of(plan.left)), dict.fromkeys(schema_of(plan.right))
     pairs = [(one, other) for one in left for other in right if fits(one, other)]
     if plan.kind in ("left", "full"):
         pairs += [(one, nothing_right) for one in left if not any(fits(one, other) for other in right)]
@@ -130,45 +178,74 @@ def _joined(plan: Join, left: list[Row], right: list[Row]) -> list[Row]:
     for one, other in pairs:
         row = {**{name: cell for name, cell in other.items() if name not in dropped}, **one}
         row.update({name: other[name] for name in shared if one[name] is None})
+        if not plan.person and has_persons(plan.left) and has_persons(plan.right):
+            row.pop(PERSON, None)
         made.append(row)
     return made
 
 
 def group(made: list[Row], keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[list[int]]:
     """What the engine's `group` answers, each term's cells in order."""
-    places: list[tuple[Any, ...]] = [()]
-    for key in keys:
-        places = [(*place, at) for place in places for at in range(len(key.values))]
-    within: dict[tuple[Any, ...], list[Row]] = {place: [] for place in places}
+    sizes, places = [len(key.values) for key in keys], [placed(key) for key in keys]
+    within: dict[int, list[Row]] = {}
     for row in made:
-        place = tuple(code(key, row) for key in keys)
-        if place in within:
-            within[place].append(row)
-    return [[_term(term, within[place]) for place in places] for term in terms]
+        at = 0
+        for key, size, place in zip(keys, sizes, places, strict=True):
+            here = place(value(key.expr, row))
+            if here < 0:
+                break
+            at = at * size + here
+        else:
+            within.setdefault(at, []).append(row)
+    cells = [dict.fromkeys(range(math.prod(sizes)), 0) for _ in terms]
+    for at, some in within.items():
+        for each, term in zip(cells, terms, strict=True):
+            each[at] = _term(term, some)
+    return [list(each.values()) for each in cells]
+
+
+def placed(key: Key) -> Callable[[Any], int]:
+    """Where a cell stands among the values of a key; −1 where it does not."""
+    values = key.values
+    if isinstance(values, range):
+        return lambda cell: values.index(math.floor(cell)) if cell is not None and math.floor(cell) in values else -1
+    floored = all(isinstance(v, int | float) and not isinstance(v, bool) and float(v).is_integer() for v in values)
+    order = {_plain(v): i for i, v in reversed(list(enumerate(values)))}
+
+    def place(cell: Any) -> int:
+        whole = floored and isinstance(cell, float)
+        return order.get(math.floor(cell) if whole else cell, -1) if cell is not None else -1
+
+    return place
 
 
 def code(key: Key, row: Row) -> int:
     """Where a row stands among the values of a key; −1 where it does not."""
-    cell = value(key.expr, row)
-    values = list(key.values)
-    if isinstance(cell, float) and not isinstance(cell, bool) and all(float(v).is_integer() for v in values):
-        cell = math.floor(cell)
-    return values.index(cell) if cell is not None and cell in values else -1
+    return placed(key)(value(key.expr, row))
 
 
 def _term(term: Term, within: list[Row]) -> int:
     if isinstance(term, FixedSum):
-        return sum(_fixed(term, cell) for row in within if (cell := value(term.expr, row)) is not None)
-    if term.expr is None:
-        return len(within)
-    cells = [cell for row in within if (cell := value(term.expr, row)) is not None]
-    return len(set(cells)) if isinstance(term, Count) and term.distinct else len(cells)
+        return sum(_fixed(term, cell, row) for row in within if (cell := value(term.expr, row)) is not None)
+    some = within if term.expr is None else [row for row in within if value(term.expr, row) is not None]
+    if term.weighted:
+        return sum(_weight(row) for row in some)
+    distinct = isinstance(term, Count) and term.distinct and term.expr is not None
+    return len({value(term.expr, row) for row in some}) if distinct and term.expr is not None else len(some)
 
 
-def _fixed(term: FixedSum, cell: float) -> int:
+def _weight(row: Row) -> int:
+    """In units of 2^-WEIGHT_BITS; rows of a table that has none beside one that has weigh 1."""
+    return int(row.get(WEIGHT, 2**WEIGHT_BITS))
+
+
+def _fixed(term: FixedSum, cell: float, row: Row) -> int:
     clamped = max(term.low, min(term.high, cell))
-    scaled = Fraction((clamped * clamped if term.square else clamped) * math.ldexp(1.0, term.bits))
-    return round(scaled)  # halves to the even one
+    number = clamped * clamped if term.square else clamped
+    bits = term.bits
+    if term.weighted:
+        number, bits = number * _weight(row), bits - WEIGHT_BITS
+    return round(Fraction(number) * Fraction(2) ** bits)  # halves to the even one
 
 
 def tally(made: list[Row], expr: RowExpr) -> Counter[Any]:

@@ -24,7 +24,7 @@ from jostle.engine.records import blocks, columns_of, sums_of
 from jostle.engine.sql.persons import names_in
 from jostle.language.moments import number_of
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Column, Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.plan import Bound, Column, Exact, Key, Plan, RowExpr, Scan, Term
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.plan.schemas import schema_of
 from jostle.readers.duckdb import LocalDuckDb
@@ -214,7 +214,9 @@ class _Scans:
     def __init__(self, engine: LocalDuckDb) -> None:
         self._engine = engine
 
-    def __call__(self, scan: Scan) -> list[meaning.Row]:
+    def __call__(self, scan: Scan | Bound) -> list[meaning.Row]:
+        if isinstance(scan, Bound):  # which rows of a person stay
+            raise meaning.Unknown
         names = [name for name, _ in scan.columns]
         return [dict(zip(names, row, strict=True)) for row in self._engine.records(scan)]
 

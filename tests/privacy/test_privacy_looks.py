@@ -468,3 +468,21 @@ def test_infinite_numbers_of_a_float_column_are_seen() -> None:
         assert result.ok and abs(result["a"] - (ROWS - 1000)) < 40
         said = [one.message for one in result.warnings if "no number" in one.message]
         assert len(said) == 1 and said[0].startswith(f"`{name}`: ") and 25 < int(said[0].split()[1]) < 35
+
+
+def test_a_sparse_column_behind_others_is_looked_at_by_itself_by_the_next_charge() -> None:
+    """All of its few cells are unreadable, in 0.5 % of the rows: less than is said of a share of all of them."""
+    lines = [f"{k % 9},{'31.12.2000' if k % 200 == 0 else ''},{'q' if k % 200 == 1 else 5}" for k in range(40_000)]
+    Path("t.csv").write_text("\n".join(["x,d,z", *lines, ""]))
+    text = 'private t = table("t.csv") described by {x: 0..9, d: date, z: 0..9} protecting rows budget epsilon 99\n'
+    asked = "{{ select count(d) as n, sum(x) as s, sum(z) as z from t where x > %s with epsilon 9 }}\n"
+    once, often = (ran(text + "".join(asked % k for k in range(many))) for many in (1, 4))
+
+    def said(result: Result) -> list[str]:
+        return [str(one) for one in result.warnings if one.kind == "unfit-cells"]
+
+    assert len(looks(once)) == 1 and not said(once)
+    assert sorted(len(name.split(", ")) for name in looks(often)) == [1, 1, 3]
+    (warned,) = said(often)
+    share = re.search(r"`d`: (\d+) %", warned)
+    assert share is not None and int(share[1]) > 60 and often.budget["t"]["epsilon"]["spent"] == "36"

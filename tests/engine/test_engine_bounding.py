@@ -214,6 +214,21 @@ def test_different_rows_with_one_hash_are_left_to_the_cells() -> None:
     assert staying([4, 5, 6], [7, 7, 7], [1, 2, 3], 1) == [1, 2, 3]
 
 
+@pytest.mark.parametrize("spread", [1, 3, 40, 10**6, 2**32])
+def test_the_smallest_hashes_of_each_person_stay(spread: int) -> None:
+    """Whoever has how many rows, in chunks of any size, also where all hashes begin alike."""
+    rng = np.random.default_rng(spread)
+    for most in (1, 2, 5, 30):
+        for persons in (rng.integers(0, 60, 700), rng.zipf(1.5, 700) % 500, rng.permutation(700), np.full(700, 5)):
+            hashes = rng.integers(0, spread, 700)
+            chunks = pa.chunked_array(np.split(persons, np.sort(rng.integers(0, 700, 4))))
+            stays = bounding.staying(chunks, hashes << 30, most, lambda rows: np.ones(len(rows), dtype=bool))
+            assert stays is not None
+            for person in set(persons.tolist()):
+                mine = persons == person
+                assert sorted(hashes[mine & stays]) == sorted(hashes[mine])[:most]
+
+
 def test_hashes_that_all_tie_change_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a hash of one value the cells decide, of each person alone, whatever order the rows stand in."""
     monkeypatch.setattr("jostle.speed.bounding.hashes_of", lambda cells, rows: np.ones(rows, np.int64))

@@ -57,7 +57,7 @@ from jostle.readers.public_sql import PublicSql
 from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, ROWS, grouped, groups_of
+from jostle.speed.fast import FEW, GROUPED, ROWS, common_case, grouped, groups_of
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
@@ -357,9 +357,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
                 return [np.array(source.most_rows) for _ in terms]
-        tally = self._tallied(plan, keys) if set(terms) == ROWS else None
-        if tally is not None:
-            (cells,) = super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))
+        cells = self._added_up(plan, keys) if set(terms) == ROWS else None
+        if cells is not None:
             return [cells.copy() for _ in terms]
         ranges = keys and all(isinstance(key.values, range) for key in keys)
         if terms != (Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
@@ -368,6 +367,18 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         for batch in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
+
+    def _added_up(self, plan: Plan, keys: tuple[Key, ...]) -> Array | None:
+        """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""
+        if (tally := self._tallied(plan, keys)) is not None:
+            return super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
+        uncommon = common_case(keys) if isinstance(plan, Scan | Bound) else None
+        if uncommon is None:
+            return None
+        test, at, key = uncommon
+        (cells,) = super().group(Filter(plan, test), (key,), (Count(),))
+        cells[int(at)] += self.group(plan, (), (Count(),))[0] - cells.sum()
+        return cells[:-1]
 
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the

@@ -62,7 +62,6 @@ from jostle.run.misfits import (
     misfit_shares,
     state_of_row,
 )
-from jostle.run.operators import applied
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 
@@ -120,8 +119,8 @@ class Looked(Struct, frozen=True):
             state = cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
             unread = either(is_word(column, {}), None, Constant("unreadable"), {})
-            state = applied("if", (Apply("missing", (self.conversions[name],)), unread, Constant(FITS)), {})
-            state = either(Apply("missing", (column,)), None, state, {})
+            unread = either(Apply("missing", (column,)), None, unread, {})
+            state = either(Apply("not", (Apply("missing", (self.conversions[name],)),)), FITS, unread, {})
         if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
             return None
         with suppress(Refusal):

@@ -49,44 +49,53 @@ WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
 
 
 def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str | None) -> RowExpr | None:
-    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits."""
+    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits.
+
+    The first question of it is what holds of nearly every cell, those that fit (`speed.fast.common_case`).
+    """
     kind = domain_kind(domain)
     if kind == "text" and not isinstance(domain, Categories):
         return None
+    if isinstance(domain, Categories) and not 0 < len(domain.values) <= MOST_LISTED:
+        return None
+    unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
     if kind == "boolean":
-        word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
-        words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
-        numbers = applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)
-        unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
-        read = either(Apply("or", (words, numbers)), FITS, unread, schema)
-        return either(Apply("missing", (text,)), empty, read, schema)
-    common: RowExpr | None = None  # what holds of nearly every cell is asked first
-    value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
+        common, state = _is_truth(text, schema), unread
+    else:
+        value: RowExpr = text if kind == domain_kind(schema[text.name]) else applied(kind, (text,), schema)
+        common, state = _of_value(value, domain, schema)
+        if kind == "text":
+            empty, state = None, either(is_word(text, schema), None, state, schema)
+        else:
+            state = applied("if", (Apply("missing", (value,)), unread, state), schema)
+    return either(common, FITS, either(Apply("missing", (text,)), empty, state, schema), schema)
+
+
+def _is_truth(text: Column, schema: dict[str, Domain]) -> RowExpr:
+    word, number = applied("lower", (applied("trim", (text,), schema),), schema), applied("number", (text,), schema)
+    words = applied("in", (word, *(Constant(one) for some, _ in TRUTHS for one in some)), schema)
+    return Apply("or", (words, applied("in", (number, *(Constant(float(one)) for _, one in TRUTHS)), schema)))
+
+
+def _of_value(value: RowExpr, domain: Domain, schema: dict[str, Domain]) -> tuple[RowExpr, RowExpr]:
+    """Whether a value fits, and what it is otherwise."""
+    if isinstance(domain, Categories):
+        return applied("in", (value, *map(Constant, domain.values)), schema), Constant("unlisted")
+    common: RowExpr = Apply("not", (Apply("missing", (value,)),))
     state: RowExpr = Constant(FITS)
     if domain == Open("integer") or isinstance(domain, Integer):
-        state = either(applied("!=", (applied("floor", (value,), schema), value), schema), "fraction", state, schema)
+        common = applied("==", (applied("floor", (value,), schema), value), schema)
+        state = either(applied("!=", common.args, schema), "fraction", state, schema)
     if isinstance(domain, Integer | Real | Moments):
-        moment = isinstance(domain, Moments)
+        kind, moment = domain_kind(domain), isinstance(domain, Moments)
         low, high = (Constant(moment_of(kind, int(x)) if moment else float(x)) for x in (domain.low, domain.high))
         # an integer is taken down before it is compared, so that 99.5 is within 0..99
         whole = applied("floor", (value,), schema) if isinstance(domain, Integer) else value
         beyond = Apply("or", (applied("<", (whole, low), schema), applied(">", (whole, high), schema)))
         state = either(beyond, "outside", state, schema)
         within = Apply("and", (applied(">=", (value, low), schema), applied("<=", (value, high), schema)))
-        common = within if whole is value else Apply("and", (within, applied("==", (whole, value), schema)))
-    if isinstance(domain, Categories):
-        if not 0 < len(domain.values) <= MOST_LISTED:
-            return None
-        among = applied("in", (value, *map(Constant, domain.values)), schema)
-        if kind == "text":  # the first question, of the cell, is the whole of it for nearly all
-            missing = Apply("or", (Apply("missing", (text,)), is_word(text, schema)))
-            return either(among, FITS, either(missing, None, Constant("unlisted"), schema), schema)
-        state = either(Apply("not", (among,)), "unlisted", state, schema)
-    if kind != "text":
-        unread = either(is_word(text, schema), empty, Constant("unreadable"), schema)
-        state = applied("if", (Apply("missing", (value,)), unread, state), schema)
-    state = either(Apply("missing", (text,)), empty, state, schema)
-    return state if common is None else either(common, FITS, state, schema)
+        common = within if whole is value else Apply("and", (within, common))
+    return common, state
 
 
 def is_word(text: Column, schema: dict[str, Domain]) -> RowExpr:
@@ -115,8 +124,15 @@ def state_of_row(states: Mapping[str, RowExpr]) -> tuple[RowExpr, dict[float, tu
     for name, state in states.items():
         numbers: dict[object, float | None] = {what: float(i) for i, (of, what) in enumerate(keys) if of == name}
         parts.append(_numbered(state, {FITS: fits, None: None, **numbers}))
-    row = parts[0] if len(parts) == 1 else Apply("coalesce", (*parts, Constant(float(len(keys)))))
-    return row, {float(i): key for i, key in enumerate([*keys, ("", FITS)])}
+    meaning = {float(i): key for i, key in enumerate([*keys, ("", FITS)])}
+    if len(parts) == 1:
+        return parts[0], meaning
+    commons: list[RowExpr] = [state.args[0] for state in states.values() if isinstance(state, Apply)]
+    while len(commons) > 1:  # by halves, as expressions may not be deep
+        pairs = [tuple(commons[i : i + 2]) for i in range(0, len(commons), 2)]
+        commons = [Apply("and", pair) if len(pair) == 2 else pair[0] for pair in pairs]
+    other = Constant(float(len(keys)))
+    return Apply("if", (commons[0], other, Apply("coalesce", (*parts, other)))), meaning
 
 
 def _numbered(state: RowExpr, numbers: Mapping[object, float | None]) -> RowExpr:

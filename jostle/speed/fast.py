@@ -24,7 +24,20 @@ from jostle.engine.sql.relations import Grouped, Relation
 from jostle.engine.sql.rows import Physical, Raw, RowSql
 from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Moments, Plan, RowExpr, Term
+from jostle.plan.plan import (
+    Apply,
+    Categories,
+    Column,
+    Constant,
+    Count,
+    Domain,
+    Integer,
+    Key,
+    Moments,
+    Plan,
+    RowExpr,
+    Term,
+)
 from jostle.records import replace
 from jostle.speed.parts import Parts
 
@@ -136,6 +149,24 @@ def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
         groups *= math.prod(groups_of(rows.schema[name]) for name in names) if calculated else len(key.values)
         bare = bare and not calculated
     return cells if groups <= FEW and (any(cells.values()) or not bare) else {}
+
+
+def common_case(keys: tuple[Key, ...]) -> tuple[RowExpr, float, Key] | None:
+    """Of rows of which a condition holds the one value of a key; the condition of the others, and the value for these
+    as a key whose last value stands for none. None where a key is not made so, of constants."""
+    match keys:
+        case [Key(Apply("if", (test, Constant(float(value)), other)), values)] if value in values:
+            rest = Apply("coalesce", (other, Constant(float(len(values)))))
+            unless = Apply("coalesce", (Apply("not", (test,)), Constant(True)))
+            return (unless, value, Key(rest, range(len(values) + 1))) if _says(other, values) else None
+    return None
+
+
+def _says(expr: RowExpr, values: range | tuple[object, ...]) -> bool:
+    """Whether an expression is one of the values, from 0, or none."""
+    if isinstance(expr, Apply) and expr.op in ("if", "coalesce"):
+        return all(_says(arg, values) for arg in expr.args[expr.op == "if" :])
+    return values == range(len(values)) and isinstance(expr, Constant) and (expr.value is None or expr.value in values)
 
 
 def groups_of(domain: Domain) -> float:

@@ -171,7 +171,15 @@ class QuickRows(RowSql):
     def condition(self, expr: RowExpr) -> str:
         """Of parts that are tests of raw cells, where they can be."""
         if isinstance(expr, Apply) and expr.op in ("and", "or"):
-            return "(" + f" {expr.op.upper()} ".join(self.condition(arg) for arg in expr.args) + ")"
+            between = self._ends(expr) if expr.op == "and" else ""
+            return between or "(" + f" {expr.op.upper()} ".join(self.condition(arg) for arg in expr.args) + ")"
+        match expr:
+            case Apply("coalesce", (Apply("not", (test,)), Constant(True))):
+                return f"({self.condition(test)} IS NOT TRUE)"
+            case Apply("==", (Apply("floor", (Apply("number", (Column() as column,)) as value,)), other)):
+                raw = self._raw(column)
+                if value == other and raw is not None and raw.kind in WHOLE and self._reading(value):
+                    return f"({raw.alias} IS NOT NULL)"
         return (isinstance(expr, Apply) and self._test(expr)) or super().condition(expr)
 
     def _test(self, expr: Apply) -> str:
@@ -189,6 +197,21 @@ class QuickRows(RowSql):
         if isinstance(right.value, bool) or not isinstance(right.value, float | int):
             return ""
         return _number(self.dialect, raw, op, float(right.value))
+
+    def _ends(self, expr: Apply) -> str:
+        """Whether the number that a cell spells is from one end to another; of what is not finite none is. What is
+        compared is a column of numbers, as some readers hand on places in a dictionary."""
+        match [(arg.op, *arg.args) for arg in expr.args if isinstance(arg, Apply)]:
+            case [
+                (">=", Apply("number", (Column() as column,)) as value, Constant(float(low))),
+                ("<=", other, Constant(float(high))),
+            ] if value == other and self._reading(value) and (raw := self._raw(column)) is not None:
+                if raw.kind in WHOLE and low.is_integer() and high.is_integer() and max(-low, high) < _EXACT:
+                    return f"({raw.alias} BETWEEN {int(low)} AND {int(high)})"
+                if raw.kind == "DOUBLE" and math.isfinite(low) and math.isfinite(high):
+                    cell = self._alias(Piece(f"({raw.alias} + {self.dialect.number(0.0)})"), most=0).text
+                    return f"({cell} >= {self.dialect.number(low)} AND {cell} <= {self.dialect.number(high)})"
+        return ""
 
     def _reading(self, expr: Apply) -> str | None:
         """What an operation on a column's text comes to, where the raw cell tells it sooner."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from engines_table import DOMAINS, table
 
 from jostle.engine.base import consecutive
+from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql.cells import whole_or_text
+from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.hashes import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.run.groups import public_keys
+from jostle.run.misfits import cell_state, state_of_row
 from jostle.run.values import Interval
 from jostle.source import Source, Span
 
@@ -77,3 +83,36 @@ def test_a_range_of_keys_is_the_list_of_its_numbers(low: int, high: int) -> None
     keys = public_keys(Interval(float(low), float(high)), span)
     assert keys == public_keys([float(k) for k in range(int(float(low)), int(float(high)) + 1)], span)
     assert len(set(keys)) == len(keys) and set(map(type, keys)) <= {float}
+
+
+class Plain(LocalDuckDb):
+    """The same files, asked by the plain SQL."""
+
+    dialect = DUCKDB
+    group = SqlEngine.group
+    grouped = SqlEngine.grouped
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_looks_at_hostile_cells_find_what_plain_sql_finds(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jostle.readers.duckdb.OFTEN", 10**9)  # no cell is stored as it was read
+    pq.write_table(table(with_nul=True), tmp_path / "t.parquet")
+    texts, engines = {each: Open("text") for each in DOMAINS}, (LocalDuckDb(), Plain())
+    scans = [Scan(e.open(tmp_path / "t.parquet", public=False).key, tuple(texts.items())) for e in engines]
+    beside = cell_state(Column("q"), DOMAINS["q"][1], texts, None)
+    assert beside is not None
+    found = 0
+    for domain in DOMAINS[name]:
+        for empty in (None, "empty"):
+            state = cell_state(Column(name), domain, texts, empty)
+            for states in [{name: state}, {name: state, "": beside}, {"": beside, name: state}] if state else []:
+                row, says = state_of_row(states)
+                key = Key(row, range(len(says)))
+                quick, plain = (e.group(scan, (key,), (Count(),))[0] for e, scan in zip(engines, scans, strict=True))
+                assert quick.tolist() == plain.tolist(), (domain, states)
+                found += np.count_nonzero(plain) > 1
+    assert found or name in ("s", "who")
+    for engine in engines:
+        engine.close()

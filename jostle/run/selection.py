@@ -8,7 +8,7 @@ What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, cast
 
@@ -237,6 +237,7 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
     if not isinstance(data, Table | Cube):
         raise refuse("TypeError", f"`in_rho` takes a table or a cube, not {kind_name(data)}")
     with amount_for(interp, data, span, epsilon, delta) as amount:
+        paid: AbstractContextManager[object]
         if amount is None or not amount.delta:
             paid = interp.kernel.allot(amount, span)
         else:

@@ -117,7 +117,7 @@ class Kernel:
             self._stack, self._balances, self._paid, self.register.opens = around
 
     @contextmanager
-    def pay_ahead(self, purchase: Measurement[None, Bought], span: Span | None) -> Iterator[None]:
+    def pay_ahead(self, purchase: Question, span: Span | None) -> Iterator[None]:
         """Charges what is bought, which pays for what is measured inside and for nothing else."""
         bought = self.measure(purchase, span)
         del self._balances[bought]

@@ -185,7 +185,7 @@ _BY_MODULE = {
     "graphical.model": "graphical_model steady_chain steady_tables",
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
-    "histograms.adaptive": "block_counts drawn_together expected_cells halved_cells refined_strategy",
+    "histograms.adaptive": "block_counts drawn_together equal_parts expected_cells halved_cells refined_strategy",
     "histograms.partitions": (
         "ahp_labels axis_sums box_tree cut cut_places grain_for group_strategy kd_labels segment_labels "
         "two_levels"

@@ -1,13 +1,15 @@
 """`best_histogram` as a program calls it, beside every fixed option, on public vectors: paired runs over private rows.
 
     python -m tests.experiments.best_histogram [--half judged] [--queries ranges,prefixes,identity] [--runs 2] [--plane]
+        [--sets FILE.npz]
 
 Columns of packages and DPBench's vectors in 1,024 cells (64 × 64 with `--plane`), those that constants were settled on
 (`development`) and others (`judged`). Rows are drawn from a vector, a thousand or a hundred thousand by turns, and
 given to a program as a private table; each option answers by a call of its own with all of ε. Printed: the geometric
 mean of the error (root mean square over queries, mean over runs) over the least of the fixed options that were before
 `adaptive` and `tree_shrinkage`, with the standard error of its logarithm over vectors. The least of noisy means is
-below any true mean, so ratios are too large.
+below any true mean, so ratios are too large. `--sets` takes cubes of any sizes from a file in their place, with a
+hundred to a million rows by turns.
 """
 
 from __future__ import annotations
@@ -120,41 +122,48 @@ known = 1
     return found
 
 
+def judged(session: Session, name: str, counts: Counts, tried: tuple[str, ...], queries: str, runs: int, at: int,
+           steps: tuple[float, ...]) -> list[NDArray[np.float64]]:  # fmt: skip
+    """The logarithm of the mean error of each option, (options,), at each ε; rows go through `steps` by turns."""
+    session.execute(Source("experiment", "known = 0\n"))
+    found = []
+    for e, epsilon in enumerate(EPSILONS):
+        rows = steps[(at + (1 if len(steps) == 2 else 2) * e) % len(steps)]
+        each = [
+            errors(session, rows_of(name, counts, rows, len(EPSILONS) * run + e), counts.shape, tried, epsilon, queries)
+            for run in range(runs)
+        ]
+        found.append(np.log(np.maximum(np.mean(each, axis=0), 1e-9)))
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--half", choices=("judged", "development"), default="judged")
     parser.add_argument("--queries", default="ranges,prefixes,identity")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--plane", action="store_true")
+    parser.add_argument("--sets", type=Path)
     asked = parser.parse_args()
-    if not dpbench.DATA.is_dir():
+    if asked.sets is None and not dpbench.DATA.is_dir():
         print("the public data are not here: there is nothing to judge by")
         return
-    data = planes() if asked.plane else lines()
     settled = DEVELOPMENT_PLANES if asked.plane else DEVELOPMENT
+    if asked.sets is not None:
+        data, settled = dict(np.load(asked.sets)), frozenset()
+    else:
+        data = planes() if asked.plane else lines()
     mine = sorted(name for name in data if (name in settled) == (asked.half == "development"))
-    newer = ("best_histogram", "adaptive") if asked.plane else ("best_histogram", "adaptive", "tree_shrinkage")
+    newer = ("best_histogram", "adaptive", "tree_shrinkage")
     tried = (*newer, *(PLANE if asked.plane else OLDER))
+    steps = (1e3, 1e5) if asked.sets is None else (1e2, 1e3, 1e4, 1e5, 1e6)
     for queries in asked.queries.split(","):
-        text = QUERIES[queries]
-        session = Session(cwd=Path.cwd())
-        session.execute(Source("experiment", "use best\nknown = 0\n"))
         found: dict[float, list[NDArray[np.float64]]] = {}
-        for e, epsilon in enumerate(EPSILONS):
-            for i, name in enumerate(mine):
-                rows = (1e3, 1e5)[(i + e) % 2]
-                each = [
-                    errors(
-                        session,
-                        rows_of(name, data[name], rows, len(EPSILONS) * run + e),
-                        data[name].shape,
-                        tried,
-                        epsilon,
-                        text,
-                    )
-                    for run in range(asked.runs)
-                ]
-                logs = np.log(np.mean(each, axis=0))
+        for i, name in enumerate(mine):
+            session = Session(cwd=Path.cwd())
+            session.execute(Source("experiment", "use best\n"))
+            told = judged(session, name, data[name], tried, QUERIES[queries], asked.runs, i, steps)
+            for epsilon, logs in zip(EPSILONS, told, strict=True):
                 found.setdefault(epsilon, []).append(logs - logs[len(newer) :].min())
         print(f"{queries}, {len(mine)} vectors ({asked.half})")
         print(f"{'ε':>6}" + "".join(f"{name:>22}" for name in tried))

@@ -280,3 +280,34 @@ def test_what_a_tree_draws_together_is_a_number_whatever_was_seen(shape):
         assert found.shape == shape
         assert np.isfinite(found).all()
         assert found.min() >= 0
+
+
+def test_halves_without_rows_are_known_to_be_empty():
+    """All rows in three of 64 cells: the others have less than half of the squares that trees give them otherwise."""
+    workload, truth = boxes.ranges(64, 200), np.zeros(64)
+    truth[[9, 20, 51]] = 900, 2500, 600
+    strategy, rng = strategies.hdmm_strategy(workload), np.random.default_rng(6)
+    line, weight = adaptive._line((64,)), np.broadcast_to(strategy[0]["weight"], (64,))
+    tree, errors = line.tree(np.arange(64)), np.zeros(2)
+    for _ in range(10):
+        answers = measure(strategy, truth, 0.1, rng)
+        seen = blocktree.Seen(blocktree.leaves_of(tree), answers[0] / weight, 10 / weight)
+        sums = blocktree.Sums(np.asarray(strategy[1]["matrix"]), answers[1], 10.0)
+        for i, shows in enumerate((np.inf, blocktree.SHOWS)):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(blocktree, "SHOWS", shows)
+                found = blocktree.normal_posterior(tree, [seen], 10.0, sums).mean[seen.nodes]
+            errors[i] += np.sum(found[truth == 0] ** 2)
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize(("shape", "parts"), [((1,), 1), ((8,), 8), ((53,), 16), ((3, 70), 16), ((9, 9, 9), 16)])
+def test_equal_parts_are_blocks_of_the_tree_of_halves(shape, parts):
+    labels = adaptive.equal_parts(shape)
+    assert len(adaptive._line(shape).blocks(labels)) == parts == labels.max() + 1
+    assert np.bincount(labels).min() > 0
+    asked, x = boxes.ranges(shape, 20), np.random.default_rng(3).integers(0, 40, shape)
+    strategy = strategies.bucket_strategy(labels, asked)
+    answers = measure(strategy, x, 1e3, np.random.default_rng(4))
+    found = adaptive.drawn_together(labels, [], 1.0, strategy, answers, 1e-3, asked)
+    np.testing.assert_allclose(np.bincount(labels, found.ravel()), np.bincount(labels, x.ravel()), rtol=0.005)

@@ -69,6 +69,15 @@ class _Line:
         return blocktree.tree_over(self.places[starts], cells, self.bits)
 
 
+def equal_parts(shape: int | tuple[int, ...]) -> Ints:
+    """The number of the part that each cell, flat, lies in: the tree of halves, four halvings from the whole."""
+    line = _line((shape,) if isinstance(shape, int) else tuple(shape))
+    part = line.places >> max(0, line.bits - 4)
+    labels = np.empty_like(part)
+    labels[line.order] = np.cumsum(np.diff(part, prepend=part[0]) != 0)
+    return labels
+
+
 def block_counts(labels: Ints) -> Strategy:
     """Each block of a partition once."""
     return [groups(labels, 1.0)]
@@ -99,7 +108,7 @@ def drawn_together(
     labels: Ints, looked: list[Floats], look_scale: float, strategy: Strategy, answers: list[Floats], scale: float,
     workload: Workload, tree: PublicTree | None = None,
 ) -> Floats:  # fmt: skip
-    """The cube of counts, of the workload's shape, from a look and the answers to a `refined_strategy`."""
+    """The cube of counts, of the workload's shape, from a look, if any, and the answers to a `bucket_strategy`."""
     line, fine = _line(workload.shape, tree), np.asarray(strategy[0]["labels"])
     fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
     walked, last = line.blocks(labels), line.blocks(fine)
@@ -108,10 +117,10 @@ def drawn_together(
         return strategies.estimate(strategy, answers, workload)
     halves = line.tree(starts)
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
-    measurements = [
-        _of_blocks(line, halves, starts, labels, looked[0], np.full(len(walked), look_scale)),
-        _of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight),
-    ]
+    measurements = [_of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight)]
+    if looked:
+        look = _of_blocks(line, halves, starts, labels, looked[0], np.full(len(walked), look_scale))
+        measurements.append(look)
     posterior = blocktree.posterior(halves, measurements, scale)
     counts = posterior.mean[leaves_of(halves)]
     if len(strategy) > 1:
@@ -151,9 +160,10 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
     """The cube of counts, of the workload's shape, from noisy answers to an `hdmm_strategy`.
 
     Of a cube that was measured by cells and sums the mean of estimates: like cells drawn together (`smoothing`), and
-    the normal posterior of trees of halves, of which one begins a third of the way later. In more dimensions there is
-    one more, in which halves are expected to part as the product of the sums along the axes; and more than `MOST`
-    cells have one tree. Else the first alone.
+    the normal posterior of trees of halves, of which one begins a third of the way later. Of a line that counts twice,
+    and the posterior of what the cells alone say, which then takes the sums in, once. In more dimensions there is one
+    more, in which halves are expected to part as the product of the sums along the axes. Of more than `MOST` cells
+    there is one tree, and on a line no posterior of the cells. Else the first alone.
     """
     boxes = smoothing.smoothed(strategy, answers, scale, workload)
     cells = workload.cells
@@ -180,6 +190,11 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
     estimates = [over_trees(np.ones(cells))]
     if len(workload.shape) > 1:
         estimates.append(over_trees(_product(estimates[0].reshape(workload.shape), scale / 2).ravel()))
+    elif cells <= MOST:
+        tree = lines[0].tree(np.arange(cells))
+        posterior = blocktree.posterior(tree, [Seen(leaves_of(tree), values, scales)], scale)
+        counts = posterior.mean[leaves_of(tree)]
+        estimates += [estimates[0], _with_sums(tree, posterior, counts, matrix, answers[1], scale)]
     mean = np.mean(estimates, axis=0)
     if not np.isfinite(mean).all():
         return boxes

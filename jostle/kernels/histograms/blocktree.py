@@ -1,14 +1,12 @@
 """Posterior counts of the blocks of a binary tree, of which some were measured under noise.
 
-The rows of a block part between its halves by the laws of `splitlaws`, from the whole down to the blocks, and every
+The rows of a block part between its halves by the laws that follow, from the whole down to the blocks, and every
 measurement has Laplace's law. What is known of a count given all measurements below and above it is passed up and
 down the tree as its values on a grid (Pearl's belief propagation, exact but for the grids), so that the means, and how
 sure they are, take time linear in the blocks. A block that is even, or whose rows lie in one cell, stays so further
 down: these are two more kinds of message. Post-processing of released numbers.
 
-What is known of how the rows of a block part between its two halves: the prior of `blocktree`.
-
-A share of one half follows a mixture of Beta(a, a) laws, from all on one side to nearly even; or the whole block is
+Before, a share of one half follows a mixture of Beta(a, a) laws, from all on one side to nearly even; or the block is
 even from here on; or all of it lies in one cell. The weights were learned by expectation and maximisation from public
 histograms and stand here as numbers (`docs/experiments/best_histogram.md`). Coarse halves are rougher than fine ones.
 
@@ -46,7 +44,7 @@ POINT = 0.03
 def laws(depths: Floats) -> Floats:
     """The weights of `SHAPES`, (k, 9), for blocks at so many halvings from the whole, (k,)."""
     table = np.concatenate([_COARSE, _FINE[None]])
-    table = table / table.sum(axis=1, keepdims=True)
+    table /= table.sum(axis=1, keepdims=True)
     return np.asarray(table[np.minimum(np.rint(depths).astype(np.int64), len(_COARSE))])
 
 
@@ -182,8 +180,7 @@ def tree_over(places: Ints, cells: Floats, bits: int) -> Tree:
 
 def leaves_of(tree: Tree) -> Ints:
     """The node of each block."""
-    leaves = np.flatnonzero(tree.high - tree.low == 1)
-    return leaves[np.argsort(tree.low[leaves])]
+    return np.argsort(np.where(tree.high - tree.low == 1, tree.low, len(tree.low)))[: int(tree.high[0])]
 
 
 def least_squares(tree: Tree, measurements: Sequence[Seen]) -> tuple[Floats, Floats]:
@@ -213,13 +210,17 @@ def least_squares(tree: Tree, measurements: Sequence[Seen]) -> tuple[Floats, Flo
 NORMAL_ROUNDS = 8
 """Rounds of `normal_posterior`."""
 
+SHOWS, EMPTY = 8.0, 0.05
+"""A block tells an empty half if its count is so many deviations of the half's; the chance of one before."""
+
 
 def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums: Sums | None = None) -> Posterior:
     """The posterior of every node's count under normal laws, from counts and sums. `unit`: a scale of the noise.
 
     How far the halves of a block differ is normal, with the variance of one of the `laws` for the count of the block;
     Laplace noise is normal with a variance that is exponential. Which variance each has is learned by turns with
-    what the counts are (variational Bayes; Jordan, Ghahramani, Jaakkola, Saul 1999). Linear in blocks × sums.
+    what the counts are (variational Bayes; Jordan, Ghahramani, Jaakkola, Saul 1999), and which halves are empty.
+    Linear in blocks × sums.
     """
     order, leaves = np.concatenate([level.nodes for level in tree.levels]), leaves_of(tree)
     depth = np.concatenate([np.full(len(level.nodes), level.depth, dtype=np.float64) for level in tree.levels])
@@ -232,19 +233,18 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
         np.concatenate([getattr(one, name) for one in measurements]) for name in ("nodes", "values", "scales")
     )
     precision, sum_precision = 1 / (2 * scales**2), np.full(len(extra.values), 1 / (2 * extra.scale**2))
-    count, square = least_squares(tree, measurements)[0][order], np.zeros(0)
+    count, square, none = least_squares(tree, measurements)[0][order], np.zeros(len(order)), np.zeros(len(tree.low))
     for turn in range(NORMAL_ROUNDS):
         count = np.maximum(count, unit / 2)[:, None]
         wide = (count**2 * rate + count / 4 + 1e-6 * unit**2) * (4 * even * (1 - even))[:, None]
-        likely = (
-            weights if not turn else weights * np.exp(_relative(-0.5 * np.log(wide) - square[:, None] / (2 * wide)))
-        )
+        log = -0.5 * np.log(wide) - square[:, None] / (2 * wide)
+        likely = weights * np.exp(np.maximum(log - log.max(axis=1, keepdims=True), FLOOR)) if turn else weights
         prior = np.zeros(len(tree.low))
         prior[order] = 1 / (likely * wide).sum(axis=1) if not turn else (likely / wide).sum(axis=1) / likely.sum(axis=1)
         evidence = np.zeros((len(tree.low), 1 + len(extra.values)))
         evidence[:, 0] = np.bincount(nodes, precision * values, len(tree.low))
         evidence[leaves, 1:] = extra.matrix.T
-        whole = np.asarray(np.bincount(nodes, precision, len(tree.low)), dtype=np.float64)
+        whole = np.asarray(np.bincount(nodes, precision, len(tree.low)) + none, dtype=np.float64)
         means, variance, gaps, apart = _normal(tree, whole, evidence, prior)
         cross = extra.matrix @ means[leaves, 1:]
         inner = np.linalg.inv(np.diag(1 / sum_precision) + cross)
@@ -259,13 +259,30 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
         rest = (extra.values - extra.matrix @ mean[leaves]) ** 2 + np.diag(cross - cross @ inner @ cross)
         sum_precision = 1 / (extra.scale * np.sqrt(np.maximum(rest, 1e-8 * extra.scale**2)))
         count, square = mean[order], gap[order] ** 2 + apart[order]
+        if turn:
+            none = _empties(tree, mean, variance, none, unit)
     squares = np.zeros(len(tree.low))
     squares[order] = square
     return Posterior(mean, variance, squares, gap)
 
 
-def _relative(logs: Floats) -> Floats:
-    return np.asarray(np.maximum(logs - logs.max(axis=1, keepdims=True), FLOOR))
+def _empties(tree: Tree, mean: Floats, variance: Floats, before: Floats, unit: float) -> Floats:
+    """How precisely each node is known to be empty, (n,).
+
+    A half that is not empty has any count up to that of its block. What is known of a half is normal, without what was
+    said here `before`: expectation propagation (Minka 2001), of precisions about 0 alone, so that it settles.
+    """
+    from scipy.special import log_ndtr
+
+    precise = np.zeros(len(mean))
+    for level in tree.levels:
+        halves, block = np.stack([level.left, level.right]), np.maximum(mean[level.nodes], unit)
+        spread = np.maximum(variance[halves], 1e-9 * unit**2 + 1e-14 * block**2)
+        wide = 1 / np.maximum(1 / spread - before[halves], 1e-3 / spread)
+        away = mean[halves] / spread * np.sqrt(wide)
+        odds = np.log(EMPTY / (1 - EMPTY) * block / np.sqrt(2 * np.pi * wide)) - away**2 / 2 - log_ndtr(away)
+        precise[halves] = np.where(block > SHOWS * np.sqrt(wide), np.exp(np.clip(odds, -50, 12)) / wide, 0.0)
+    return precise
 
 
 def _normal(tree: Tree, precision: Floats, evidence: Floats, prior: Floats) -> tuple[Floats, Floats, Floats, Floats]:
@@ -304,6 +321,7 @@ class _Grids:
     """The counts at which every node's messages are held, and reading and writing between them."""
 
     def __init__(self, tree: Tree, measurements: Sequence[Seen], unit: float) -> None:
+        self.unit = unit
         value, variance = least_squares(tree, measurements)
         deviation = np.sqrt(np.minimum(variance, 1e12 * unit**2))
         low = np.maximum(value - WIDTH * deviation, 0.0)
@@ -434,7 +452,7 @@ class _Passes:
         counts = self.grids.counts
         above = np.zeros((3, nodes, POINTS))  # of what is known from outside: any, flat, point
         empty = np.zeros(nodes)
-        above[0, 0] = np.gradient(counts[0])  # any number of rows is as likely before
+        above[0, 0] = np.gradient(counts[0]) / (counts[0] + self.grids.unit)  # as likely at any order of magnitude
         chance = above[0, 0] * self.any[0]
         chance = chance / chance.sum()
         mean[0] = chance @ counts[0]

@@ -106,6 +106,25 @@ def test_columns_measured_again_spend_what_pairs_would_have(amount: str, monkeyp
     assert all(len(c) == 1 for c in result["m"].jostle_fields["cliques"])
 
 
+def test_of_persons_with_many_rows_pairs_are_measured_where_their_noise_allows() -> None:
+    """3,000 rows are 500 times the noise of one of 30 columns, and 25 times where a person has 20 of them."""
+    rng = np.random.default_rng(3)
+    names, widest = [f"c{i}" for i in range(30)], []
+    rows = {"who": [f"p{i // 20}" for i in range(3000)]} | {name: rng.integers(0, 2, 3000) for name in names}
+    schema = ", ".join(f"{name}: 0..1" for name in names)
+    for protecting in ("rows", "who up to 20 rows"):
+        declared = (
+            f'private t = bound("t") described by {{who: text, {schema}}} protecting {protecting} budget epsilon 5'
+        )
+        body = f"m = learn_tables(pick(t, {', '.join(names)})) with epsilon 5\nrelease m"
+        session = Session()
+        session.bind("t", pd.DataFrame(rows))
+        result = session.attempt(Source("g.jst", f"use graphical\n{declared}\n{body}"))
+        assert result.ok, result.diagnostics
+        widest.append(max(map(len, result["m"].jostle_fields["cliques"])))
+    assert widest[0] > 1 and widest[1] == 1
+
+
 def test_a_tree_scores_every_pair_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that many columns take no longer than their pairs: 7 columns have 21."""
     asked = []

@@ -231,18 +231,16 @@ def test_what_does_not_fit_is_left_for_later() -> None:
     assert replace(search, round=MOST_ROUNDS + 1).next_batch == (0, 0.0)
 
 
-def test_under_epsilon_and_delta_all_is_measured_in_one_round() -> None:
-    """There rounds add up in full; under a ρ, whose noise falls with the root of a share, there are several."""
+def test_of_public_rows_six_times_as_many_tables_are_taken_at_once() -> None:
     names = [f"c{i}" for i in range(20)]
-    apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
-    tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
-    begun = {power: search_begun(apart, tables, search_plan(1e4, apart, power), 1e6) for power in (1.0, 0.5)}
-    many, share = begun[1.0].next_batch
-    assert many == 160 and share == begun[1.0].left
-    many, share = begun[0.5].next_batch
-    assert many == 7 and share == pytest.approx(begun[0.5].left * 7 / 160)
-    many, share = replace(begun[0.5], left=0.3).next_batch
-    assert many == 20 and share == pytest.approx(begun[0.5].left / 8)
+    apart, exact = graphical_model(dict.fromkeys(names, 2), [[n] for n in names]), np.array([3e4, 2e4])
+    tables = [with_noise(exact, NoiseModel(Gaussian(40.0))) for _ in names]
+    begun = search_begun(apart, tables, search_plan(1e4, apart, 0.5), 1e6)
+    many, share = begun.next_batch
+    assert many == 7 and share == pytest.approx(begun.left * 7 / 160)
+    many, share = replace(begun, left=0.3).next_batch
+    assert many == 20 and share == pytest.approx(begun.left / 8)
+    assert search_begun(apart, [exact] * 20, search_plan(1e300, apart, 0.5), 1e6).next_batch[0] == 42
 
 
 def test_columns_are_measured_again_where_pairs_moved_little() -> None:

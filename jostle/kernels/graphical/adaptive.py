@@ -28,11 +28,11 @@ from jostle.kernels.graphical.shrunken import Table, columns_of, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
-NO_PAIRS, ALL_PAIRS = (60.0, 15.0), (200.0, 50.0)
+NO_PAIRS, ALL_PAIRS = (60.0, 8.0), (200.0, 25.0)
 """Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is.
 
-Where noise grows with the tables, and where it grows with their root. There twice as many are needed beside a column
-to predict: where pairs are few, all of them are with it, and what is spent is better spent on fewer.
+Where noise grows with the tables, and where it grows with their root. There four times as many are needed beside a
+column to predict: where pairs are few, all of them are with it, and what is spent is better spent on fewer.
 """
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
@@ -42,6 +42,8 @@ OF_CHOOSING = 0.1
 MOST_ROUNDS = 24
 SOME = 3
 """A batch is so small a part of the columns until half of the share for tables is spent."""
+OF_EXACT = 6
+"""Times as many are taken at once of public rows, whose tables are exact."""
 WORTH = 0.7
 """Columns are measured again where that is expected to bring this part of what the last tables brought."""
 MOST_FIT = 0.7
@@ -73,8 +75,8 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     columns = len(sizes)
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
     falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
-    twice = 2.0 if predict is not None and falls < 0.9 else 1.0
-    least, most = twice * NO_PAIRS[falls < 0.9], twice * ALL_PAIRS[falls < 0.9]
+    more = 4.0 if predict is not None and falls < 0.9 else 1.0
+    least, most = more * NO_PAIRS[falls < 0.9], more * ALL_PAIRS[falls < 0.9]
     worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
     share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS[falls < 0.9]) * worth)
     left = 1 - OF_ROWS - share
@@ -139,6 +141,7 @@ class TableSearch:
             return 0, 0.0
         late = self._of_predicted_alone or self.left < self.plan["left"] / 2
         some = columns if late else max(2, math.ceil(columns / SOME))
+        some *= 1 if self.plan["scale"] else OF_EXACT
         many = min(some, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
         if len(self.cliques) <= columns and not self._of_predicted_alone:
             many = len(self.cliques)

@@ -237,10 +237,8 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
     if not isinstance(data, Table | Cube):
         raise refuse("TypeError", f"`in_rho` takes a table or a cube, not {kind_name(data)}")
     with amount_for(interp, data, span, epsilon, delta) as amount:
-        paid: AbstractContextManager[object]
-        if amount is None or not amount.delta:
-            paid = interp.kernel.allot(amount, span)
-        else:
+        paid: AbstractContextManager[object] = interp.kernel.allot(amount, span)
+        if amount is not None and amount.delta:
             paid = interp.kernel.pay_ahead(Prepayment.of(data, amount, "gaussian"), span)
         with paid:
             return interp.call(f, [data], {}, span)

@@ -119,7 +119,7 @@ class Kernel:
     @contextmanager
     def pay_ahead(self, purchase: Question, span: Span | None) -> Iterator[None]:
         """Charges what is bought, which pays for what is measured inside and for nothing else."""
-        bought = self.measure(purchase, span)
+        bought: Bought = self.measure(purchase, span)
         del self._balances[bought]
         with self._inside(bought, self.register.opens):
             yield

@@ -75,6 +75,7 @@ def test_crossed_programs_give_the_same_integers_on_a_server(server: str) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.looks
 @pytest.mark.plants_faults
 @pytest.mark.parametrize(("specimen", "what", "seed"), SPECIMENS, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_specimen_is_convicted(

@@ -28,6 +28,7 @@ DOMAIN_WORDS = {
     **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "DOUBLE"), "real"),
     **dict.fromkeys(("str", "string", "varchar", "char", "TEXT", "VARCHAR", "object"), "text"),
     **dict.fromkeys(("bool", "boolean", "BOOLEAN"), "{true, false}"), "datetime": "time", "timestamp": "time",
+    **dict.fromkeys(("category", "categorical", "factor", "enum"), '{"a", "b"}'),
 }  # fmt: skip
 """What other languages call the domain of a column."""
 

@@ -33,7 +33,7 @@ from jostle.run.origins import (
     announce,
     array_of,
     check_columns,
-    check_unit_columns,
+    check_private_columns,
     files_of,
     is_array,
     is_paths,
@@ -254,7 +254,7 @@ def _private_table(
                          node.protecting.span, help=f"describe it: `{column}: {{…}}`")  # fmt: skip
     source = interp.kernel.register.declare(node.name, data.identity, measure, unit, node.span)
     if unit.columns:
-        check_unit_columns(unit.columns, data, node.protecting.span)
+        check_private_columns(unit.columns, data, node.protecting.span)
     announce(interp, source, node, [name for name, _ in schema])
     return interp.looks.described(private_table(source, data.key, schema, never), node.described)
 

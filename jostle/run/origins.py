@@ -273,12 +273,13 @@ def check_column(name: str, data: Opened, *, private: bool = False) -> None:
 
 
 _EVERYBODY = frozenset({
-    "row", "record", "records", "everyone", "everybody", "all", "people", "users", "individuals", "persons",
+    "row", "record", "records", "everyone", "everybody", "all", "people", "person", "users", "user", "individuals",
+    "persons",
 })  # fmt: skip
 
 
-def check_unit_columns(columns: Sequence[str], data: Opened, span: Span | None) -> None:
-    """Refuses columns to protect persons by that the file does not have."""
+def check_private_columns(columns: Sequence[str], data: Opened, span: Span | None) -> None:
+    """Refuses columns that are described, or that persons are protected by, and that the file does not have."""
     for name in columns:
         if name in _EVERYBODY and name not in data.columns:
             help = "where each row is of another person, write `protecting rows`; else the column that says whose it is"

@@ -31,6 +31,7 @@ from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData
 from jostle.run.calls import need_public
+from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.fitting import no_argument
@@ -123,6 +124,8 @@ class Foresight(Forms):
         try:
             if isinstance(node, n.Run) and skipped:
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
+            if isinstance(node, n.Private) and node.described is not None:
+                self._check_description(node.described, scope)
             if isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
@@ -154,6 +157,13 @@ class Foresight(Forms):
         if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
             self.refusals.append(refusal.at(node.span))
         self.forget(node, scope, NotKnown())
+
+    def _check_description(self, described: n.Expr, scope: Scope) -> None:
+        """Notes what is wrong with a description whatever the file holds."""
+        try:
+            described_schema(self, described, scope)
+        except Refusal as refusal:
+            self.refusals.append(refusal.at(described.span))
 
     def _condition(self, test: n.Expr, scope: Scope) -> None:
         """Evaluates the condition of a statement, which is refused where its kind is known to be another."""

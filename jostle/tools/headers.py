@@ -28,7 +28,8 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
     of neither how it is."""
     result = []
-    for path, reading, described in _tables(program):
+    for path, reading, private in _tables(program):
+        described = private.described if private is not None else None
         there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None
         separator = separator_of(there) if there is not None else ""
         numbers = isinstance(described, n.RecordOf) and any(_is_number(domain) for _, domain in described.items)
@@ -66,15 +67,15 @@ def separator_of(path: Path) -> str:
         return ""
 
 
-def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Expr | None]]:
-    """The paths of tables and how they are read, with the descriptions of the columns of private ones."""
-    described = {id(node.source): node.described for node in every_of(program, n.Private)}
+def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Private | None]]:
+    """The paths of tables and how they are read, with the declarations of private ones."""
+    private = {id(node.source): node for node in every_of(program, n.Private)}
     for node in every_of(program, n.Call):
         match node:
             case n.Call(function=n.Name(id="table"), args=(n.String() as path,)):
                 reading = _reading(node)
                 if reading is not None:
-                    yield path, reading, described.get(id(node))
+                    yield path, reading, private.get(id(node))
 
 
 def _reading(call: n.Call) -> Reading | None:
@@ -154,12 +155,12 @@ def _there(name: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _misfits(
-    path: n.String, reading: Reading, described: n.Expr | None, folders: Sequence[Path]
+    path: n.String, reading: Reading, private: n.Private | None, folders: Sequence[Path]
 ) -> Iterator[Diagnostic]:
     from jostle.engine.base import Opened
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
-    from jostle.run.origins import check_column
+    from jostle.run.origins import check_private_columns
 
     name = path.value
     if set("*?[") & set(name) or not name.endswith(".csv"):
@@ -170,7 +171,7 @@ def _misfits(
         if close:
             yield Diagnostic("DataError", f"there is no file `{name}`", path.span, help=close)
         return
-    if not isinstance(described, n.RecordOf):
+    if private is None or not isinstance(private.described, n.RecordOf):
         return
     try:
         head = header(open_file(there), f"`{name}`", reading)
@@ -178,8 +179,10 @@ def _misfits(
         yield from refusal.at(path.span).diagnostics
         return
     data = Opened("", head.names, None, head.unread, reading.header)
-    for column, domain in described.items:
+    unit = private.protecting
+    places = [((column,), domain.span) for column, domain in private.described.items]
+    for columns, span in places + ([(unit.columns, unit.span)] if unit is not None else []):
         try:
-            check_column(column, data, private=True)
+            check_private_columns(columns, data, span)
         except Refusal as refusal:
-            yield replace(refusal.at(domain.span).first, label="not in the file")
+            yield replace(refusal.first, label="not in the file")

@@ -20,7 +20,7 @@ from jostle.kernels.workloads.boxes import Workload
 from jostle.threads import on_one_thread
 
 MOST = 4096
-"""The most blocks that a tree is drawn over: 0.4 s and 100 MB for so many."""
+"""The most blocks that a tree is drawn over: 0.4 s and 150 MB for so many."""
 
 WORTH = 2.0
 """Halves of a line are treated separately where half their difference squared is above this, in the noise of a count.

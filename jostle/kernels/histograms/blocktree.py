@@ -337,19 +337,19 @@ class _Grids:
     def _at(self, nodes: Ints, counts: Floats) -> tuple[Floats, Ints, Floats]:
         """Of these nodes' `counts`, (k, m), the places in the grid, the point before each and the part up to the next.
 
-        Beyond a grid it is an end of it.
+        Points are numbered through all k grids. Beyond a grid it is an end of it.
         """
         place = np.maximum((counts - self.low[nodes, None]) / self.span[nodes, None], -1 / POINTS)
-        place = np.where(place < 0, place, np.abs(place) ** (1 / self.bend[nodes])) * (POINTS - 1)
-        index = np.clip(place.astype(np.int64), 0, POINTS - 2)
-        before, after = (np.take_along_axis(self.counts[nodes], index + more, 1) for more in (0, 1))
+        place = np.where((place < 0) | (self.bend[nodes] == 1), place, np.sqrt(np.abs(place))) * (POINTS - 1)
+        index = np.clip(place.astype(np.int64), 0, POINTS - 2) + np.arange(len(nodes))[:, None] * POINTS
+        before, after = (self.counts[nodes].ravel()[more:][index] for more in (0, 1))
         return place, index, np.clip((counts - before) / (after - before), 0.0, 1.0)
 
     def read(self, nodes: Ints, table: Floats, counts: Floats) -> Floats:
         """`table`, of these nodes, at `counts`, (k, …), between its values; next to nothing beyond the grid."""
         flat = counts.reshape(len(nodes), -1)
         place, index, part = self._at(nodes, flat)
-        value = np.take_along_axis(table, index, 1) * (1 - part) + np.take_along_axis(table, index + 1, 1) * part
+        value = table.ravel()[index] * (1 - part) + table.ravel()[1:][index] * part
         value[(place < -0.5) | (place > POINTS - 0.5)] *= 1e-12
         return np.asarray(value.reshape(counts.shape))
 
@@ -358,10 +358,9 @@ class _Grids:
         flat, weight = counts.reshape(len(nodes), -1), weights.reshape(len(nodes), -1)
         place, index, part = self._at(nodes, flat)
         weight = np.where((place >= -0.5) & (place <= POINTS - 0.5), weight, 0.0)
-        row = np.arange(len(nodes))[:, None] * POINTS + index
         size = len(nodes) * POINTS
-        table = np.bincount(row.ravel(), (weight * (1 - part)).ravel(), minlength=size)
-        table = table + np.bincount((row + 1).ravel(), (weight * part).ravel(), minlength=size)
+        table = np.bincount(index.ravel(), (weight * (1 - part)).ravel(), minlength=size)
+        table[1:] += np.bincount(index.ravel(), (weight * part).ravel(), minlength=size)[:-1]
         return np.asarray(table.reshape(len(nodes), POINTS))
 
 
@@ -390,6 +389,7 @@ class _Passes:
     def __init__(self, tree: Tree, grids: _Grids, own: Floats, none: Floats) -> None:
         self.tree, self.grids, self.own, self.none = tree, grids, own, none
         self.any, self.flat, self.point, self.zero = own.copy(), own.copy(), own.copy(), none.copy()
+        self.halves: list[tuple[Floats, ...]] = []  # of each level on the way up, for the way down
 
     def run(self) -> Posterior:
         for level in reversed(self.tree.levels):
@@ -414,13 +414,11 @@ class _Passes:
         mixed = masses(edges, np.log(even) - np.log1p(-even)) @ laws(np.array([level.depth]))[0]
         return shares, mixed, even[:, None], chance_of_even(cells[level.nodes])[:, None]
 
-    def _halves(self, level: Level, shares: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Counts of both halves for each count and share, (k, POINTS, SHARES), and what is known of them."""
+    def _counts(self, level: Level, shares: Floats) -> tuple[Floats, Floats]:
+        """Counts of both halves for each count and share, (k, POINTS, SHARES)."""
         counts = self.grids.counts[level.nodes]
         mine = counts[:, :, None] * shares[:, None, :]
-        rest = counts[:, :, None] - mine
-        read = self.grids.read
-        return mine, rest, read(level.left, self.any[level.left], mine), read(level.right, self.any[level.right], rest)
+        return mine, counts[:, :, None] - mine
 
     def _flats(self, level: Level, even: Floats) -> tuple[Floats, Floats]:
         counts, read = self.grids.counts[level.nodes], self.grids.read
@@ -435,7 +433,9 @@ class _Passes:
 
     def _up(self, level: Level) -> None:
         shares, mixed, even, stays = self._laws(level)
-        _, _, mine, rest = self._halves(level, shares)
+        parts = zip((level.left, level.right), self._counts(level, shares), strict=True)
+        mine, rest = (self.grids.read(half, self.any[half], part) for half, part in parts)
+        self.halves.append((shares, mixed, even, stays, mine, rest))
         flat, point = np.prod(self._flats(level, even), axis=0), np.sum(self._points(level), axis=0)
         halved = np.einsum("kps,kps,ks->kp", mine, rest, mixed)
         own, point_chance = self.own[level.nodes], POINT
@@ -453,14 +453,13 @@ class _Passes:
         above = np.zeros((3, nodes, POINTS))  # of what is known from outside: any, flat, point
         empty = np.zeros(nodes)
         above[0, 0] = np.gradient(counts[0]) / (counts[0] + self.grids.unit)  # as likely at any order of magnitude
-        chance = above[0, 0] * self.any[0]
-        chance = chance / chance.sum()
+        chance = above[0, 0] * self.any[0] / (above[0, 0] @ self.any[0])
         mean[0] = chance @ counts[0]
         variance[0] = chance @ counts[0] ** 2 - mean[0] ** 2
         for level in self.tree.levels:
             at, count = level.nodes, counts[level.nodes]
-            shares, mixed, even, stays = self._laws(level)
-            mine, rest, left, right = self._halves(level, shares)
+            shares, mixed, even, stays, left, right = self.halves.pop()
+            mine, rest = self._counts(level, shares)
             own, point = self.own[at], POINT
             split = above[0, at] * own * (1 - stays - point)
             flat = (above[0, at] * stays + above[1, at]) * own
@@ -479,9 +478,9 @@ class _Passes:
             away = (evenly * (count * (even - 0.5)) ** 2 + (first + second) * count**2 / 4).sum(1)
             square[at] = ((joint * (mine - rest) ** 2).sum((1, 2)) / 4 + away) / total
             gap[at] = (mean[level.left] - mean[level.right]) / 2
-            top = np.maximum(np.max([split, flat, spot], axis=(0, 2)), empty[at] * self.none[at])
-            top = np.maximum(top, TINY)[:, None]
-            split, flat, spot, nothing = split / top, flat / top, spot / top, empty[at] * self.none[at] / top[:, 0]
+            nothing = empty[at] * self.none[at]
+            top = np.maximum(np.max([split, flat, spot], axis=(0, 2)), np.maximum(nothing, TINY))[:, None]
+            split, flat, spot, nothing = split / top, flat / top, spot / top, nothing / top[:, 0]
             for half, other, part, theirs, rate, away, outside in (
                 (level.left, level.right, mine, right, even, flats[1], points[1]),
                 (level.right, level.left, rest, left, 1 - even, flats[0], points[0]),

@@ -223,7 +223,8 @@ class Gram:
         cells = np.flip(_accumulate(cubes.copy()), axes).reshape(columns.shape)
         order = np.argsort(self.labels, kind="stable")
         first = np.concatenate([[0], np.cumsum(self.sizes)[:-1]]).astype(np.int64)
-        return np.ascontiguousarray(np.add.reduceat(cells[order], first, axis=0).T) / self.sizes
+        sums = cells[order] if self.buckets == len(order) else np.add.reduceat(cells[order], first, axis=0)
+        return np.ascontiguousarray(sums.T) / self.sizes
 
     def _contiguous_diagonal(self) -> Floats:
         """Σ over queries of the squared share of each bucket: 1 inside a query, a fraction at its ends."""
@@ -364,7 +365,7 @@ def _on_buckets(workload: Workload, flat: bytes) -> Gram:
     if workload.kind == "identity":
         return Gram(workload, labels, sizes, contiguous, None, None)
     extents = None
-    if not contiguous and workload.boxes and MANY_CELLS < workload.cells > len(sizes):
+    if not contiguous and workload.boxes and MANY_CELLS <= workload.cells > len(sizes):
         extents = box_extents(workload.shape, labels, sizes)
     if extents is not None and len(sizes) <= MOST_BUCKETS and workload.kind != "union":
         return Gram(workload, labels, sizes, False, None, True, gram(workload, *extents), extents)

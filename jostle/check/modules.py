@@ -137,11 +137,12 @@ def _arguments(call: n.Call, name: str, report: Report) -> None:
 
 def check_domains(described: n.RecordOf, report: Report) -> None:
     """Columns whose domain is evidently none, or not the one that is meant."""
-    named = [name for name, _ in described.items]
-    for at, (name, domain) in enumerate(described.items):
-        if name in named[:at]:
+    before: set[str] = set()
+    for name, domain in described.items:
+        if name in before:
             help = "leave one of them out: a column has one domain"
             report.add("DataError", f"`{name}` is described twice", domain.span, label="again", help=help)
+        before.add(name)
         message, help = f"`{name}` needs a domain, and this is {_kind(domain)}", DOMAINS_ARE
         match domain:
             case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
@@ -218,7 +219,8 @@ def _files(program: n.Program, report: Report) -> None:
         path = _path(private.source)
         if path is None:
             continue
-        first = owners.setdefault(path, private)
+        if (first := owners.setdefault(path, private)) is private:
+            continue
         same_unit = _unit(first) == _unit(private)
         if first.protecting != private.protecting or not same_unit:
             what = "`protecting` clause" if same_unit else "unit of budget"

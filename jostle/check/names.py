@@ -46,7 +46,7 @@ class Names:
         self, report: Report, modules: Modules, names: Collection[str], predefined: Collection[str] = ()
     ) -> None:
         self._report, self._modules = report, modules
-        self._always = Scope(frozenset(names) | frozenset(predefined) | ALWAYS)
+        self._always = Scope(ALWAYS.union(names, predefined))
         self._ready: set[str] | None = set()
         self._unknown: list[tuple[str, Span, str]] = []
         self._mine: Collection[str] = ()
@@ -222,6 +222,8 @@ class Names:
 
     def _description(self, described: n.Expr, scope: Scope) -> None:
         """What stands after `described by`: there alone columns are `never missing`."""
+        if isinstance(described, n.RecordOf) and _WRITTEN_OUT.issuperset(map(type, every(described)[1:])):
+            return
         for part in (value for _, value in described.items) if isinstance(described, n.RecordOf) else (described,):
             self._expr(part, scope, domains=True)
 
@@ -443,6 +445,7 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
 
 
 _LEAVES = (n.Number, n.String, n.Constant, n.Star)
+_WRITTEN_OUT = {n.Number, n.String, n.Constant, n.Range, n.SetOf, n.ListOf, n.Unary}
 _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.Name: Names._name, n.Variable: Names._variable, n.Lambda: Names._lambda, n.SetOf: Names._set,
     n.RecordOf: Names._record,

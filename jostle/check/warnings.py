@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jostle.check.scopes import Report
@@ -60,12 +60,12 @@ _ALLOW = re.compile(r"(?:#|^[ \t]*(?://|--))[ \t]*jostle:[ \t]*allow[ \t]+([^\n#
 class Warnings:
     """Looks at the row expressions over the described columns of a private table.
 
-    `of_source`: the columns that are as a file describes them; `means_own`: whether a name has a meaning of the
+    `of_source`: whether a column is as a file describes it; `means_own`: whether a name has a meaning of the
     program's own; `bounds`: those of a number of rows, or None.
     """
 
     def __init__(
-        self, schema: Mapping[str, Domain], of_source: Container[str], means_own: Callable[[str], bool],
+        self, schema: Mapping[str, Domain], of_source: Callable[[str], bool], means_own: Callable[[str], bool],
         bounds: Callable[[n.Expr], tuple[float, float] | None], report: Report,
     ) -> None:  # fmt: skip
         self._schema, self._of_source, self._report = schema, of_source, report
@@ -141,7 +141,7 @@ class Warnings:
 
     def _narrow(self, name: n.Name) -> None:
         domain = self._schema.get(name.id)
-        if isinstance(domain, Integer) and 0 < domain.high - domain.low < NARROW and name.id in self._of_source:
+        if isinstance(domain, Integer) and 0 < domain.high - domain.low < NARROW and self._of_source(name.id):
             values = ", ".join(map(str, range(domain.low, domain.high + 1)))
             self._report.add(
                 "narrow-range", f"`{name.id}` is described by the integers {domain.low}..{domain.high}, and averaged",

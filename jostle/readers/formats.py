@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DuckDb, Folder
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.files import ENDINGS, OpenFile
+from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import np, pa
 from jostle.readers.filesets import Reading, reader_of
@@ -46,10 +46,7 @@ _DUCKDB, _DUCKDB_AT = b"DUCK", 8
 
 def format_of(file: OpenFile) -> str:
     """`csv`, `json`, `parquet`, `arrow`, `sqlite`, `duckdb` or `excel`, of what stands in the file."""
-    name = file.path.lower()
-    name = next((name.removesuffix(ending) for ending in ENDINGS if name.endswith(ending)), name)
-    ending = next((kind for ending, kind in _BY_ENDING.items() if name.endswith(ending)), "")
-    if ending == "json":
+    if (ending := _by_ending(file)) == "json":
         return ending
     try:
         with content(file, 16) as source:
@@ -61,9 +58,14 @@ def format_of(file: OpenFile) -> str:
     return next((kind for magic, kind in _BY_BEGINNING.items() if first.startswith(magic)), ending or "csv")
 
 
+def _by_ending(file: OpenFile) -> str:
+    name = stem(file.path.lower())
+    return next((kind for ending, kind in _BY_ENDING.items() if name.endswith(ending)), "")
+
+
 def has_names(file: OpenFile) -> bool:
     """Whether the file itself says what its columns are called, outside of its rows."""
-    return format_of(file) != "json"
+    return _by_ending(file) != "json"
 
 
 class FileDuckDb(DuckDb):
@@ -288,13 +290,14 @@ def _as(cell: str, kind: str, target: str) -> str:
 
 _EMPTY = '"NULL"'  # the type of columns without values
 NUMBER = "file_row_number"  # what DuckDB calls it
+MOST_BOUND = 30  # columns that nobody asks for, from which on a query names those that it needs
 Fetch = Callable[[str, str], list[tuple[object, ...]]]
 
 
 class ParquetFile(ReadRaw):
     """A Parquet file; `name` becomes a view. `fetch` runs a query, `register` gives an Arrow table a name."""
 
-    __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_tables")
+    __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_reader", "_register", "_rows", "_tables")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, object], object]
@@ -319,14 +322,18 @@ class ParquetFile(ReadRaw):
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}
-        items = ", ".join(f"c{i}" if native else f"NULL AS c{i}" for i, native in enumerate(self._native))
-        aliases = ", ".join(f"c{i}" for i in range(len(kinds)))
-        items += f", {NUMBER} AS n" if self._numbered else ""
-        fetch(f"CREATE VIEW {name} AS SELECT {items} FROM {reader} AS t({aliases})", label)
+        self._reader = reader
+        fetch(f"CREATE VIEW {name} AS {self._select(range(len(kinds)))}", label)
+
+    def _select(self, needed: Collection[int]) -> str:
+        quoted = ['"' + name.replace('"', '""') + '"' for name in self.columns]
+        items = [f"{quoted[i] if self._native[i] else 'NULL'} AS c{i}" for i in needed]
+        return f"SELECT {', '.join([*items, *[f'{NUMBER} AS n'] * self._numbered])} FROM {self._reader}"
 
     def table(self, needed: Collection[int]) -> str:
         if all(self._native[i] or self.kinds[i] == NONE for i in needed) and self._numbered:
-            return self._name
+            wide = len(self.columns) > MOST_BOUND + len(needed)  # the database binds all columns of a view
+            return f"({self._select(needed)}) AS {self._name}" if wide else self._name
         place = frozenset(needed)
         if place not in self._tables:
             self._read(place)

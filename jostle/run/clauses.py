@@ -61,10 +61,12 @@ _WRITTEN_OUT = {n.RecordOf, n.SetOf, n.ListOf, n.Range, n.Unary, n.Number, n.Str
 
 def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tuple[str, Domain], ...]:
     """The schema that a description says; one that is written out keeps it."""
-    parts = every(node)
-    names = {part.id for part in parts if isinstance(part, n.Name)}
-    fixed = _WRITTEN_OUT.issuperset(map(type, parts)) and names <= DOMAINS
-    memo = getattr(node, "__dict__", {}) if fixed and {MISSING}.issuperset(map(scope.variable, names)) else {}
+    memo = getattr(node, "__dict__", {})
+    if "words" not in memo:
+        names = {part.id for part in every(node) if isinstance(part, n.Name)}
+        memo["words"] = names if _WRITTEN_OUT.issuperset(map(type, every(node))) and names <= DOMAINS else None
+    if memo["words"] is None or not {MISSING}.issuperset(map(scope.variable, memo["words"])):
+        memo = {}
     if "schema" not in memo:
         memo["schema"] = schema_of(interp.eval(node, scope), node.span)
     return cast("tuple[tuple[str, Domain], ...]", memo["schema"])

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -146,6 +147,12 @@ def implement(name: str, body: Callable[..., object]) -> None:
 
 def base_scope() -> Scope:
     """A fresh scope of all built-ins, whose modules have been loaded; programs stand on top of it."""
+    return Scope(None, dict(_all_names(len(_IMPLEMENTED), len(BUILTINS))))
+
+
+@cache
+def _all_names(*_: int) -> dict[str, object]:
+    """What each built-in is, while there are as many functions and rows."""
     names: dict[str, object] = dict(_IMPLEMENTED)
     for row in BUILTINS.values():
         if row.gives is Gives.DOMAIN:
@@ -155,7 +162,7 @@ def base_scope() -> Scope:
     missing = sorted(BUILTINS.keys() - names.keys())
     if missing:
         raise ImportError(f"no function implements {', '.join(missing)}")
-    return Scope(None, names)
+    return names
 
 
 At = tuple[Evaluator, Span | None]

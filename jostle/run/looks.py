@@ -90,6 +90,8 @@ class Looked(Struct, frozen=True):
     alone: set[str] = field(default_factory=set)
     """Columns of which few rows have a cell that does not fit, as many as if it were most of theirs: to be looked at by
     themselves, as shares of the cells that they have."""
+    read: dict[str, Domain] = field(default_factory=dict)
+    """What looks read the columns as, once one was asked for."""
     conversions: dict[str, Apply] = field(default_factory=dict)
     """How programs read columns of texts as something else, such as `number(x)`: looked at as columns are."""
 
@@ -109,8 +111,8 @@ class Looked(Struct, frozen=True):
         either way. None too where what a cell is cannot be asked.
         """
         column = Column(name) if name in self.schema else _converted(self.conversions[name])[0]
-        read: dict[str, Domain] = {}
-        for each in self.schema:
+        read = self.read
+        for each in () if read else self.schema:
             read[each] = Open("real")
             with suppress(Refusal):
                 check(Scan(self.data, ((each, Open("text")),)))
@@ -165,9 +167,11 @@ class Looks(Struct):
 
     def described(self, table: Table, described: n.Expr | None) -> Table:
         """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
+        if self.warn is None:
+            return table
         (exposure,), plan, schema = table.exposures, unfilled(table.plan), dict(table.schema)
         scan = plan.scan if isinstance(plan, Bound) else plan
-        if self.warn is None or not isinstance(scan, Scan):
+        if not isinstance(scan, Scan):
             return table
         key = (id(exposure.source), scan.data)
         derived = table.plan.columns if isinstance(table.plan, Derive) else ()

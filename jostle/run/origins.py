@@ -289,7 +289,8 @@ def check_private_columns(columns: Sequence[str], data: Opened, span: Span | Non
 
 def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool = False) -> None:
     """Refuses columns that the data do not have, or that are not read."""
-    for name, _ in schema:
+    there = set(data.columns).difference(name for name, _ in data.unread)
+    for name in [name for name, _ in schema if name not in there]:
         try:
             check_column(name, data, private=private)
         except Refusal as refusal:

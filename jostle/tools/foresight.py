@@ -264,7 +264,9 @@ class Foresight(Forms):
                 return ends if ends is not None and all(map(math.isfinite, ends)) else None
             return None
 
-        of_source = {name for name, domain in _source_columns(handle) if schema.get(name) == domain}
+        def of_source(column: str) -> bool:
+            return any(name == column and schema.get(name) == domain for name, domain in _source_columns(handle))
+
         warnings = Warnings(schema, of_source, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
         if isinstance(node, n.Select):
             warnings.check_select(node)
@@ -430,11 +432,12 @@ def foreseen(
         for value in scope.names.values():
             if isinstance(value, Function) and value.body.span.source is tree.span.source:
                 interp.define(value)
-        changed = [name for name, times in times_bound(tree.body, lambda use: ()).items() if times > 1]
-        scope.names = Names(scope.names | dict.fromkeys(changed, NotKnown()))
-        interp.uncalled()
+        if interp.functions:
+            times = times_bound(tree.body, lambda use: ())
+            scope.names = Names(scope.names | {name: NotKnown() for name in times if times[name] > 1})
+            interp.uncalled()
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    wishes = {spend.amount.span for statement in tree.body for spend in _wishes(statement)}
+    wishes = {spend.amount.span for statement in tree.body if interp.wishes for spend in _wishes(statement)}
     prices = {place: price for place, price in interp.wishes.items() if place in wishes}
     return list(reversed(first.values())), planned, interp.report.in_order(), prices
 

@@ -383,3 +383,21 @@ def test_a_column_of_many_different_cells_has_no_tally(tmp_path: Path, monkeypat
     assert [*engine._tallies.values()] == [""]
     assert engine.fetch("SELECT count(*) FROM duckdb_tables()") == [(0,)]
     engine.close()
+
+
+def test_a_wide_file_is_asked_by_the_names_of_the_columns(tmp_path: Path) -> None:
+    path, names = tmp_path / "x.parquet", ["a", 'x"y', "a b", "c0", "n", "file", "é", *(f"z{i}" for i in range(60))]
+    cells = pa.table({name: [float((7 * i + j) % 10) for i in range(100)] for j, name in enumerate(names)})
+    pq.write_table(cells, path)
+    engine = LocalDuckDb()
+    key = engine.open(path, public=False).key
+    for j, name in enumerate(names):
+        scan = Scan(key, ((name, Real(0.0, 9.0)),))
+        wanted = [sum((7 * i + j) % 10 == cell for i in range(100)) for cell in range(10)]
+        assert engine.group(scan, (Key(Column(name), range(10)),), (Count(),))[0].tolist() == wanted
+        total = engine.group(scan, (), (FixedSum(Column(name), 0.0, 9.0, 20),))[0]
+        assert int(total) == sum(cells[name].to_pylist()) * 2**20
+    path.write_bytes(path.read_bytes()[:-1] + b"1")
+    with pytest.raises(Refusal, match="changed while this program ran"):
+        engine.group(Scan(key, (("n", Real(0.0, 8.0)),)), (), (FixedSum(Column("n"), 0.0, 8.0, 20),))
+    engine.close()

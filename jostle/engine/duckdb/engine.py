@@ -133,10 +133,10 @@ class DuckDb(SqlEngine):
     def _raw_with(self, scan: Scan) -> Raw:
         """The data set of a scan, which has its columns."""
         raw = self._raw_of(scan.data)
-        for name, _ in scan.columns:
-            if name not in raw.columns:
-                message = f"{raw.label} has no column `{name}`"
-                raise refuse("DataError", message, help="the description names columns as the header does")
+        there = set(raw.columns)
+        for name in [name for name, _ in scan.columns if name not in there]:
+            message = f"{raw.label} has no column `{name}`"
+            raise refuse("DataError", message, help="the description names columns as the header does")
         return raw
 
     def base(self, plan: Scan | Bound) -> relations.Relation:

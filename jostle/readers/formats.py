@@ -297,7 +297,7 @@ Fetch = Callable[[str, str], list[tuple[object, ...]]]
 class ParquetFile(ReadRaw):
     """A Parquet file; `name` becomes a view. `fetch` runs a query, `register` gives an Arrow table a name."""
 
-    __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_reader", "_register", "_rows", "_tables")
+    __slots__ = ("_columns", "_file", "_name", "_native", "_numbered", "_register", "_rows", "_scanned", "_tables")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, fetch: Fetch, register: Callable[[str, object], object]
@@ -322,13 +322,13 @@ class ParquetFile(ReadRaw):
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}
-        self._reader = reader
+        self._scanned = reader
         fetch(f"CREATE VIEW {name} AS {self._select(range(len(kinds)))}", label)
 
     def _select(self, needed: Collection[int]) -> str:
         quoted = ['"' + name.replace('"', '""') + '"' for name in self.columns]
         items = [f"{quoted[i] if self._native[i] else 'NULL'} AS c{i}" for i in needed]
-        return f"SELECT {', '.join([*items, *[f'{NUMBER} AS n'] * self._numbered])} FROM {self._reader}"
+        return f"SELECT {', '.join([*items, *[f'{NUMBER} AS n'] * self._numbered])} FROM {self._scanned}"
 
     def table(self, needed: Collection[int]) -> str:
         if all(self._native[i] or self.kinds[i] == NONE for i in needed) and self._numbered:

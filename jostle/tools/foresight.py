@@ -350,7 +350,7 @@ class Foresight(Forms):
             raise Unknown(like=like)
 
 
-def _source_columns(handle: Any) -> Iterator[tuple[str, Domain]]:
+def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
     """The columns of the sources of a table's rows, as they are described."""
     plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
     for plan in plans:

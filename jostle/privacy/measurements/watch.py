@@ -145,17 +145,8 @@ class Opening(Measurement[None, Watch]):
 
     def release(self, exact: None, noise: Noise | None) -> Release[Watch]:
         state = _State(self.most)
-        watch = Watch(
-            self.exposures,
-            self.how.amount,
-            self.score,
-            self.threshold,
-            self.most,
-            self.tells,
-            self.how,
-            self.scales,
-            state,
-        )
+        terms = self.score, self.threshold, self.most, self.tells, self.how, self.scales
+        watch = Watch(self.exposures, self.how.amount, *terms, state)
         return Release(watch, (measured_by([self.score], Compared.name, watch.law, self.how),))
 
 

@@ -92,9 +92,15 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
 # Binding -----------------------------------------------------------------------------------------
 
 
+def _readable(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
+    """What stands after `from` or `join`: records, a released result and synthetic rows are a public table there."""
+    value: Any = interp.eval(node, scope)
+    return publictables.table_of_rows(value, node.span) if publictables.is_rows(value) else value
+
+
 def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cube, Qualifiers]:
     """The table that a select reads, its joins included, and what its columns are called."""
-    table = interp.eval(node.table, scope)
+    table = _readable(interp, node.table, scope)
     if not isinstance(table, (Table, Cube)):
         message, text = f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span.text
         help = 'write `from table("people.csv")`, or a name that a table has'
@@ -366,7 +372,7 @@ def _is_key(key: n.GroupKey, table: Table) -> bool:
 
 
 def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
-    right = interp.eval(joined.table, scope)
+    right = _readable(interp, joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
             raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)

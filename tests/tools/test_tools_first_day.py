@@ -288,3 +288,18 @@ release x = {{ select avg(m) as mass from (select max(`Body Mass`) as m from bir
     status, out, err = said(capsys, "run", "birds.jst", "--format", "json")
     assert status == 0, err
     assert 3300 < json.loads(out)["released"]["x"] < 3800
+
+
+def test_a_select_reads_records_results_and_synthetic_rows(here: Path) -> None:
+    text = """use graphical
+rows = model({age: 0..9}, [["age"]]).sample(100)
+some = [{age: 3, size: 2}, {age: 4, size: 5}]
+release n = {{ select count(*) from rows where age >= 0 }}
+release s = {{ select sum(size) from some join some as two on age }}
+private p = table("people.csv") described by {age: 20..69} protecting rows budget epsilon 200
+g = {{ select count(*) as n from p groupby age over [30, 40] with epsilon 100 }}
+release m = {{ select max(age) from g }}
+release j = {{ select sum(size) from p join some on age with epsilon 100 }}
+"""
+    released = Session().run_text(text).released
+    assert (released["n"], released["s"], released["m"]) == (100, 7, 40) and round(released["j"]) == 0

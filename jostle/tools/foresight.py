@@ -322,7 +322,8 @@ class Foresight(Forms):
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
     ) -> None:
         """Refuses arguments that do not fit, also those of which only the kind is known."""
-        of_language = isinstance(function, Builtin) and self.base.find(function.name) is function  # no method of a model
+        # a method of a model may be called as a built-in is
+        of_language = isinstance(function, Builtin) and self.base.find(function.name) is function
         row = BUILTINS.get(function.name) if of_language else None
         if row and (wrong := arity_error(row.name, row.parameters, len(args), list(keywords))):
             raise refuse("TypeError", wrong)

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_499,
+    "lines": 90_498,
     "files": 374,
     "lines that the kernel imports": 2_593,
-    "lines that privacy and engine import": 20_049,
+    "lines that privacy and engine import": 20_040,
     "lines that everyday queries import": 9_831,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 599,
+    "lines with Any": 600,
     "lines with a name for Any": 131,
     "participle names": 43,
     "functions of one name in run and check": 10,

@@ -222,7 +222,11 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
 
 def _by_value(handle: Handle, node: n.Index) -> Refusal:
     if is_condition(node.args[0]):
-        help = f"write `where({node.value.span.text}, {node.args[0].span.text})`"
+        table, test = node.value.span.text, node.args[0].span.text
+        help = f"write `where({table}, {test})`"
+        if handle.private:
+            test = test.replace(f"{table}.", "")
+            help += f"; their count is `{{{{ select count(*) from {table} where {test} with epsilon 0.1 }}}}`"
         return refuse("TypeError", "rows are selected by `where`", node.span, help=help)
     if handle.private:
         return private_value(handle, "cannot be indexed by value").at(node.span)

@@ -90,7 +90,7 @@ class Maker:
         if kind < 0.15:
             return f'{base}[city = "{self.r.choice(CITIES)}"]'
         if kind < 0.25:
-            return f"{base}[age > {self.r.randint(10, 90)}, ]"
+            return f"where({base}, age > {self.r.randint(10, 90)})"
         if kind < 0.3:
             return f"where({base}, part == 2)"
         if kind < 0.33:

@@ -212,7 +212,8 @@ def test_figure_1_2_on_a_folder_of_vectors(vectors: Path, tmp_path: Path) -> Non
     """Its own training data are too many for here: the packaging tests run it as it stands."""
     result = run("figure_1_2.jst", tmp_path, folder=str(vectors))
     town, village = choices(result)
-    assert set(town["predictions"]) == set(village["predictions"]) == {"DAWA", "MWEM", "HDMM", "Even"}
+    options = {"DAWA", "MWEM", "HDMM", "Even"}
+    assert set(town["predictions"]) - {"look again"} == set(village["predictions"]) - {"look again"} == options
     assert result.budget["town"]["epsilon"] == result.budget["village"]["epsilon"] == {"total": "1", "spent": "0.1"}
     assert result.output[-1].startswith("the village: 500 range queries answered")
 

@@ -333,7 +333,7 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
         elif program.budget == "epsilon":
             loss += lost
         else:
-            loss += lost * tanh(lost / 2) if program.budget == "delta" else lost**2 / 2
+            loss += lost * tanh(lost / 2)  # what a pure mechanism costs in zCDP (docs/privacy/mechanisms.md)
     spent = as_float(one.spent[0])
     if loss > spent * (1 + 1e-9) + 1e-12:
         biggest = max((float(np.abs(draw.values.astype(float)).max(initial=0)) for draw in one.draws), default=0.0)

@@ -364,7 +364,9 @@ class Maker:
             f"p{i} = {{{{ select {one} as v from {self.table}{self.limit} {self.amount} }}}}"
             for i, one in enumerate(asked)
         ]
-        of = self.rng.choice(("p0 / p1", "p0 + p1", "max(p0, p1)", "error(p0)", "[p0, p1]", "p0 - p0"))
+        # A divisor is tested: behind a watch neighbours draw other noise, of which one may be 0.
+        ratio = "p0 / p1 if p1 != 0 else p0"
+        of = self.rng.choice((ratio, "p0 + p1", "max(p0, p1)", "error(p0)", "[p0, p1]", "p0 - p0"))
         self.lines.append(f"print({of}, spent(x))")
 
     def _histogram(self) -> str:

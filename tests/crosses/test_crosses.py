@@ -31,6 +31,16 @@ def test_keys_of_a_column_that_is_calculated_anew_are_open() -> None:
     assert "derive(t, c = " in run.program.text and run.program.keys_are_open and run.how == "ran" and not run.breaks
 
 
+@pytest.mark.looks
+@pytest.mark.parametrize("seed", [4000002529, 4000258636])
+def test_pure_noise_in_rho_and_a_ratio_behind_a_watch_are_no_breaks(seed: int) -> None:
+    """Two Laplace draws lose ε·tanh(ε/2) each, which was counted as ε²/2; and a released divisor of 0 was a break."""
+    with opened() as crosses:
+        run = crosses.run(seed)
+    assert run.how == "ran" and not run.breaks
+    assert "via laplace" in run.program.text or "above_threshold(" in run.program.text
+
+
 def test_a_program_of_a_seed_is_the_same_by_itself() -> None:
     with opened() as crosses:
         *_, after = [crosses.run(seed) for seed in range(10)]

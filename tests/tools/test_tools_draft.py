@@ -193,6 +193,12 @@ def test_json_that_is_no_schema(tmp_path: Path, text: str) -> None:
         of(tmp_path, "schema.json", text)
 
 
+def test_a_table_of_records_in_json_is_to_be_written_as_lines(tmp_path: Path) -> None:
+    with pytest.raises(Refusal, match="neither a Table Schema") as refused:
+        of(tmp_path, "cars.json", '[{"name": "a", "miles": 18}]')
+    assert "lines = True" in refused.value.diagnostics[0].help
+
+
 def test_a_frame_by_its_types() -> None:
     frame = pd.DataFrame({
         "n": pd.array([41], "Int8"), "x": [41.5], "t": ["Secret"], "s": pd.array(["Secret"], "string"),

@@ -366,7 +366,9 @@ def _schema(document: object, table: str | None) -> Mapping[str, object]:
     if isinstance(document, Mapping) and isinstance(document.get("schema"), Mapping):
         document = document["schema"]
     if not isinstance(document, Mapping):
-        raise refuse("DataError", "this is neither a Table Schema nor a data package")
+        lines = 'a table is read as JSON lines: in pandas to_json("t.jsonl", orient = "records", lines = True)'
+        help = lines if isinstance(document, list) else ""
+        raise refuse("DataError", "this is neither a Table Schema nor a data package", help=help)
     return document
 
 

@@ -68,7 +68,7 @@ class Program:
     def keys_are_open(self) -> bool:
         """Whether how many keys there are may follow from rows: also of a column that is calculated anew."""
         anew = self.budget in ("delta", "basic") and any(
-            re.search(r"derive\(\w+, [cnb] = ", line) for line in self.chain.lines
+            re.search(r"derive\(.+, [cnb] = ", line) for line in self.chain.lines
         )
         return anew or any(one.keys_are_open for one in self.measurements)
 

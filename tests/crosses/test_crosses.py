@@ -24,11 +24,12 @@ def test_crossed_programs_hold(batch: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.looks
-def test_keys_of_a_column_that_is_calculated_anew_are_open() -> None:
+@pytest.mark.parametrize("seed, text", [(90956, "derive(t, c = "), (4000808052, "derive(sessions(t, ")])
+def test_keys_of_a_column_that_is_calculated_anew_are_open(seed: int, text: str) -> None:
     """`derive(t, c = id)`: how many keys there are followed from rows, and was taken for a break."""
     with opened() as crosses:
-        run = crosses.run(90956)
-    assert "derive(t, c = " in run.program.text and run.program.keys_are_open and run.how == "ran" and not run.breaks
+        run = crosses.run(seed)
+    assert text in run.program.text and run.program.keys_are_open and run.how == "ran" and not run.breaks
 
 
 @pytest.mark.looks

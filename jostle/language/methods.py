@@ -53,11 +53,11 @@ OF_VALUES = {
     }),
     "a grouped result": _named({
         "mean": "avg(<it>.<column>)", "sum max min": "<name>(<it>.<column>)", "head": "<it>[0]", "iloc": "<it>[0]",
-        "loc at": "[r for r in <it> if r.<key> == <0>][0]\n[r for r in <it> if r.<key> == \"…\"][0]",
+        "loc at": "<it>[<0>]\n<it>[\"…\"]",
         "plot hist": "plot(\"<column>\", x = <it>.<key>, y = <it>.<column>, kind = \"bars\")",
         "to_dict to_dicts": "list(<it>)", "to_csv": "release <it>", "iterrows": "for r in <it>",
         "reset_index to_frame": "table(<it>)",
-        "size length shape count": "len(<it>)", "sort_values sort": "sorted(list(<it>), lambda r: r.<column>)",
+        "size length shape count": "len(<it>)", "sort_values sort": "sorted(<it>, \"<column>\")",
     }),
 }  # fmt: skip
 """By kind of value, as messages call it, and name."""
@@ -244,7 +244,8 @@ _INSTEAD = {
     "mean": "`avg`", "average": "`avg`", "variance": "`var`", "std": "`stddev`", "stdev": "`stddev`",
     "var_samp": "`var`", "stddev_samp": "`stddev`", "covar_samp": "`covariance`",
     "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
-    "corr(x, y)": _CORRELATION, "approx_count_distinct(x)": "`count(distinct x)`",
+    "corr(x, y)": _CORRELATION, "correlation(t, x, y)": "`use statistics` above, which has it",
+    "approx_count_distinct(x)": "`count(distinct x)`",
     "countif(c)": "`count(1 if c else none)`", "count_if(c)": "`count(1 if c else none)`",
     "sumif(x, c)": "`sum(x if c else 0)`", "percentile_cont": "`quantile(x, 0.5)`",
     "percentile(x, share)": "`quantile(x, share)`",

@@ -302,7 +302,7 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     names = list(fields)
     fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
     if kind == "a grouped result" and names:
-        fields_text += f'; the row of a key is `[r for r in g if r.{names[0]} == "{name}"][0]`'
+        fields_text += f'; the row of a key is `g["{name}"]`'
     return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or fields_text)
 
 
@@ -313,6 +313,16 @@ def no_categories(column: str, *, real: bool) -> Diagnostic:
         return Diagnostic("TypeError", f"`{column}` is real, and has no list of values", help=cut)
     help = f'describe it, `{column}: {{"a", "b"}}` or `{column}: 0..99`, or leave it out: `pick(t, …)` of the others'
     return Diagnostic("OpenKeys", f"the values of `{column}` are not public", help=help)
+
+
+def no_key(at: str | bool, names: Sequence[str], keys: Sequence[str]) -> Diagnostic:
+    """A key that no group has, of keys with these names; `keys`: the texts among those of one."""
+    key = f'"{at}"' if isinstance(at, str) else str(at).lower()
+    if len(names) == 1:
+        help = did_you_mean(str(at), keys) or f"`g.{names[0]}` are its keys; a number in brackets is a place, `g[0]`"
+    else:
+        help = f"of several keys write `[r for r in g if r.{names[0]} == {key}]`" if names else "it has no keys"
+    return Diagnostic("NameError", f"a grouped result has no key {key}", help=help)
 
 
 def no_elements(kind: str) -> Diagnostic:
@@ -326,7 +336,7 @@ def no_place(what: str) -> Diagnostic:
     """Something that is no index."""
     help = "places are counted from 0: `xs[0]` is the first"
     if what == "a text":
-        help += '; of a grouped result the row of a key is `[r for r in g if r.city == "Ames"][0]`'
+        help += '; of a grouped result the row of a key is `g["Ames"]`'
     return Diagnostic("TypeError", f"an index is a whole number, not {what}", help=help)
 
 

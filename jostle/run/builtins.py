@@ -24,6 +24,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, Value, builtin, implement
+from jostle.run.expressions import attribute
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.publictables import records
@@ -212,11 +213,14 @@ def _index_of_best(name: str, choose: Callable[..., Value]) -> Callable[[object]
 
 @builtin
 def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
-    """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`."""
+    """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`, or `sorted(rows, "n")`."""
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
     items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
-    keys = items if by is None else [interp.call(by, [item]) for item in items]
+    if isinstance(by, str):
+        keys = [attribute(item, by) for item in items]
+    else:
+        keys = items if by is None else [interp.call(by, [item]) for item in items]
     alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
     if not alike:
         raise refuse(

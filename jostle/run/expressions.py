@@ -16,7 +16,16 @@ from jostle.language.forms import bare_selects, is_real
 from jostle.language.methods import of_field_of_table, of_method
 from jostle.language.moments import moment_of
 from jostle.language.operations import COMPARISONS
-from jostle.language.row_mistakes import misfit, no_categories, no_elements, no_field, no_fields, no_place, outside
+from jostle.language.row_mistakes import (
+    misfit,
+    no_categories,
+    no_elements,
+    no_field,
+    no_fields,
+    no_key,
+    no_place,
+    outside,
+)
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
@@ -152,15 +161,15 @@ def _facts(column: ColumnHandle) -> dict[str, object]:
 
 
 def index(value: Any, at: Any) -> Any:
-    """`value[at]`: an element of a list or vector, a field of a record."""
+    """`value[at]`: an element of a list or vector, a field of a record, of a grouped result also the row of a key."""
     if isinstance(value, dict):
         if not isinstance(at, str):
             raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}")
         return attribute(value, at)
-    if isinstance(value, Grouped) and isinstance(at, str):
-        return attribute(value, at)
+    if isinstance(value, Grouped) and isinstance(at, str) and at in value.parts:
+        return value.column(at)
     if isinstance(value, Grouped):
-        row = _place(at, len(value))
+        row = _row_of_key(value, at) if isinstance(at, str | bool) else _place(at, len(value))
         return Record((name, values[row]) for name, values in value.parts.items())
     if isinstance(value, str):
         return value[_place(at, len(value))]
@@ -169,6 +178,14 @@ def index(value: Any, at: Any) -> Any:
     if is_sequence(value):
         return value[_place(at, len(value))]
     raise Refusal(no_elements(kind_name(value)))
+
+
+def _row_of_key(groups: Grouped, at: str | bool) -> int:
+    """The place of a group of one key by its value, where no column has that name."""
+    keys = groups.column(next(iter(groups.parts))) if groups.keys == 1 else []
+    if at not in keys or not isinstance(keys[keys.index(at)], type(at)):
+        raise Refusal(no_key(at, list(groups.parts)[: groups.keys], [key for key in keys if isinstance(key, str)]))
+    return keys.index(at)
 
 
 def _place(at: object, length: int) -> int:

@@ -318,6 +318,9 @@ def missing_block(place: ErrorPlace) -> Diagnostic | None:
     return place.error(message, label="expected `:` or `{`", help=help)
 
 
+_DECLARATION = "`private NAME = table(…) described by {…} protecting rows budget epsilon 1`"
+
+
 def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
     """Two words side by side at the start of a line: `relase x`."""
     first = place.first
@@ -329,14 +332,13 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
     if first in STATEMENT_WORDS:
         help = f"write `{forms.get(first, str(first))}`"
         if first == "private":
-            help = "write `private NAME = table(…) described by {…} protecting rows budget epsilon 1`"
+            help = f"write {_DECLARATION}"
         return place.error(f"this `{first}` statement does not parse", help=help)
-    return place.error(
-        f"`{first}` opens no statement",
-        span=token_span(first, place.source),
-        label="unknown here",
-        help=did_you_mean(first, STATEMENT_WORDS) or f"a call needs parentheses: `{first}(…)`",
-    )
+    help = did_you_mean(first, STATEMENT_WORDS) or f"a call needs parentheses: `{first}(…)`"
+    if first in ("budget", "protecting", "described"):
+        help = f"it stands where data are declared, {_DECLARATION}"
+    span = token_span(first, place.source)
+    return place.error(f"`{first}` opens no statement", span=span, label="unknown here", help=help)
 
 
 def reserved(place: ErrorPlace) -> Diagnostic | None:

@@ -21,7 +21,7 @@ from jostle.run.expressions import COMPARED, linked
 from jostle.run.externals import KERNELS
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Interval, Record, is_model, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, Record, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
@@ -88,6 +88,8 @@ class Forms(Interpreter):
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
+        if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
+            at = 0.0 if value.like.keys == 1 else at  # the group of a key is like the first
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:

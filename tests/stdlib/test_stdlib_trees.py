@@ -119,11 +119,11 @@ def test_a_model_travels_as_json() -> None:
 def test_a_tree_prints() -> None:
     assert str(small()).splitlines() == [
         "a tree of depth 2, 5 nodes, 3 of them leaves, 2 classes",
-        "a?  (9 of 16 no)",
-        "    x: no  (9 of 11 no)",
-        "    y: b?  (5 of 5 yes)",
-        "        0: yes  (5 of 5 yes)",
-        "        1: no  (0 of 0 no)",
+        "a?  (56 % no)",
+        "    x: no  (82 % no)",
+        "    y: b?  (100 % yes)",
+        "        0: yes  (100 % yes)",
+        "        1: no  (no rows)",
     ]
 
 

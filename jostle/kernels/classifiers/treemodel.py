@@ -343,8 +343,9 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> l
         level, prefix, node = waiting.pop()
         best = int(np.argmax(node.counts))
         ends = f"{node.attribute}?" if node.children else classes[best]
-        counts = np.maximum(node.counts, 0.0)
-        lines.append(f"{'    ' * level}{prefix}{ends}  ({counts[best]:.0f} of {counts.sum():.0f} {classes[best]})")
+        counts = np.maximum(node.counts, 0.0)  # in a drawn tree they are weights, so that shares alone are shown
+        share = f"{counts[best] / counts.sum():.0%} {classes[best]}".replace("%", " %") if counts.any() else "no rows"
+        lines.append(f"{'    ' * level}{prefix}{ends}  ({share})")
         called = (f"{node.called(value, words)}: " for value in node.values)
         below = [(level + 1, text, child) for text, child in zip(called, node.children, strict=True)]
         waiting.extend(reversed(below))

@@ -287,7 +287,7 @@ def _balance(value: object) -> object:
 def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> object:
     """The items in order, where that is known; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
-    if by is not None:
+    if by is not None and not isinstance(by, str):
 
         def each(item: object) -> bool:
             transfer_apply(w, by, [item], {}, node)

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_507,
+    "lines": 90_544,
     "files": 374,
     "lines that the kernel imports": 2_593,
     "lines that privacy and engine import": 20_040,

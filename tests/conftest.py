@@ -62,7 +62,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.fixture(autouse=True)
 def no_fault_after_a_charge(request: pytest.FixtureRequest) -> Iterator[None]:
     """Reading private rows and adding noise fails in no test but those that plant a fault."""
-    from jostle.privacy.kernel.register import Counter
+    from jostle.privacy.kernel.exposures import Counter
 
     before = Counter.faults
     yield

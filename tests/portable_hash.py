@@ -1,4 +1,4 @@
-"""The hash by which rows of a person stay, in plain Python: what `jostle/engine/sql/hashes.py` says in SQL."""
+"""The hash by which rows of a person stay, in plain Python: what `jostle/engine/sql/persons.py` says in SQL."""
 
 from __future__ import annotations
 

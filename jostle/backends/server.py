@@ -34,8 +34,7 @@ from jostle.engine.files import OpenFile
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
 from jostle.engine.sql.dialect import Dialect, subquery
-from jostle.engine.sql.hashes import hashed
-from jostle.engine.sql.persons import narrowed
+from jostle.engine.sql.persons import hashed, narrowed
 from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import Physical, Raw
 from jostle.lazy import Array

@@ -31,16 +31,16 @@ from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.choice.training import REPEATS, Progress, run_all, seed
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.jsontext import Json
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.language.forms import DIMENSIONS
 from jostle.lazy import np
 from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.records import as_dict
+from jostle.resources import Json
 from jostle.run.evaluator import At, builtin
 from jostle.run.faults import private_value
 from jostle.run.values import Part, Record, handles_in, is_number, is_workload, kind_name
 from jostle.syntax.nodes import FEATURES, MARGIN, VALIDATION
-from jostle.threads import on_one_thread
 
 Utilities = dict[str, list[float]]
 """For each way the mean utility of its answers in each of a table's runs."""

@@ -20,9 +20,9 @@ from msgspec import Struct, field
 
 from jostle.choice.table import Predict, UtilityScale
 from jostle.diagnostics import refuse
-from jostle.jsontext import Json
 from jostle.lazy import Floats, NDArray, np
 from jostle.records import as_dict, replace
+from jostle.resources import Json
 
 if TYPE_CHECKING:
     Groups = NDArray[np.intp]

@@ -27,9 +27,8 @@ from msgspec import Struct
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
 from jostle.diagnostics import Refusal, refuse
-from jostle.jsontext import Json, loads
 from jostle.records import replace
-from jostle.resources import cache_folder, replacing
+from jostle.resources import Json, cache_folder, loads, replacing
 
 _PLACES = 9
 """Values of a feature at which it is said what would be predicted."""

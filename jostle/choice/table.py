@@ -36,11 +36,11 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.jsontext import Json
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import as_dict, replace
+from jostle.resources import Json
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, handles_in, is_number, kind_name
 from jostle.source import Span

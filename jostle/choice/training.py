@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.choice.table import Bench, Run, RunTable, Setting, UtilityScale, finite, scale_of
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import np
 from jostle.records import replace
-from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection

@@ -151,10 +151,10 @@ row("refine", "@value, *, epsilon = none",
     effect=MEASURES)  # fmt: skip
 row("least_cost_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits uneven blocks.", reads=HANDLES, effect=MEASURES,
-    function="measurements.partition:cost_partition")  # fmt: skip
+    function="measurements.answers:cost_partition")  # fmt: skip
 row("count_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES,
-    function="measurements.partition:count_partition")  # fmt: skip
+    function="measurements.answers:count_partition")  # fmt: skip
 row("prepaid", "@rows, *, steps = none, rate = none, epsilon = none, delta = none, via = none",
     "Pays at once for several measurements of vectors, or for sums of secret samples of them.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
@@ -186,11 +186,11 @@ row("l1_to_uniform", "@value: cube", "The distance of the counts to uniform ones
 row("total_variation", "@value: cube", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
     SCORES, function="scores.cells:total_variation")  # fmt: skip
 row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
-    Gives.SCORE, HANDLES, SCORES, function="scores.fit:misfit")  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.cells:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
-    Gives.SCORE, HANDLES, SCORES, function="scores.fit:distance")  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.cells:distance")  # fmt: skip
 row("closeness", "@cube, queries, answers", "How close released answers are to the true ones: a score, −rmse.",
-    Gives.SCORE, HANDLES, SCORES, function="scores.fit:closeness")  # fmt: skip
+    Gives.SCORE, HANDLES, SCORES, function="scores.cells:closeness")  # fmt: skip
 row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
     "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
     SCORES, function="scores.candidates:bisection_costs")  # fmt: skip

@@ -28,9 +28,8 @@ from jostle.engine.duckdb.raw import Raw
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
-from jostle.engine.sql.keys import key_value
 from jostle.engine.sql.persons import narrowed
-from jostle.jsontext import Json
+from jostle.engine.sql.rows import key_value
 from jostle.lazy import Array, np
 from jostle.plan.plan import (
     Bound,
@@ -56,6 +55,7 @@ from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
+from jostle.resources import Json
 from jostle.speed.bounding import Bounding
 from jostle.speed.fast import FEW, GROUPED, ROWS, common_case, grouped, groups_of
 from jostle.speed.quicksql import QUICK_DUCKDB, over

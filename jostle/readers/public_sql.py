@@ -15,9 +15,8 @@ from jostle.engine import base
 from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.engine import SqlEngine
-from jostle.engine.sql.keys import aggregate, check_number, key_test, key_value
 from jostle.engine.sql.relations import Relation
-from jostle.engine.sql.rows import RowSql
+from jostle.engine.sql.rows import RowSql, aggregate, check_number, key_test, key_value
 from jostle.language.moments import moment_of
 from jostle.lazy import Array, np
 from jostle.plan.kinds import Schema, domain_kind, kind_of

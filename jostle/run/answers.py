@@ -38,10 +38,17 @@ from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.ledger import Account
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, Estimate, Estimator
+from jostle.privacy.measurements.aggregates.aggregate import (
+    AdditiveAggregate,
+    Aggregate,
+    Estimate,
+    Estimator,
+    Pair,
+    grid_of,
+    terms_of,
+)
 from jostle.privacy.measurements.aggregates.quantile import Intervals, Quantile
 from jostle.privacy.measurements.aggregates.sums import CentredSum
-from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, terms_of
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.open_selects import OpenSelect
 from jostle.privacy.measurements.purchases import Layout
@@ -53,8 +60,7 @@ from jostle.source import Span
 
 if TYPE_CHECKING:
     from jostle.privacy.measurements.joint import JointBlocks
-    from jostle.privacy.measurements.running import RunningNumbers
-    from jostle.privacy.mechanisms.running import Roots, Tree
+    from jostle.privacy.measurements.running import Roots, RunningNumbers, Tree
     from jostle.privacy.reading.public_data import PublicData
 
 
@@ -156,16 +162,16 @@ def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaus
 
 def running_weights(matrix: Roots | Tree, step: int) -> Floats:
     """What a running sum of the first `step` steps is of the numbers that were released up to there."""
-    from jostle.privacy.mechanisms import running
+    from jostle.privacy.measurements.running import STEP_BITS, Tree
 
-    if isinstance(matrix, running.Tree):  # the stretches that make up the steps, from the longest on
+    if isinstance(matrix, Tree):  # the stretches that make up the steps, from the longest on
         weights, left = np.zeros(matrix.rows_up_to(step)), step
         while left:
             weights[matrix.rows_up_to(left) - 1] = 1.0
             left &= left - 1
         return weights
     # running sums are those of D⁻¹C⁻¹y: the weight of y at i is Σ_k back[k] / d[i + k], as far as step
-    scales, size = 2.0**running.STEP_BITS / matrix.scales[:step], 1 << (2 * step).bit_length()
+    scales, size = 2.0**STEP_BITS / matrix.scales[:step], 1 << (2 * step).bit_length()
     product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(_inverse(matrix)[:step], size))
     weights = np.fft.irfft(product, size)[:step]
     return np.asarray(weights)

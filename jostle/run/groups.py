@@ -47,8 +47,8 @@ from jostle.privacy.measurements.open_selects import Largest
 from jostle.privacy.measurements.selects import GroupKey, Request
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
+from jostle.run.calls import calculates as built_in
 from jostle.run.evaluator import Evaluator
-from jostle.run.inlined import calculates as built_in
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope

@@ -28,8 +28,14 @@ from jostle.plan.cuts import expression
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
-from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, sensitivity_of, terms_of
+from jostle.privacy.measurements.aggregates.aggregate import (
+    AdditiveAggregate,
+    Aggregate,
+    Pair,
+    grid_of,
+    sensitivity_of,
+    terms_of,
+)
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
 from jostle.privacy.measurements.selects import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share

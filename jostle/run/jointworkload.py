@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.keys import floors
+from jostle.engine.sql.rows import floors
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
@@ -47,7 +47,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis
 from jostle.privacy.measurements.selects import Request
-from jostle.privacy.transformations.union import common_table
+from jostle.privacy.transformations.joins import common_table
 from jostle.records import replace
 from jostle.run.positions import evaluate
 

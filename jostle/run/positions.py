@@ -16,8 +16,8 @@ from functools import partial
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.sql.keys import floors
 from jostle.engine.sql.persons import names_in
+from jostle.engine.sql.rows import floors
 from jostle.integers import fixed_width
 from jostle.language.facts import FLIPPED
 from jostle.language.moments import moment_of, number_of

@@ -34,9 +34,9 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.reading.minting import known_table, listed_table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations import records as of_records
+from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
-from jostle.privacy.transformations.union import union
 from jostle.run.evaluator import At, Evaluator, Value, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number

@@ -22,8 +22,8 @@ from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Intege
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle
 from jostle.records import replace
+from jostle.run.calls import Body, inlined
 from jostle.run.evaluator import Evaluator
-from jostle.run.inlined import Body, inlined
 from jostle.run.operators import applied, like
 from jostle.run.scope import MISSING, Qualifiers, Scope
 from jostle.run.sequences import Period

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import np
 from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
@@ -28,7 +29,6 @@ from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.threads import on_one_thread
 
 if TYPE_CHECKING:
     from jostle.privacy.kernel.prepaid import Prepaid

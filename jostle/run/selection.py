@@ -39,7 +39,7 @@ from jostle.syntax import nodes as n
 if TYPE_CHECKING:
     from jostle.privacy.measurements.choices import Ranking
     from jostle.privacy.measurements.watch import Watch
-    from jostle.privacy.rows.leaves import PublicTree
+    from jostle.privacy.rows.folds import PublicTree
 
 
 @builtin
@@ -324,7 +324,7 @@ def _column(compiler: RowCompiler, table: Table, node: n.Expr) -> tuple[str, Row
 
 def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
     """The growing tree that a variable holds, which stands where a column does for all that may be asked next."""
-    from jostle.privacy.rows.leaves import PublicTree
+    from jostle.privacy.rows.folds import PublicTree
 
     if not isinstance(node, n.Name | n.Variable) or (isinstance(node, n.Name) and node.id in table.domains):
         return None
@@ -343,7 +343,7 @@ def _prices(value: Value) -> Value:
 
 
 def _growing(what: str, table: object, tree: object) -> tuple[Table, PublicTree]:
-    from jostle.privacy.rows.leaves import PublicTree
+    from jostle.privacy.rows.folds import PublicTree
 
     for handle in handles_in(tree):
         raise private_value(handle, "is no tree")

@@ -16,11 +16,11 @@ from starlette.responses import Response
 from jostle.accounting.amounts import Amount, as_text
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
-from jostle.jsontext import Json
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
+from jostle.resources import Json
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify

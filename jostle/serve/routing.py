@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.serve.runs import Runs
 from jostle.serve.store import ROLES, Account, Home
 

@@ -30,11 +30,11 @@ from msgspec import json as coded
 
 from jostle.diagnostics import refuse
 from jostle.events import Event
-from jostle.jsontext import Json
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.records import replace
+from jostle.resources import Json
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret, older
 from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses, own_environment
 

@@ -24,11 +24,11 @@ from msgspec import Struct
 
 from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Refusal, refuse
-from jostle.jsontext import Json
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.file import store_at
 from jostle.privacy.ledger.grants import ANALYST
 from jostle.privacy.ledger.store import FIRST, Connection, Entry, Layout, Result, chained, now
+from jostle.resources import Json
 
 ROLES = ("owner", "analyst", "reviewer", "auditor")
 SCOPES = ("run", "all")

@@ -31,7 +31,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from jostle import jsontext
+from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.privacy.ledger.store import now
 from jostle.serve import (
@@ -199,7 +199,7 @@ def is_table(rows: object) -> bool:
     return isinstance(rows, list) and bool(rows) and all(isinstance(row, dict) for row in rows)
 
 
-def as_csv(rows: list[dict[str, jsontext.Json]], margins: jsontext.Json) -> str:
+def as_csv(rows: list[dict[str, resources.Json]], margins: resources.Json) -> str:
     """A table as CSV; after each column whose noise is known, `name_error`. Texts that a spreadsheet would take for a
     formula have a quote before them."""
     noisy = {name for row in margins or () for name, one in (row or {}).items() if isinstance(one, dict)}

@@ -27,12 +27,11 @@ from jostle import resources
 from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
-from jostle.jsontext import Json
 from jostle.language.builtins import OPENERS
 from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
-from jostle.resources import replacing
+from jostle.resources import Json, replacing
 from jostle.serve.confine import GIGABYTE, confine, ends_after
 from jostle.source import Source
 from jostle.syntax import nodes as n

@@ -29,7 +29,7 @@ from jostle.diagnostics import Refusal
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FALSE, FLOATS, TRUE, WHOLE, whole_or_text
 from jostle.engine.sql.dialect import Dialect
-from jostle.engine.sql.hashes import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
+from jostle.engine.sql.persons import BITS, HALF, MISSING, ROUNDS, START, counted_as, factor
 from jostle.integers import fixed_width, same_bits
 from jostle.language.moments import FIRST_DAY, LAST_DAY, moment_of
 from jostle.language.operations import LONGEST
@@ -139,7 +139,7 @@ def numbers_of(column: pa.Array) -> Whole:
 
 
 def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
-    """The hashes of `engine.sql.hashes`, of rows whose cells are what `counted_as` gives, each of shape (rows,)."""
+    """The hashes of `engine.sql.persons`, of rows whose cells are what `counted_as` gives, each of shape (rows,)."""
     low, high = (np.full(rows, start, dtype=np.int64) for start in START)
     for i, cell in enumerate([*map(same_bits, cells), *[None] * ROUNDS]):
         if cell is not None:

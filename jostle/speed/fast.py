@@ -18,10 +18,9 @@ from jostle.engine.base import Engine, Here, Work
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import WHOLE, clean
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.keys import aggregate, key_test, key_value
 from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Grouped, Relation
-from jostle.engine.sql.rows import Physical, Raw, RowSql
+from jostle.engine.sql.rows import Physical, Raw, RowSql, aggregate, key_test, key_value
 from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
@@ -77,7 +76,7 @@ class FastAnswers:
 
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]:
         """In one pass over the rows, where they are numbered."""
-        from jostle.privacy.rows.leaves import LeafFold, one_leaf
+        from jostle.privacy.rows.folds import LeafFold, one_leaf
 
         tree = one_leaf(tuple(len(key.values) for key in keys))
         fold = LeafFold(tree, tree.level, len(by.values), tuple(range(len(keys))))

@@ -32,7 +32,6 @@ from jostle.backends.remote import VARIABLE, RemoteData, remote_data
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile
 from jostle.events import Event
-from jostle.jsontext import Json, loads
 from jostle.plan.digest import digest
 from jostle.plan.plan import Categories, Integer, Open, Scan
 from jostle.privacy.ledger import store
@@ -43,6 +42,7 @@ from jostle.privacy.ledger.store import Dataset, Entry
 from jostle.readers.filesets import FileSet, Reading
 from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
+from jostle.resources import Json, loads
 from jostle.source import Source
 from jostle.tools.datacheck import domain_text, misfits
 from jostle.tools.draft.init import reading_of

@@ -28,8 +28,8 @@ from jostle.plan.kinds import bounds_of, kind_of
 from jostle.plan.plan import Domain, Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
-from jostle.privacy.reading.assembly import assembled
 from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS

@@ -17,8 +17,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.jsontext import Json
-from jostle.resources import replacing
+from jostle.resources import Json, replacing
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.arguments import read_program

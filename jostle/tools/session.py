@@ -110,7 +110,7 @@ class Session:
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
         from jostle.choice.maker import maker
-        from jostle.privacy.reading.assembly import kernel_over
+        from jostle.privacy.reading.vault import kernel_over
         from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)

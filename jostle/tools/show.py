@@ -45,7 +45,7 @@ from jostle.formulas import (
     rests_on_misfits,
     with_margin,
 )
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse

@@ -20,7 +20,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from jostle.events import Event
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.trace.text import UNITS, align, amount, exact, number, plural
 
 

@@ -21,7 +21,7 @@ from typing import TextIO
 
 from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.events import VERSION, Event
-from jostle.jsontext import loads
+from jostle.resources import loads
 from jostle.source import Source, Span
 from jostle.trace.costs import Forest
 from jostle.trace.released import damage

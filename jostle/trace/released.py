@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from jostle.events import Event
 from jostle.formulas import margin_text, with_margin
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import UNITS, exact, number
 

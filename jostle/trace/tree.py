@@ -28,8 +28,8 @@ from msgspec import Struct, field
 
 from jostle.events import Event
 from jostle.formulas import cuts_in, error_text
-from jostle.jsontext import Json
 from jostle.records import replace
+from jostle.resources import Json
 from jostle.trace.costs import Costs, Forest, joint_text, mapping, place, price, records
 from jostle.trace.text import Twig, align, amount, number, plural
 

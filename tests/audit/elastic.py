@@ -14,7 +14,7 @@ from harness import Case, Pair
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.privacy.kernel import exposures
-from jostle.privacy.mechanisms.smooth import Smooth, peak
+from jostle.privacy.measurements.smooth import Smooth, peak
 from jostle.source import Source
 from jostle.tools.session import Session
 

@@ -8,8 +8,7 @@ import numpy as np
 from harness import Case, Pair
 from sparse import caught
 
-from jostle.privacy.measurements.gradual import Refinable, _State
-from jostle.privacy.mechanisms.gradual import Sealed
+from jostle.privacy.measurements.gradual import Refinable, Sealed, _State
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.records import replace
 from jostle.simulate import SeededNoise

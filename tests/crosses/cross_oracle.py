@@ -41,7 +41,7 @@ from jostle.accounting.amounts import as_float
 from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
-from jostle.privacy.kernel.register import Counter
+from jostle.privacy.kernel.exposures import Counter
 from jostle.run import propagation
 from jostle.source import Source
 from jostle.syntax import parse

@@ -16,7 +16,7 @@ from portable_hash import row_hash
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.engine.duckdb.raw import DUCKDB
-from jostle.engine.sql.hashes import BITS, counted_as, hashed
+from jostle.engine.sql.persons import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import (
     Apply,

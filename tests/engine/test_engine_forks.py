@@ -13,7 +13,7 @@ from jostle.choice.table import workers_for
 from jostle.choice.training import run_all
 from jostle.events import Stream
 from jostle.plan.plan import Column, Count, Integer, Key, Scan
-from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.vault import kernel_over
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source

@@ -15,7 +15,7 @@ from jostle.engine.base import consecutive
 from jostle.engine.duckdb.raw import DUCKDB
 from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.engine import SqlEngine
-from jostle.engine.sql.hashes import counted_as
+from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb

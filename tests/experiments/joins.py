@@ -16,8 +16,7 @@ import numpy as np
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.definitions import Measure
 from jostle.error_laws import SmoothLaplaceErrors
-from jostle.privacy.measurements.smooth import smoothed
-from jostle.privacy.mechanisms.smooth import Smooth
+from jostle.privacy.measurements.smooth import Smooth, smoothed
 from jostle.privacy.transformations.joins import Product
 from jostle.simulate import SeededNoise
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from jostle.noise_laws import Laplace
-from jostle.privacy.mechanisms.gradual import Sealed
-from jostle.privacy.mechanisms.gradual import refined as one_step
+from jostle.privacy.measurements.gradual import Sealed
+from jostle.privacy.measurements.gradual import refined as one_step
 from jostle.simulate import SeededNoise
 
 QUANTA = 10**12

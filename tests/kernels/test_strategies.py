@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle import threads
+from jostle.kernels import linear_algebra
 from jostle.kernels.accuracy import root_mean_square
 from jostle.kernels.histograms import grams, grids, strategies
 from jostle.kernels.workloads import boxes as workloads
@@ -178,9 +178,9 @@ def test_a_hierarchy_may_be_projected_too():
 def test_linear_algebra_runs_on_one_thread():
     from threadpoolctl import threadpool_info
 
-    @threads.on_one_thread
+    @linear_algebra.on_one_thread
     def inside():
         return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
-    threads._libraries.cache_clear()  # it knows the libraries that were loaded when it was first asked
+    linear_algebra._libraries.cache_clear()  # it knows the libraries that were loaded when it was first asked
     assert set(inside()) <= {1}

@@ -30,7 +30,7 @@ from jostle.accounting.definitions import Measure, Price, gaussian_price, pure_p
 from jostle.events import Stream
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.vault import kernel_over
 
 KINDS = {
     "pure": (Amount("epsilon", 10**9 * QUANTA), Amount("epsilon", QUANTA // 1000), pure_price),

@@ -30,7 +30,7 @@ from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.ledger.registered import Terms
-from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.vault import kernel_over
 from jostle.tools.data import verify
 
 

@@ -13,7 +13,7 @@ from changed_rows import Tables
 from recording import Bench
 
 from jostle.events import Stream
-from jostle.privacy.reading.assembly import kernel_over
+from jostle.privacy.reading.vault import kernel_over
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Result, Session

@@ -19,7 +19,7 @@ PARTICIPLES = [
     "wanted", "shown", "written",
 ]  # fmt: skip
 GROUND = (
-    "source", "resources", "noise_laws", "error_laws", "formulas", "jsontext", "diagnostics", "doubles", "events",
+    "source", "resources", "noise_laws", "error_laws", "formulas", "diagnostics", "doubles", "events",
     "syntax", "language", "accounting", "plan", "privacy", "engine",
 )  # fmt: skip
 EMITS = ("emit", "emit_measure")

@@ -1,8 +1,8 @@
 """Imports run one way: `ORDER`, of which each part may use those before it.
 
-`records`, `resources`, `threads`, `noise_laws`, `error_laws`, `formulas`, `jsontext`, `integers` and `lazy` stand
-beside `source`, `doubles` beside `diagnostics`; `simulate` imports nothing of ours, and `kernels` the row programs that
-they build, which are data, and what stands beside `source`.
+`records`, `resources`, `noise_laws`, `error_laws`, `formulas`, `integers` and `lazy` stand beside `source`, `doubles`
+beside `diagnostics`; `simulate` imports nothing of ours, and `kernels` the row programs that they build, which are
+data, and what stands beside `source`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import pytest
 from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
-    "version", "lazy", "source", "records", "resources", "threads", "noise_laws", "error_laws", "formulas", "jsontext",
+    "version", "lazy", "source", "records", "resources", "noise_laws", "error_laws", "formulas",
     "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine",
     "privacy", "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train", "serve",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = (
     "jostle.privacy.rows.",
-    "jostle.threads",
     "jostle.noise_laws",
     "jostle.error_laws",
     "jostle.formulas",

@@ -11,9 +11,8 @@ from pathlib import Path
 from package_code import PACKAGE, ROOT, files, imports, nodes, shown, tree
 
 from jostle.events import Stream
-from jostle.privacy.reading.assembly import kernel_over
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import Reader
+from jostle.privacy.reading.vault import Reader, kernel_over
 from jostle.readers.duckdb import LocalDuckDb
 
 RANDOM = ("random", "secrets", "uuid", "opendp", "numpy.random", "scipy.stats", "hashlib.shake_256")
@@ -101,12 +100,12 @@ def test_a_kernel_gives_no_engine_and_no_vault() -> None:
 def test_nothing_else_imports_the_inside() -> None:
     """The vault, the noise, and the engine itself are made in one place: the session."""
     inside = (
-        "jostle.privacy.reading.vault", "jostle.privacy.reading.vault", "jostle.privacy.mechanisms.noise",
-        "jostle.privacy.reading.assembly", "jostle.readers.duckdb", "jostle.engine.duckdb.engine", "jostle.speed.",
+        "jostle.privacy.reading.vault", "jostle.privacy.mechanisms.noise", "jostle.readers.duckdb",
+        "jostle.engine.duckdb.engine", "jostle.speed.",
     )  # fmt: skip
     found = [i for path in outside() for i in imports(path) if i.name.startswith(inside) and not i.typing_only]
     session = ("jostle/tools/session.py:", "jostle/tools/foresight.py:")  # the latter over no engine at all
-    made = ("jostle.privacy.reading.assembly", "jostle.speed.fast")
+    made = ("jostle.privacy.reading.vault.kernel_over", "jostle.privacy.reading.vault.assembled", "jostle.speed.fast")
     assert [i for i in found if not (i.place.startswith(session) and i.name.startswith(made))] == []
 
 
@@ -115,7 +114,6 @@ def test_kernels_and_the_simulator_see_no_handles() -> None:
         ours = [i for i in imports(path) if i.name.startswith("jostle") and "kernels" not in i.name]
         ground = (
             "jostle.privacy.rows.",
-            "jostle.threads",
             "jostle.noise_laws",
             "jostle.error_laws",
             "jostle.formulas",
@@ -214,7 +212,7 @@ def test_the_reader_stays_inside_the_door() -> None:
         attributes = [n for n in nodes(path) if isinstance(n, ast.Attribute) and n.attr == "_reader"]
         assert not attributes or shown(path) == "jostle/privacy/kernel/kernel.py"
         made = [n for n in nodes(path) if isinstance(n, ast.Call) and chain(n.func)[-1:] == ["Reader"]]
-        assert not made or shown(path) == "jostle/privacy/reading/assembly.py"
+        assert not made or shown(path) == "jostle/privacy/reading/vault.py"
 
 
 HANDLES = {"Table", "Cube", "Vectors", "Score", "Scores", "ColumnHandle", "Exposure"}

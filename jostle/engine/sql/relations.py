@@ -15,8 +15,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import PLACES, Dialect, subquery
-from jostle.engine.sql.keys import aggregate, check_number, counted, fixed_term, key_test, key_value
-from jostle.engine.sql.rows import Physical, RowSql
+from jostle.engine.sql.rows import Physical, RowSql, aggregate, check_number, counted, fixed_term, key_test, key_value
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,

@@ -16,8 +16,8 @@ import numpy as np
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.noisy_array import law_of, noise_of
-from jostle.threads import on_one_thread
 
 Attribute = Mapping[str, Any]
 

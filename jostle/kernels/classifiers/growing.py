@@ -16,7 +16,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
 from jostle.kernels.classifiers.treemodel import TreeNode, tree_leaf, tree_node
 from jostle.kernels.errors import KernelError
-from jostle.privacy.rows.leaves import PublicTree, one_leaf
+from jostle.privacy.rows.folds import PublicTree, one_leaf
 
 MOST_NODES = 2**20
 

@@ -60,7 +60,7 @@ from jostle.kernels.noisy_array import law_of
 from jostle.kernels.rowprograms.decisions import Cell, Cells, Logs, scaled_sums
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.rows.expressions import Expression
-from jostle.privacy.rows.leaves import PublicTree
+from jostle.privacy.rows.folds import PublicTree
 
 SPREADS = np.array([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6])
 SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])

@@ -21,7 +21,7 @@ from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_o
 from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cell, Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
-from jostle.privacy.rows.leaves import walked
+from jostle.privacy.rows.folds import walked
 
 ANSWERS = ("leaf", "margin", "confident")
 VOTES = ("counts", "votes", "shares")

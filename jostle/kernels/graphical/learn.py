@@ -53,9 +53,9 @@ from jostle.kernels.arrays import Floats, along
 from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Structure, TiedStructure
 from jostle.kernels.graphical.model import GraphicalModel
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.threads import on_one_thread
 
 
 def on_simplex(table: Floats, total: float = 1.0) -> Floats:

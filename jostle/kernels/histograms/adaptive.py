@@ -16,8 +16,8 @@ from jostle.kernels.arrays import Floats, Ints, Strategy, groups
 from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.workloads.boxes import Workload
-from jostle.threads import on_one_thread
 
 MOST = 4096
 """The most blocks that a tree is drawn over: 0.4 s and 150 MB for so many."""

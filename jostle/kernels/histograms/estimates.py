@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, labels_of
 from jostle.kernels.histograms import strategies
 from jostle.kernels.histograms.grams import on_cells
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.noisy_array import noise_of, with_noise
 from jostle.kernels.workloads.boxes import Workload
-from jostle.threads import on_one_thread
 
 
 @on_one_thread

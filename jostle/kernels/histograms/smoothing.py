@@ -28,9 +28,9 @@ from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import grids, strategies
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import is_marginal
-from jostle.threads import on_one_thread
 
 DISPERSIONS = (0.0, 1 / 64, 1 / 4, 4.0, 64.0, 1024.0, 16384.0)
 """A law's variance is mean + dispersion · mean²; 0 is Poisson's. None at all is a kind of its own, and just the mean.

@@ -34,10 +34,10 @@ from jostle.kernels.accuracy import estimate_with_noise
 from jostle.kernels.arrays import Floats, Ints, Strategy, minimise
 from jostle.kernels.histograms import grids
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Predicates, spectrum
-from jostle.threads import on_one_thread
 
 
 def objective(theta: Floats, gram: Gram, diagonal: Floats) -> tuple[float, Floats]:

@@ -22,8 +22,8 @@ from typing import TypedDict
 import numpy as np
 
 from jostle.kernels.arrays import Column, Floats, Sums
+from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Part, Regression, Slope, Steps, floats
-from jostle.threads import on_one_thread
 
 SPREAD = 0.4
 """How far the mean of a target is from the middle of its range, in halves of it: the deviation over many tables."""

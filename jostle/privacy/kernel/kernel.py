@@ -21,9 +21,8 @@ from jostle.accounting.amounts import Amount, Cost, Path, as_text
 from jostle.accounting.definitions import Charge, Price
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.events import Stream
-from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Source
+from jostle.privacy.kernel.exposures import Allotment, Exposure, Exposures, Guarded, Register, Source
 from jostle.privacy.kernel.measurement import Bought, Measurement, Payment, common_noise
-from jostle.privacy.kernel.register import Guarded, Register
 from jostle.source import Source as Text
 from jostle.source import Span
 

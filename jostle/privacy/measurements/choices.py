@@ -28,7 +28,7 @@ from jostle.plan.plan import Derive, Filter, FixedSum, GroupRows, Join, Plan, Ro
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Measurement, Release, common_noise, needed
-from jostle.privacy.measurements.aggregates.terms import grid_of, public_bounds, sensitivity_of
+from jostle.privacy.measurements.aggregates.aggregate import grid_of, public_bounds, sensitivity_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.margin import CLAMP, LargeMargin, check_scale, clear, geometric, ranked
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise

@@ -5,6 +5,11 @@ goes through the door, is charged its own amount, and gives the same numbers wit
 buy. Only the first reads; what it read stays sealed in the handle. A row moves a score by its sensitivity and the cells
 of a cube by 1 in ℓ₁ (docs/privacy/gradual.md). Prices of steps add up in plain ε alone, so that a source which is
 counted in another way is refused.
+
+*The noise* can be made finer later. Each whole number has two draws of one-sided noise, its noise the first less the
+second. A step of scale b draws both again, and each number goes on with the smaller ones. After steps of scales b₁, …,
+b_i the noise is discrete Laplace noise of scale 1/(1/b₁ + … + 1/b_i): that of one measurement for what all steps cost.
+What a next step costs, and whether there is one, may depend on all that was shown (docs/privacy/gradual.md).
 """
 
 from __future__ import annotations
@@ -31,8 +36,7 @@ from jostle.privacy.kernel.measurement import (
     weighted_stability_of,
 )
 from jostle.privacy.mechanisms.additive import Additive
-from jostle.privacy.mechanisms.gradual import Sealed, refined
-from jostle.privacy.mechanisms.margin import check_scale
+from jostle.privacy.mechanisms.margin import CLAMP, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
@@ -162,3 +166,35 @@ class Refinement(Measurement["Ints", Step]):
             release = Release(Step(values, state.on_step(values, law), law, paid), (event,))
             state.sealed = sealed  # last: what fails before has taken no step
         return release
+
+
+# The mechanism -------------------------------------------------------------------------------------
+
+
+class Sealed(Struct, frozen=True, eq=False):
+    """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody.
+
+    `paid` is the sum of the amounts of the steps, in quanta.
+    """
+
+    exact: Ints
+    first: Ints
+    second: Ints
+    paid: int
+
+    @property
+    def noisy(self) -> Ints:
+        """What is shown: the numbers with the noise of all steps."""
+        return self.exact + (self.first - self.second)
+
+
+def refined(before: Sealed | None, exact: Ints, noise: Noise, scale: float, amount: int) -> Sealed:
+    """One step more, which costs `amount`; nothing that was there `before` is changed.
+
+    `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
+    """
+    first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
+    if before is None:
+        return Sealed(np.clip(exact, -CLAMP, CLAMP), first, second, amount)
+    first, second = np.minimum(before.first, first), np.minimum(before.second, second)
+    return Sealed(before.exact, first, second, before.paid + amount)

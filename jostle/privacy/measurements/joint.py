@@ -27,7 +27,7 @@ from jostle.noise_laws import Gaussian
 from jostle.plan.plan import Key, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
-from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of
+from jostle.privacy.measurements.aggregates.aggregate import grid_of, sensitivity_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.reading.vault import Reader
 

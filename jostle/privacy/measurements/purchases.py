@@ -31,9 +31,11 @@ from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate, GroupAggregate, Mechanism
-from jostle.privacy.measurements.aggregates.sums import Avg, CentredSum, Sum
-from jostle.privacy.measurements.aggregates.terms import (
+from jostle.privacy.measurements.aggregates.aggregate import (
+    AdditiveAggregate,
+    Aggregate,
+    GroupAggregate,
+    Mechanism,
     Pair,
     grid_of,
     reach_of,
@@ -41,6 +43,7 @@ from jostle.privacy.measurements.aggregates.terms import (
     stability_of_term,
     terms_of,
 )
+from jostle.privacy.measurements.aggregates.sums import Avg, CentredSum, Sum
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.records import replace

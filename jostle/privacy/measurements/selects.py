@@ -32,10 +32,9 @@ from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate, Mechanism
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Chosen, GroupAggregate, Mechanism, terms_of
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.aggregates.sums import Count
-from jostle.privacy.measurements.aggregates.terms import terms_of
 from jostle.privacy.measurements.purchases import Layout, Purchases
 from jostle.privacy.mechanisms.additive import share, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise

@@ -214,7 +214,7 @@ def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
 MOST_COUNT = 2**31 - 1
 MOST_BLOCKS = 512
 """Boundaries look at every interval of blocks."""
-FAR = np.int64(2**50)
+FAR = 2**50
 """More than any cost."""
 
 

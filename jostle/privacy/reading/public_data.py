@@ -14,9 +14,8 @@ from jostle.diagnostics import refuse
 from jostle.engine.base import Engine, LruCache, Opened
 from jostle.lazy import Array, Floats, Ints, np
 from jostle.plan.plan import Column, Count, Domain, Exact, Key, Plan, RowExpr, Scan, inputs, unfilled
-from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.exposures import Handle, Register
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
-from jostle.privacy.kernel.register import Register
 from jostle.source import Span
 
 if TYPE_CHECKING:

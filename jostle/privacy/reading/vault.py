@@ -7,19 +7,21 @@ first. A reader is held by the kernel, and handed to `Measurement.read` and to n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
-from jostle.engine.base import Answers, LruCache
+from jostle.engine.base import Answers, Engine, LruCache
+from jostle.events import Stream
 from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
 from jostle.plan.plan import Count
-from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.exposures import Exposures, Register
 from jostle.privacy.kernel.handles import Cells, Counted, Cube, Restricted, Summed, Tallied, need_counts
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.reading.public_data import PublicData
 
 if TYPE_CHECKING:
     from jostle.privacy.mechanisms.least_cost import Line
-
 
 LIMIT, LINES = 512 * 2**20, 16 * 2**20
 
@@ -81,3 +83,22 @@ class Reader:
             shaped = fixed_width(sums).reshape(cube.shape)
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts
+
+
+K = TypeVar("K", bound=Kernel)
+
+
+def kernel_over(engine: Engine, events: Stream, answers: Answers | None = None) -> tuple[Kernel, PublicData]:
+    """A session's `Kernel` and the engine's face to public data."""
+    return assembled(engine, events, Kernel, answers)
+
+
+def assembled(engine: Engine, events: Stream, kind: type[K], answers: Answers | None = None) -> tuple[K, PublicData]:
+    """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
+
+    `answers` say what the engine would, faster. Whoever has the engine has the rows: a session makes one here and gives
+    it to nobody else.
+    """
+    register = Register()
+    reader = Reader(engine if answers is None else answers, register.need_open)
+    return kind(register, reader, events), PublicData(engine, reader.keep, reader.cells, register)

@@ -1,4 +1,4 @@
-"""Scores of a cube's cells, and how many rows there are.
+"""Scores of a cube's cells: alone, and against public numbers; and how many rows there are.
 
 For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
 
@@ -12,24 +12,31 @@ For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (r
 * `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
   each: ½(2 − 2/n) < 1; not monotone.
 * `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
+* `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
+* `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
+* `closeness`: −‖Wx − a‖₂/√m, minus the root mean square error of m public answers a of a workload W. A row in cell c
+  moves Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
+  inequality: max_c √(that number ÷ m) ≤ 1; not monotone. On the grid of 2^-bits rounding adds one step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.lazy import Ints, np
+from jostle.lazy import Array, Floats, Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import AtRows, RowsOf
-from jostle.privacy.scores.rule import Rule, Score
+from jostle.privacy.scores.rule import Rule, Score, Scores
 
 BITS = 10  # scores that are not whole are kept to a thousandth of a row
 
@@ -120,3 +127,151 @@ largest_marginal = CellScore("largest_marginal", True, _largest_marginal, monoto
 l2 = CellScore("l2", True, _l2, 2**BITS + 1, True, BITS)
 l1_to_uniform = CellScore("l1_to_uniform", True, _l1_to_uniform, 2**BITS + 1, False, BITS)
 total_variation = CellScore("total_variation", True, _total_variation, 2)
+
+
+# Public numbers against the true counts ------------------------------------------------------------
+
+
+Sums = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit(Rule):
+    """Numbers computed of a score, the exact cells of its cube, and of how many bits these are."""
+
+    compute: Callable[[Score, Ints, int], list[int]]
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        cube = cube_of(score)
+        return self.compute(score, reader.units(cube), cube.bits)
+
+
+DISTANCE = Fit("distance", True, lambda score, cells, bits: [distance_of(score, cells, bits)])
+MISFIT = Fit("misfit", True, lambda score, cells, bits: misfits_of(score, cells))
+CLOSENESS = Fit("closeness", True, lambda score, cells, bits: [closeness_of(score, cells, bits)])
+
+
+def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
+    """How far a public table of expected counts is from the true one in ℓ₁, less a public `penalty`, in rows."""
+    if expected.size != cube.size:
+        raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
+    bits = max(BITS, cube.bits)
+    most = math.ldexp(1.0, 60 - bits)
+    public = fixed_width(np.rint(np.ldexp(_within(expected, bits), bits)))
+    less = round(math.ldexp(min(max(penalty, -most), most), bits))
+    return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
+
+
+def distance_of(one: Score, cells: Ints, cell_bits: int) -> int:
+    """The exact `distance`, in its units: whole numbers throughout, cells clamped so that none leaves 64 bits."""
+    public, less = one.arguments
+    shift = one.bits - cell_bits
+    gaps = np.abs((np.minimum(cells, 2**60 >> shift) << shift) - public)
+    fits = float(gaps.sum(dtype=float)) < 2.0**62
+    return (int(gaps.sum()) if fits else sum(int(g) for g in gaps.ravel())) - int(less)
+
+
+def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
+    """For each query of a workload, how far a public estimate is from the truth: what MWEM selects by.
+
+    `queries` are the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, inside:
+    which regions each holds). Each of them is the sum of a set of cells, which is checked here and is all that the
+    sensitivity needs.
+    """
+    size = int(np.prod(cube.shape))
+    if estimate.size != size:
+        raise refuse("ValueError", f"an estimate of {estimate.size} cells for a cube of {size}")
+    checked = tuple(_checked(query, cube.shape) for query in queries)
+    answers = np.concatenate([_summed(query, estimate.reshape(cube.shape)) for query in checked])
+    most = math.ldexp(4e18, -cube.bits)
+    public = fixed_width(np.rint(np.ldexp(np.clip(np.nan_to_num(answers), -most, most), cube.bits)))
+    unit = 1 << cube.bits
+    return Scores(cube.exposures, MISFIT, cube, unit, False, cube.bits, (checked, public), length=len(public))
+
+
+def misfits_of(one: Score, cells: Ints) -> list[int]:
+    """The exact `misfit` of every query, in its units."""
+    sums, public = one.arguments
+    return [int(v) for v in np.abs(np.concatenate([_summed(query, cells) for query in sums]) - public)]
+
+
+def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
+    """How close public answers of a workload are to the true ones: −rmse, in rows."""
+    checked = tuple(_checked(query, cube.shape) for query in queries)
+    times, size = _times_counted(checked, cube.shape)
+    if not size or answers.size != size:
+        raise refuse("ValueError", f"{answers.size} answers for a workload of {size} queries")
+    bits = max(BITS, cube.bits)
+    public = fixed_width(np.rint(np.ldexp(_within(answers.ravel(), bits), bits)))
+    # ⌈2^bits·√(times/size)⌉, and a step for the root that is rounded down
+    sensitivity = math.isqrt(times * 4**bits // size) + 2
+    return Score(cube.exposures, CLOSENESS, cube, sensitivity, False, bits, (checked, public))
+
+
+def closeness_of(one: Score, cells: Ints, cell_bits: int) -> int:
+    """The exact `closeness`, in its units: whole numbers throughout, cells clamped so that no sum leaves 62 bits."""
+    sums, public = one.arguments
+    shift = one.bits - cell_bits
+    most = (2**60 >> shift) // max(1, cells.size)
+    true = np.concatenate([_summed(query, np.minimum(cells, most)) for query in sums]) << shift
+    gaps = np.abs(true - public)
+    fits = float((gaps.astype(float) ** 2).sum()) < 2.0**62
+    squares = int((gaps**2).sum()) if fits else sum(int(gap) ** 2 for gap in gaps.tolist())
+    return -math.isqrt(squares // len(public))
+
+
+def _within(values: Floats, bits: int) -> Floats:
+    """Finite numbers that leave room for sums in units of 2^-bits."""
+    most = math.ldexp(1.0, 60 - bits)
+    return np.clip(np.nan_to_num(values), -most, most)
+
+
+def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
+    """How many queries the cell counts that is in most of them, and how many queries there are."""
+    times, size = np.zeros(shape, dtype=np.int64), 0
+    for query in sums:
+        if query["kind"] == "boxes":
+            ends = np.zeros([side + 1 for side in shape], dtype=np.int64)
+            for corner in np.ndindex(*(2,) * len(shape)):  # a box is a sum of differences at its corners
+                at = np.where(np.array(corner) == 1, query["highs"] + 1, query["lows"])
+                np.add.at(ends, tuple(at.T), (-1) ** sum(corner))
+            for axis in range(len(shape)):
+                ends = np.cumsum(ends, axis=axis)
+            times += ends[tuple(slice(0, side) for side in shape)]
+            size += len(query["lows"])
+        elif query["inside"] is None:
+            times += 1
+            size += query["size"]
+        else:
+            times += query["inside"].sum(axis=0, dtype=np.int64)[query["labels"]].reshape(shape)
+            size += len(query["inside"])
+    return int(times.max(initial=0)), size
+
+
+def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    """The queries with arrays of the right kinds: each a set of cells of the cube, no cell twice."""
+    if query["kind"] == "boxes":
+        lows, highs = (fixed_width(query[k]).reshape(-1, len(shape)) for k in ("lows", "highs"))
+        if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(shape)).any() or (lows > highs).any():
+            raise refuse("ValueError", "a query lies outside the cube")
+        return {"kind": "boxes", "lows": lows, "highs": highs}
+    labels = fixed_width(query["labels"]).ravel()
+    inside = np.asarray(query["inside"], dtype=bool) if query["kind"] == "sets" else None
+    size = int(query["size"]) if inside is None else inside.shape[-1]
+    if labels.size != int(np.prod(shape)) or (labels < 0).any() or (labels >= size).any():
+        raise refuse("ValueError", "a query does not fit the cube")
+    return {"kind": "groups", "labels": labels, "size": size, "inside": inside}
+
+
+def _summed(query: Mapping[str, Any], cells: Array) -> Array:
+    """The queries' sums of `cells`, of their kind: exact where those are integers."""
+    if query["kind"] == "boxes":
+        return box_sums(cells, query["lows"], query["highs"])
+    sums = np.zeros(query["size"], dtype=cells.dtype)
+    np.add.at(sums, query["labels"], cells.ravel())
+    if query["inside"] is None:
+        return sums
+    sets = np.empty(len(query["inside"]), dtype=cells.dtype)
+    for i, inside in enumerate(query["inside"]):
+        sets[i] = sums[inside].sum()
+    return sets

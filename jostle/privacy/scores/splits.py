@@ -11,7 +11,7 @@ moves them (docs/privacy/splits.md):
 All are monotone, and those that fall must not be mixed with those that rise (`Score.falls`). Rounding to the grid of
 2^-BITS adds at most 5 steps to a change.
 
-A row is at one leaf of a public tree, or at none, and which follows from that row alone (`privacy.rows.leaves`). So
+A row is at one leaf of a public tree, or at none, and which follows from that row alone (`privacy.rows.folds`). So
 leaves are parts of a partition under public keys, and one vector has the numbers of all: `leaf_counts`, `level_sizes`
 (a row moves one by 1), `level_splits` (a row moves the scores of one group), and what `drawn_tree` draws a tree of at
 most two tests by, `subtrees` (a tree gains 1 or nothing).
@@ -33,7 +33,7 @@ from jostle.plan.schemas import MOST_KEYS, column_key, holds, key_values, open_k
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.rows.leaves import Folds, LeafFold, PublicTree
+from jostle.privacy.rows.folds import Folds, LeafFold, PublicTree
 from jostle.privacy.scores.cells import BITS
 from jostle.privacy.scores.rule import Rule, Score, Scores
 

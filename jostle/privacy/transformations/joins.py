@@ -1,4 +1,4 @@
-"""Joins, each with its stability: by how many rows k changed rows of a side change the result.
+"""Joins and unions, each with its stability: by how many rows k changed rows of a table change the result.
 
 Rows meet where their keys are equal; a side of a `left`, `right` or `full` join keeps its rows that meet none as well.
 The proofs are in docs/privacy/transformations.md.
@@ -14,6 +14,17 @@ The proofs are in docs/privacy/transformations.md.
 * *Private tables without a bound* (`FreeJoin`): one unit of a source changes at most `moves` rows, a sum of products of
   *frequencies*, the most rows of a table that have one value of some columns. One unit of a source raises the frequency
   of a table by at most the rows of it that the unit can change (docs/privacy/elastic.md).
+
+*Union.* A protected unit that changes at most kᵢ rows of table i changes the union by just these rows, since a row
+of a table is one row of the union whatever else is in it: by Σ kᵢ rows, over the tables that read its source. Where
+rows have weights, they keep them, and the weights that change add up in the same way; a row of a table without weights
+weighs 1 in a union with one that has them. The union is charged at the common prefix of the paths, to every source. No
+row comes or goes for the sake of another one's, so that scores that grow with every row still do.
+
+*Common table.* Filters and derived columns take a row to one row at most. So what is measured of rows of the table
+below is what it would be of the tables made of it, if conditions and columns are put into what is measured. The table
+below is exposed where all of them are: its rows that can change are those that can in each, and it is charged at the
+common part of their paths, within every agent of theirs.
 """
 
 from __future__ import annotations
@@ -35,10 +46,12 @@ from jostle.plan.plan import (
     Join,
     Listed,
     Plan,
+    Union,
     has_persons,
+    rows_below,
 )
-from jostle.plan.schemas import schema_of
-from jostle.privacy.kernel.exposures import Exposures, join_exposures
+from jostle.plan.schemas import schema_of, united_schema
+from jostle.privacy.kernel.exposures import Exposures, common_prefix, join_exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.transform import need_column
@@ -278,3 +291,49 @@ class _Frequencies:
 def _rows_of(side: Side, source: object) -> int:
     """How many rows of a table one unit of a source can change."""
     return sum(exposure.bounded() for exposure in side.exposures if exposure.source is source)
+
+
+# Unions --------------------------------------------------------------------------------------------
+
+
+MOST_UNITED = 1000
+
+
+def union(tables: Sequence[Table]) -> Table:
+    """All rows of the tables, whose columns have the same names and kinds; stabilities add up, by source."""
+    if not 1 <= len(tables) <= MOST_UNITED:
+        raise refuse("ValueError", f"a union is of 1 to {MOST_UNITED:,} tables")
+    schema = united_schema([table.domains for table in tables])
+    weighted = any(table.weighted for table in tables)
+    exposures = join_exposures([_weighted(t) if weighted else t.exposures for t in tables], [1] * len(tables))
+    return Table(exposures, Union(tuple(table.plan for table in tables)), tuple(schema.items()))
+
+
+def _weighted(table: Table) -> Exposures:
+    """The exposures of a table in a union that has weights: a row without one weighs 1."""
+    return tuple(e if e.weight is not None else replace(e, weight=e.rows) for e in table.exposures)
+
+
+def common_table(tables: Sequence[Table]) -> Table:
+    """The table below all of these. Refuses those that are not made of one in this way, and rows that have weights."""
+    first = tables[0]
+    base, exposures = rows_below(first.plan), first.exposures
+    for table in tables:
+        if table.weighted:
+            raise refuse(
+                "TypeError", "rows that have weights are not answered together",
+                help="give each of these selects an amount of its own, without `jointly`",
+            )  # fmt: skip
+        same = [(e.source, e.rows, e.declared) for e in table.exposures] == [
+            (e.source, e.rows, e.declared) for e in exposures
+        ]
+        if rows_below(table.plan) != base or not same:
+            raise refuse(
+                "TypeError", "a `jointly` block answers selects of one table, and these read different ones",
+                help="give each table a block of its own",
+            )  # fmt: skip
+        exposures = tuple(
+            replace(mine, path=common_prefix(mine.path, e.path), agents=tuple(dict.fromkeys((*mine.agents, *e.agents))))
+            for mine, e in zip(exposures, table.exposures, strict=True)
+        )
+    return Table(exposures, base, tuple(schema_of(base).items()))

@@ -23,7 +23,7 @@ from typing import Any
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
-from jostle.engine.sql.keys import floors
+from jostle.engine.sql.rows import floors
 from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import (

@@ -19,10 +19,10 @@ from jostle.backends import server_at
 from jostle.backends.remote import RemoteData, remote_data
 from jostle.diagnostics import refuse
 from jostle.engine.files import open_file
-from jostle.jsontext import Json
 from jostle.lazy import pa
 from jostle.readers.filesets import Reading, reader_of
 from jostle.records import replace
+from jostle.resources import Json
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
 
 _TOKEN = re.compile(
@@ -339,7 +339,7 @@ def _column(
 
 
 def _json(text: str, table: str | None) -> list[Column]:
-    from jostle.jsontext import loads
+    from jostle.resources import loads
 
     try:
         document = loads(text)

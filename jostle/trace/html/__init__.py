@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jostle.events import Event
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.trace.budget import line
 from jostle.trace.costs import Costs, Forest, mapping, price, records
 from jostle.trace.difference import (

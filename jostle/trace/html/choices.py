@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from jostle.events import Event
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.trace.costs import Costs, Forest, mapping, records
 from jostle.trace.html.event_tree import Html, draw, join, table, tag
 from jostle.trace.pictures import Picture, Plot

@@ -20,7 +20,7 @@ from itertools import groupby, zip_longest
 from jostle.diagnostics import Refusal
 from jostle.events import Event
 from jostle.formulas import cut_text, cuts_in, margin_text, with_margin
-from jostle.jsontext import Json
+from jostle.resources import Json
 from jostle.source import Span
 from jostle.syntax.parser import colour_tokens
 from jostle.trace.budget import Account

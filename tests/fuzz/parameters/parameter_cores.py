@@ -30,7 +30,7 @@ from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import Strategy
 from jostle.privacy.rows.factored import clamped, coded, gradient_scores
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
-from jostle.privacy.scores import candidates, fit
+from jostle.privacy.scores import candidates
 from jostle.privacy.scores import cells as cell_scores
 from jostle.run.values import Record
 
@@ -232,7 +232,7 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
     if kind == "plain":
         return getattr(cell_scores, v.choice(CELL_SCORES))(cube)
     if kind == "distance":
-        return fit.distance(
+        return cell_scores.distance(
             cube, np.asarray(v.perhaps(v.table(size)), dtype=float), v.choice((0.0, v.number(), 1e300, np.nan))
         )
     if kind in ("misfit", "closeness"):
@@ -241,8 +241,8 @@ def _score(v: Values, kind: str, cube: Cube, shape: tuple[int, ...]) -> Any:
         said = [b for b in said if b["kind"] == "boxes" or (b["labels"] >= 0).all()]
         if kind == "closeness":
             many = sum(len(b["lows"]) if b["kind"] == "boxes" else int(b["size"]) for b in said)
-            return fit.closeness(cube, said, np.asarray(v.perhaps(v.table(many)), dtype=float))
-        return fit.misfit(cube, said, np.asarray(v.perhaps(v.table(size)), dtype=float))
+            return cell_scores.closeness(cube, said, np.asarray(v.perhaps(v.table(many)), dtype=float))
+        return cell_scores.misfit(cube, said, np.asarray(v.perhaps(v.table(size)), dtype=float))
     grain = v.choice((1, 1, 2, 3))
     blocks = -(-32 // grain)
     way = v.randrange(3)

@@ -237,7 +237,7 @@ def batches_of(rows: int) -> Iterator[None]:
 @contextmanager
 def recorded() -> Iterator[Recorder]:
     """Everything drawn is recorded, and what fails after a charge is raised as it is."""
-    from jostle.privacy.kernel.register import Guarded
+    from jostle.privacy.kernel.exposures import Guarded
 
     noise = Recorder()
     before, hidden = exposures.SecureNoise, Guarded.__exit__

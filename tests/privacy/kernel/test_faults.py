@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import refuse
-from jostle.privacy.kernel.register import MOST_OUTAGES, Counter
+from jostle.privacy.kernel.exposures import MOST_OUTAGES, Counter
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source

@@ -349,7 +349,7 @@ assert best_run(t, f, [0], 5, good = 11) == none
 
 def test_a_fault_in_a_run_closes_the_source() -> None:
     """What breaks after the charge, and is no refusal, may depend on a row: one fixed message."""
-    from jostle.privacy.kernel.register import Counter as Faults
+    from jostle.privacy.kernel.exposures import Counter as Faults
 
     before = Faults.faults
     with patch("jostle.run.selection._score_and_record", side_effect=ZeroDivisionError):

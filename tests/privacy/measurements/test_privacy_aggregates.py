@@ -20,7 +20,8 @@ from jostle.language import aggregates as language
 from jostle.language.aggregates import AggregateRow, Kinds
 from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates import registry, terms
+from jostle.privacy.measurements.aggregates import aggregate as terms
+from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -22,8 +22,8 @@ from jostle.noise_laws import Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements import purchases
-from jostle.privacy.measurements.aggregates import terms
-from jostle.privacy.measurements.aggregates.terms import Pair, grid_of, reach_of, sensitivity_of
+from jostle.privacy.measurements.aggregates import aggregate as kinds
+from jostle.privacy.measurements.aggregates.aggregate import Pair, grid_of, reach_of, sensitivity_of
 from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
 from jostle.privacy.measurements.selects import Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
@@ -77,8 +77,8 @@ def test_a_term_bought_twice_over_is_seen(bench: Bench, monkeypatch: pytest.Monk
 
 def test_a_pair_with_the_sensitivity_of_its_sum_is_seen(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """So would it tell noise for what a row adds to one of the two numbers, in place of both."""
-    of_both = terms.sensitivity_of
-    monkeypatch.setattr(terms, "sensitivity_of", lambda t, table: of_both(t.total if isinstance(t, Pair) else t, table))
+    of_both = kinds.sensitivity_of
+    monkeypatch.setattr(kinds, "sensitivity_of", lambda t, table: of_both(t.total if isinstance(t, Pair) else t, table))
     with pytest.raises(AssertionError, match="avg"):
         test_no_neighbour_loses_more_than_is_charged(bench, "rows", "epsilon 1")
 

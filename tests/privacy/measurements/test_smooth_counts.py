@@ -10,7 +10,7 @@ import pytest
 from recording import Bench
 
 from jostle.error_laws import SmoothLaplaceErrors
-from jostle.privacy.mechanisms.smooth import largest_beta, peak
+from jostle.privacy.measurements.smooth import largest_beta, peak
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

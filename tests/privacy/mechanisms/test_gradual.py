@@ -12,7 +12,7 @@ from test_one_sided import TAIL, Law, Prescribed, law_of, loss
 
 from jostle.error_laws import Widening, quantiles
 from jostle.noise_laws import Laplace
-from jostle.privacy.mechanisms.gradual import refined
+from jostle.privacy.measurements.gradual import refined
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.simulate import SeededNoise
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from jostle.privacy.mechanisms.running import Roots, Tree, matrix_of
+from jostle.privacy.measurements.running import Roots, Tree, matrix_of
 from jostle.run.answers import running_weights
 
 

@@ -13,8 +13,7 @@ from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal
 from jostle.error_laws import SmoothLaplaceErrors, facts_of, law_named, quantiles
 from jostle.noise_laws import Laplace
-from jostle.privacy.measurements.smooth import smoothed
-from jostle.privacy.mechanisms.smooth import (
+from jostle.privacy.measurements.smooth import (
     LEAST,
     SLACK,
     WIDEST,
@@ -22,6 +21,7 @@ from jostle.privacy.mechanisms.smooth import (
     largest_beta,
     needed_delta,
     peak,
+    smoothed,
     told_epsilon,
 )
 from jostle.privacy.transformations.joins import Product

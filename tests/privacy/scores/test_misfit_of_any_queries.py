@@ -10,8 +10,8 @@ from jostle.kernels.workloads import boxes as workloads
 from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
-from jostle.privacy.reading.assembly import kernel_over
-from jostle.privacy.scores import fit
+from jostle.privacy.reading.vault import kernel_over
+from jostle.privacy.scores.cells import closeness, misfit
 from jostle.privacy.scores.rule import values_of
 from jostle.readers.duckdb import LocalDuckDb
 
@@ -38,7 +38,7 @@ def test_one_row_moves_a_score_by_at_most_one(queries: Workload) -> None:
             if moved is not None:
                 cells[moved] += 1
             cube = Cube((), data.keep(cells), ("x", "y", "z"), SHAPE)
-            made = fit.misfit(cube, queries.sums(), estimate)
+            made = misfit(cube, queries.sums(), estimate)
             assert made.length == queries.size and made.sensitivity == 1
             values = values_of(kernel._reader, [made])
             assert np.abs(values - np.abs(queries.answers(cells) - queries.answers(estimate))).max() <= 0.5
@@ -59,7 +59,7 @@ def test_one_row_moves_closeness_by_the_root_of_the_share_of_queries_that_count_
             if moved is not None:
                 cells[moved] += 1
             cube = Cube((), data.keep(cells), ("x", "y", "z"), SHAPE)
-            made = fit.closeness(cube, queries.sums(), answers)
+            made = closeness(cube, queries.sums(), answers)
             (value,) = values_of(kernel._reader, [made]).tolist()
             exact = -float(np.sqrt(np.mean((queries.answers(cells) - answers) ** 2)))
             assert abs(value / 2**made.bits - exact) <= 2.0**-made.bits * (2 + abs(exact) * 1e-9)
@@ -85,9 +85,9 @@ def test_queries_that_do_not_fit_are_refused(wrong: dict[str, object]) -> None:
     _, data = kernel_over(LocalDuckDb(), Stream())
     cube = Cube((), data.keep(np.zeros(SHAPE, dtype=np.int64)), ("x", "y", "z"), SHAPE)
     with pytest.raises(Exception, match="quer"):
-        fit.misfit(cube, [wrong], np.zeros(SHAPE))
+        misfit(cube, [wrong], np.zeros(SHAPE))
     with pytest.raises(Exception, match="quer"):
-        fit.closeness(cube, [wrong], np.zeros(SHAPE))
+        closeness(cube, [wrong], np.zeros(SHAPE))
 
 
 def test_weights_of_a_query_count_once() -> None:
@@ -95,4 +95,4 @@ def test_weights_of_a_query_count_once() -> None:
     kernel, data = kernel_over(LocalDuckDb(), Stream())
     cube = Cube((), data.keep(np.array([3, 1, 0, 2])), ("x",), (4,))
     said = {"kind": "sets", "labels": [0, 0, 1, 1], "inside": np.array([[7, 0], [2, 3]])}
-    assert values_of(kernel._reader, [fit.misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]
+    assert values_of(kernel._reader, [misfit(cube, [said], np.zeros(4))]).tolist() == [4, 6]

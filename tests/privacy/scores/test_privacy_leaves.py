@@ -13,7 +13,7 @@ from recording import Recorder
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.rows.leaves import LeafFold, PublicTree
+from jostle.privacy.rows.folds import LeafFold, PublicTree
 from jostle.privacy.scores import splits
 from jostle.privacy.scores.cells import BITS
 from jostle.records import replace

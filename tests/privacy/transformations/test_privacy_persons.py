@@ -18,8 +18,8 @@ from jostle.accounting.definitions import Measure
 from jostle.plan.plan import Bound, Column, Integer, Key, Scan
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import reach_of
 from jostle.privacy.measurements.aggregates.sums import Count
-from jostle.privacy.measurements.aggregates.terms import reach_of
 from jostle.privacy.measurements.selects import GroupKey, prepare
 from jostle.privacy.transformations.persons import persons_of_groups, truncate
 

@@ -11,8 +11,8 @@ from changed_rows import Tables, sizes, worst
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, Union
 from jostle.plan.schemas import schema_of, united_domain
+from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.transform import derive, where
-from jostle.privacy.transformations.union import union
 from jostle.source import Source
 from jostle.tools.session import Session
 

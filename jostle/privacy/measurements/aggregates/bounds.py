@@ -24,8 +24,13 @@ from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured
-from jostle.privacy.measurements.aggregates.aggregate import Chosen, GroupAggregate
-from jostle.privacy.measurements.aggregates.terms import grid_of, sensitivity_of, stability_of_term
+from jostle.privacy.measurements.aggregates.aggregate import (
+    Chosen,
+    GroupAggregate,
+    grid_of,
+    sensitivity_of,
+    stability_of_term,
+)
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 

@@ -45,8 +45,13 @@ from jostle.plan.kinds import bounds_of, is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import Chosen, SelectionAggregate
-from jostle.privacy.measurements.aggregates.terms import grid_of, reach_of, stability_of_term
+from jostle.privacy.measurements.aggregates.aggregate import (
+    Chosen,
+    SelectionAggregate,
+    grid_of,
+    reach_of,
+    stability_of_term,
+)
 from jostle.privacy.mechanisms.additive import Additive, Linear, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection

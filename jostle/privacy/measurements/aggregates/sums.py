@@ -9,8 +9,16 @@ from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Count as RowCount
 from jostle.plan.plan import FixedSum, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate, Estimator
-from jostle.privacy.measurements.aggregates.terms import Centred, Pair, grid_for, public_bounds, sum_and_count
+from jostle.privacy.measurements.aggregates.aggregate import (
+    AdditiveAggregate,
+    Centred,
+    Estimate,
+    Estimator,
+    Pair,
+    grid_for,
+    public_bounds,
+    sum_and_count,
+)
 
 
 class Count(AdditiveAggregate):

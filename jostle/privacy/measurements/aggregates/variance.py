@@ -9,8 +9,15 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, np
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import Estimate, Estimator
-from jostle.privacy.measurements.aggregates.terms import Centred, Pair, fixed_sum, grid_for, sum_and_count
+from jostle.privacy.measurements.aggregates.aggregate import (
+    Centred,
+    Estimate,
+    Estimator,
+    Pair,
+    fixed_sum,
+    grid_for,
+    sum_and_count,
+)
 from jostle.records import replace
 
 

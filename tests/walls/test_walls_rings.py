@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_544,
-    "files": 374,
-    "lines that the kernel imports": 2_593,
-    "lines that privacy and engine import": 20_040,
+    "lines": 90_475,
+    "files": 359,
+    "lines that the kernel imports": 2_581,
+    "lines that privacy and engine import": 19_975,
     "lines that everyday queries import": 9_831,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,

@@ -97,7 +97,7 @@ def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
 
 
 TRUE, FALSE = 199830401674338, 277888434016397
-"""What the texts of truths count as in a row's hash (`hashes.counted_as`)."""
+"""What the texts of truths count as in a row's hash (`persons.counted_as`)."""
 
 
 _SECONDS = 86_400

@@ -54,7 +54,7 @@ class Kernel:
     """
 
     def __init__(self, register: Register, reader: Answering, events: Stream) -> None:
-        """`reading.assembly` makes a register and the reader that goes with it."""
+        """`reading.vault` makes a register and the reader that goes with it."""
         self.register, self.events = register, events
         self.need_open = register.need_open
         self._reader = reader

@@ -15,7 +15,7 @@ minimum, a maximum, a date or time): `Bracketing`. Public places stand on both s
 
 *Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
 first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
-of one group, and all counts of all groups together move by what the count of a group does (`terms.reach_of`).
+of one group, and all counts of all groups together move by what the count of a group does (`aggregate.reach_of`).
 
 *Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
 make that place look clearly too low. The places are looked at from the outside in and the first that is not clear ends

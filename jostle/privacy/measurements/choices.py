@@ -5,7 +5,7 @@ more. Where sources are counted in zCDP and no leads are asked, Gumbel noise cos
 chosen by the exponential mechanism, which is the same law as one draw of Gumbel noise for all (Durfee & Rogers 2019).
 By margin one is chosen among as few as stand clear of the others. The arguments are in docs/privacy/selection.md.
 
-`sum_of`, the sum of an expression as a score, moves as the aggregate `sum` does (`aggregates.aggregate`). Where no term is
+`sum_of`, the sum of an expression as a score, moves as the aggregate `sum` does. Where no term is
 below 0, or none above, all rows move it one way. Its grid is coarser: a score is measured again and again, with wide
 noise at first, and has 2^20 steps within its bounds.
 """

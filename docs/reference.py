@@ -114,7 +114,7 @@ def _groups() -> dict[str, str]:
 
 def aggregates_table() -> str:
     """A line an aggregate: what it measures and why its sensitivity is what it is, from the words of its class."""
-    from jostle.privacy.measurements.aggregates.registry import AGGREGATES
+    from jostle.run.select_forms import CLASSES as AGGREGATES
 
     out = ["| aggregate | what is measured | sensitivity | mechanism | why |", "|---|---|---|---|---|"]
     for aggregate in AGGREGATES.values():

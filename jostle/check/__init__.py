@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
-from jostle.check.scopes import Report
-from jostle.check.warnings import of_epsilon
+from jostle.check.warnings import Report, of_epsilon
 from jostle.diagnostics import Diagnostic
 from jostle.language.operations import FOLDS
 from jostle.syntax import nodes as n

@@ -8,14 +8,13 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable
 
-from jostle.check.scopes import Report, bound_in
-from jostle.check.warnings import of_categories
+from jostle.check.warnings import Report, of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
 from jostle.language.builtins import BUILTINS, DOMAINS, EVERYWHERE, REMOTE, SOURCES, brought
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING, NO_LINE, is_header_line
 from jostle.language.row_mistakes import other_name
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every_of
+from jostle.syntax.walk import bound_in, every_of
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
 

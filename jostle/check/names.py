@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from jostle.check.modules import Modules
-from jostle.check.scopes import Report, Scope, blocks, bound_in
+from jostle.check.warnings import Report
 from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
@@ -21,7 +21,7 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, every_of, expressions
+from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions
 
 DOMAIN_WORDS = {
     **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT"), "integer"),

@@ -2,7 +2,8 @@
 down, patterns and keys that meet no listed value, clamps that change nothing or cut.
 
 Each is a warning, from what stands in the program alone. The walk before a run calls these where a select or a form
-reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`.
+reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`. In a `Report`, errors and
+warnings are gathered: each place says a kind of thing once, all in source order.
 """
 
 from __future__ import annotations
@@ -12,8 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jostle.check.scopes import Report
-from jostle.diagnostics import WARNINGS, Diagnostic, did_you_mean
+from jostle.diagnostics import WARNINGS, Diagnostic, Note, did_you_mean
 from jostle.doubles import arithmetic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import MOST_LISTED, literal, literals, quote
@@ -23,6 +23,38 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
+
+
+class Report:
+    """Findings of one program."""
+
+    def __init__(self) -> None:
+        self._diagnostics: dict[tuple[str, Span | None], Diagnostic] = {}
+
+    def __len__(self) -> int:
+        """The number of errors."""
+        return sum(not one.is_warning for one in self._diagnostics.values())
+
+    def has(self, kind: str) -> bool:
+        """Whether something of this kind was reported, anywhere."""
+        return any(other == kind for other, _ in self._diagnostics)
+
+    def add(
+        self, kind: str, message: str, span: Span, *, label: str = "", help: str = "", notes: tuple[Note, ...] = ()
+    ) -> None:
+        self._diagnostics.setdefault((kind, span), Diagnostic(kind, message, span, label, help, notes))
+
+    def extend(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for diagnostic in diagnostics:
+            self._diagnostics.setdefault((diagnostic.kind, diagnostic.span), diagnostic)
+
+    def in_order(self) -> list[Diagnostic]:
+        """All findings by place, those without one first."""
+        return sorted(self._diagnostics.values(), key=_position)
+
+
+def _position(diagnostic: Diagnostic) -> tuple[int, int]:
+    return (diagnostic.span.line, diagnostic.span.column) if diagnostic.span is not None else (0, 0)
 
 
 def row_parts(node: n.Expr) -> list[n.Node]:

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, Strategy
-from jostle.kernels.errors import KernelError
 from jostle.kernels.histograms.greedy import box_variances
 from jostle.kernels.noisy_array import common_noise, noise_of, with_noise
 from jostle.kernels.workloads import marginals

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, ParamSpec, TypeVar
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.lazy import Floats, np
 
 SINGULAR = "the matrix is singular, to the precision of doubles: give a `ridge`, a number that is added to its diagonal"

@@ -13,7 +13,7 @@ from functools import partial
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.raw import DUCKDB
+from jostle.engine.duckdb import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery

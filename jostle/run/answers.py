@@ -51,8 +51,7 @@ from jostle.privacy.measurements.aggregates.quantile import Intervals, Quantile
 from jostle.privacy.measurements.aggregates.sums import CentredSum
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
 from jostle.privacy.measurements.open_selects import OpenSelect
-from jostle.privacy.measurements.purchases import Layout
-from jostle.privacy.measurements.selects import Answer, Numbers, Request, key_columns, select
+from jostle.privacy.measurements.selects import Answer, Layout, Numbers, Request, key_columns, select
 from jostle.privacy.measurements.smooth import SmoothCount
 from jostle.privacy.mechanisms.linear import Block
 from jostle.run.sequences import as_array, of_places

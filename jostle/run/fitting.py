@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from jostle.check.scopes import bound_in
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect, Parameter, Reads
@@ -24,7 +23,7 @@ from jostle.run.sequences import NumberColumn
 from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import bound_in, children
 
 NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
 RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"

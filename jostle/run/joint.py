@@ -21,8 +21,7 @@ from jostle.formulas import Noised
 from jostle.language.forms import aggregates
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
-from jostle.privacy.measurements.purchases import with_common_terms
-from jostle.privacy.measurements.selects import Answer, Request, key_columns
+from jostle.privacy.measurements.selects import Answer, Request, key_columns, with_common_terms
 from jostle.records import replace
 from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of

@@ -17,8 +17,8 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative, Wish, allowed_noise
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below, strategy_for
 from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, path

@@ -44,7 +44,7 @@ from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.measurements.aggregates import registry
+from jostle.privacy.measurements.aggregates.sums import Count as CountRows
 from jostle.privacy.measurements.selects import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
 from jostle.records import field_names, replace
@@ -283,7 +283,7 @@ class Looks(Struct):
         ((table, _), *_), names = looks.values(), list(looks)
         table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
         state, keys = state_of_row({name: state for name, (_, state) in looks.items()})
-        request = prepare(table, [GroupKey("state", state, tuple(keys))], [registry.AGGREGATES["count"]()])
+        request = prepare(table, [GroupKey("state", state, tuple(keys))], [CountRows()])
         with kernel.events.within("query", f"look at {', '.join(names)}", span) as event:
             (counts,) = answers.run(kernel, request, amount, None, span)[0].values
             for at, (partition, _) in enumerate(exposure.path):

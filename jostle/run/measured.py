@@ -308,7 +308,7 @@ def _perturbed_optimum(
     `potentials`, flat, `noise`, the deviation of each, and `ridge`.
     """
     from jostle.kernels.graphical.model import GraphicalModel
-    from jostle.optional.output_perturbation import PerturbedOptimum
+    from jostle.optional import PerturbedOptimum
 
     interp, span = at
     all_cubes = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]

@@ -13,7 +13,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import arithmetic, folded, ordered
 from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, calculated, cuts_of
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.language import patterns
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Parameter

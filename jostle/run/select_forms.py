@@ -10,20 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from inspect import isabstract
 from operator import attrgetter
+from pkgutil import iter_modules
 from typing import cast
 
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
-from jostle.language.aggregates import AGGREGATES, of_no_numbers
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates, is_smooth, keys_by_alias, lone_column, persons_by_column
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Categories, Column, RowExpr
+from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.measurements import aggregates as files_of_aggregates
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.records import replace
@@ -40,6 +44,25 @@ CLOSED = {
     n.ListOf, n.SetOf, n.Range,
 }  # fmt: skip
 """Expressions that mean the same wherever they stand, as long as their names do."""
+
+_CLASSES = {
+    name: value for _, module, _ in iter_modules(files_of_aggregates.__path__)
+    for name, value in vars(import_module(f"jostle.privacy.measurements.aggregates.{module}")).items()
+    if isinstance(value, type) and issubclass(value, Aggregate)
+}  # fmt: skip
+
+
+def _class_of(row: AggregateRow) -> type[Aggregate]:
+    kind = _CLASSES.get(row.name.title().replace("_", ""))
+    if kind is None or isabstract(kind) or kind.row is not row:
+        raise ImportError(f"`{row.name}` has no class that is complete and has its row")
+    if kind.statistics is Aggregate.statistics and row.name not in STATISTICS:
+        raise ImportError(f"`{row.name}` does not say which statistics it is of a public table")
+    return kind
+
+
+CLASSES = {row.name: _class_of(row) for row in (*AGGREGATES.values(), *DISTINCT.values())}
+"""The classes of aggregates by name. A row without a class, and a class with a part missing, are import errors."""
 
 
 class BoundRows(Struct, frozen=True):

@@ -23,7 +23,6 @@ from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Open, RowExpr, person_columns
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
-from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepare
@@ -41,7 +40,16 @@ from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.select_forms import BoundRows, SelectForm, at_fault, names_person, need_inner, placed, smooth_wish
+from jostle.run.select_forms import (
+    CLASSES,
+    BoundRows,
+    SelectForm,
+    at_fault,
+    names_person,
+    need_inner,
+    placed,
+    smooth_wish,
+)
 from jostle.run.sequences import LongColumn, Period
 from jostle.run.values import Grouped, Record, handles_in, is_number, kind_name
 from jostle.syntax import nodes as n
@@ -156,7 +164,7 @@ def _bound(
     persons_of = form.counts_persons(table)
     if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
-        measured: Sequence[tuple[Aggregate, Counted | None]] = [(registry.AGGREGATES["count"](), None)]
+        measured: Sequence[tuple[Aggregate, Counted | None]] = [(CLASSES["count"](), None)]
     elif rows is not None:
         measured = rows.measured
     else:
@@ -443,7 +451,7 @@ def _aggregate(
         if isinstance(table, Cube):
             help = "`sum(values)` is the number of rows"
             raise refuse("TypeError", "a cube has no rows to count", call.span, help=help)
-        return registry.AGGREGATES[row.name](), None
+        return CLASSES[row.name](), None
     fault = row_mistakes.of_groups(call, select)
     if fault is not None:
         raise Refusal(fault)
@@ -458,7 +466,7 @@ def _aggregate(
     moment = counted(row, expressions[0], compiler.schema) if one else None
     if moment is not None:
         expressions = [moment.expr]
-    return registry.AGGREGATES[row.name](tuple(expressions), tuple(numbers)), moment
+    return CLASSES[row.name](tuple(expressions), tuple(numbers)), moment
 
 
 def _measured(arg: n.Expr, row: AggregateRow, table: Table | Cube, compiler: RowCompiler) -> RowExpr:

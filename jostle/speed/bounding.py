@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import DTypeLike
 
-    from jostle.engine.duckdb.raw import Raw
+    from jostle.engine.duckdb import Raw
 
     Whole = Array
 

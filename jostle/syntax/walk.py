@@ -1,17 +1,38 @@
 """Walking a tree without knowing its forms: the children of a node, and how deep a tree is.
 
-For whoever needs all nodes of a kind. Nothing here recurses.
+For whoever needs all nodes of a kind. At the end: which names a piece of program binds, and scopes as Python has them.
+A scope is the top level, a function's body, or the inside of a comprehension; blocks of `if`, `for` and `with` open
+none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache
 from operator import is_
 from typing import TypeVar, cast
 
+from msgspec import Struct
+
 from jostle.records import field_names, replace
-from jostle.syntax.nodes import Attribute, Call, Column, Expr, Expression, Name, Node, Program
+from jostle.syntax.nodes import (
+    Assign,
+    Attribute,
+    Block,
+    Call,
+    Column,
+    Def,
+    Expr,
+    Expression,
+    Name,
+    Node,
+    Program,
+    Release,
+    Return,
+    Stmt,
+    Use,
+)
 
 N = TypeVar("N", bound=Node)
 T = TypeVar("T")
@@ -136,3 +157,65 @@ def key_names(keys: Sequence[tuple[Expr, str | None]], columns: Sequence[Column]
         free = own is not None and own not in result and (isinstance(value, Name) or own not in names)
         result.append(name or (own if own is not None and free else f"key{at + 1}"))
     return result
+
+
+# Scopes -------------------------------------------------------------------------------------------
+
+UseNames = Callable[[Use], Collection[str]]
+
+
+class Scope(Struct, frozen=True):
+    """Names bound somewhere in a scope, and the scope around it."""
+
+    names: Collection[str]
+    parent: Scope | None = None
+
+    def home(self, name: str) -> Scope | None:
+        """The scope that binds a name: this one, or the nearest around it."""
+        scope: Scope | None = self
+        while scope is not None and name not in scope.names:
+            scope = scope.parent
+        return scope
+
+    def binds(self, name: str) -> bool:
+        return self.home(name) is not None
+
+    def visible(self) -> Iterator[str]:
+        scope: Scope | None = self
+        while scope is not None:
+            yield from scope.names
+            scope = scope.parent
+
+
+def blocks(stmt: Stmt) -> list[Block]:
+    """The blocks of a statement that are in the scope it stands in: those of a function are not."""
+    names = () if isinstance(stmt, Assign | Def) else stmt.__struct_fields__
+    return [block for name in names if isinstance(block := getattr(stmt, name), Block)] if names else []
+
+
+def bound_in(body: Iterable[Stmt], use_names: UseNames) -> list[str]:
+    """The names that a run of statements binds in its scope, once for each place, those of their blocks included."""
+    bound: list[str] = []
+    for stmt in body:
+        if isinstance(stmt, Use):
+            bound += use_names(stmt)
+        if isinstance(stmt, Release) and stmt.value is not None:
+            bound.append(stmt.name)
+        for field in stmt.binds:
+            names = getattr(stmt, field)
+            bound += (names,) if isinstance(names, str) else names
+        for block in () if isinstance(stmt, Assign | Def) else blocks(stmt):
+            bound += bound_in(block.body, use_names)
+    return bound
+
+
+def times_bound(body: Iterable[Stmt], use_names: UseNames) -> Counter[str]:
+    """How often each name is bound by a run of statements."""
+    return Counter(bound_in(body, use_names))
+
+
+def returns_inside(stmt: Stmt) -> bool:
+    """Whether a `return` stands in `stmt`, functions inside it left out."""
+    return isinstance(stmt, Return) or (
+        not isinstance(stmt, Assign) and any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
+    )

@@ -98,6 +98,18 @@ def run(options: Namespace) -> int:
     return 0 if result.ok and not unsaved else 1
 
 
+def ask(options: Namespace) -> int:
+    """One query of a file, without a program: runs the shortest one as `jostle run` would, with a budget of its own."""
+    from jostle.tools.arguments import parse as words_of
+    from jostle.tools.draft.init import query_program
+
+    as_run = words_of(["run", "-", "--format", options.format, *["--simulate"] * options.simulate])
+    if isinstance(as_run, int):
+        return as_run
+    as_run.file, as_run.source = "-c", Source("-c", query_program(options))
+    return run(as_run)
+
+
 def run_here_or_there(options: Namespace) -> int:
     """Runs a program on this machine or, with `--server`, where the data are."""
     return run(options) if options.server is None else _run_there(options)
@@ -442,7 +454,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "fmt", "init": "draft.init", "ask": "draft.ask", "find": "documentation",
+    "fmt": "fmt", "init": "draft.init", "find": "documentation",
     "login": "remote",
 }  # fmt: skip
 
@@ -456,5 +468,5 @@ def completion(options: Namespace) -> int:
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
     "completion": completion, "run": run_here_or_there,
     "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
-    "explain": explain,
+    "explain": explain, "ask": ask,
 }  # fmt: skip

@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from jostle.check.scopes import Report, blocks, bound_in, returns_inside, times_bound
-from jostle.check.warnings import Warnings
+from jostle.check.warnings import Report, Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
@@ -42,7 +41,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import EVERYWHERE, Forms
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown

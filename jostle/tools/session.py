@@ -14,7 +14,7 @@ from jostle.accounting.amounts import as_text
 from jostle.backends import engine_at
 from jostle.check import check
 from jostle.check.modules import Modules as UsedModules
-from jostle.check.scopes import Report
+from jostle.check.warnings import Report
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.base import Engine
 from jostle.events import Event, Stream

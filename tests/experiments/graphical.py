@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle import optional as perturbed
 from jostle.accounting.amounts import Amount, quanta
 from jostle.accounting.composition import rate_for
 from jostle.accounting.definitions import rho_of
@@ -31,7 +32,6 @@ from jostle.kernels.graphical.learn import cgm_fit, naive_fit, psgd_fit
 from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model
 from jostle.kernels.graphical.synthetic import chain_cliques, population, random_graph, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, released
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.simulate import SeededNoise

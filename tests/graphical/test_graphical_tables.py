@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.graphical.adaptive import (
     MOST_ROUNDS,
     OF_CHOOSING,

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from jostle.kernels import KernelError
 from jostle.kernels.classifiers.fits import branched_model, linear_model, majority_model, naive_bayes_model
 from jostle.kernels.classifiers.shrink import Blended, blended_model, classifier_from_json
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
-from jostle.kernels.errors import KernelError
 
 CLASSES = ["no", "yes"]
 TABLE = np.array([[30.0, 10.0, 5.0], [5.0, 10.0, 40.0]])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.graphs import (
     JointDegrees,
     Network,

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.kernels import KernelError
 from jostle.kernels.classifiers import growing
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted, tree_end, tree_split, tree_start
-from jostle.kernels.errors import KernelError
 
 ATTRIBUTES = [{"name": "a", "values": ["x", "y"]}, {"name": "b", "values": [0, 1, 2]}, {"name": "d", "values": [True]}]
 

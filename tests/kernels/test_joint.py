@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import nnls
 
 from jostle.error_laws import quantiles
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.workloads.joint_answers import (
     Estimates,
     Nonnegative,

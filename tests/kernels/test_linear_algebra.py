@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from jostle.kernels import KernelError
 from jostle.kernels import linear_algebra as la
-from jostle.kernels.errors import KernelError
 from jostle.source import Source
 from jostle.tools.session import Session
 

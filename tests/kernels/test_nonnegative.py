@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.workloads import joint_answers as answers
 from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative
 from jostle.kernels.workloads.joint_axes import Axis, Factor

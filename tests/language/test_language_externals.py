@@ -8,7 +8,7 @@ import pytest
 
 from jostle.check.warnings import number_in
 from jostle.diagnostics import Refusal
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.run.externals import KERNELS, external, kernel
 from jostle.run.operators import guarded
 from jostle.source import Source

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.mixtures.em import (
     map_start,
     mixture_frames,

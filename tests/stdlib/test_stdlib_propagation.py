@@ -15,11 +15,11 @@ from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
-from jostle.privacy.measurements.aggregates.registry import AGGREGATES
 from jostle.run.answers import of_terms
 from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
+from jostle.run.select_forms import CLASSES as AGGREGATES
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 

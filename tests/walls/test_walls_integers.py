@@ -9,7 +9,7 @@ from package_code import files, nodes, shown
 
 INTEGERS = {"int", "int8", "int16", "int32", "int64", "intp"}  # unsigned ones are words of noise and of hashes
 BUILDERS = {"array", "asarray", "fromiter", "ascontiguousarray", "asanyarray"}
-TRUSTED = ("privacy", "engine", "readers", "speed", "backends", "optional")
+TRUSTED = ("privacy", "engine", "readers", "speed", "backends", "optional.py")
 
 
 def is_integer(node: ast.AST) -> bool:

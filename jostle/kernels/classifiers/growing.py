@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
 from jostle.kernels.classifiers.treemodel import TreeNode, tree_leaf, tree_node
-from jostle.kernels.errors import KernelError
 from jostle.privacy.rows.folds import PublicTree, one_leaf
 
 MOST_NODES = 2**20

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
-from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, tables_by_place
 from jostle.privacy.rows.expressions import Expression, constant
 

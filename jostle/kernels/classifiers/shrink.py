@@ -39,6 +39,7 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
@@ -55,7 +56,6 @@ from jostle.kernels.classifiers.models import (
     tables_at,
 )
 from jostle.kernels.classifiers.treemodel import Trees, tree_model
-from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import law_of
 from jostle.kernels.rowprograms.decisions import Cell, Cells, Logs, scaled_sums
 from jostle.noise_laws import Gaussian, Laplace

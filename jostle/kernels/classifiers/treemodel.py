@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Positions, Value, positions, value_tuple
 from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_of, text_of
-from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.decisions import Cell, Cells, node_cell, sums, tree_end
 from jostle.privacy.rows.expressions import Expression, clamp
 from jostle.privacy.rows.folds import walked

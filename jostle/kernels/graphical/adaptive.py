@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import laplace_scale
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import PairTables, cells_needed
 from jostle.kernels.graphical.learn import rows_in

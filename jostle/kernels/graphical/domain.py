@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.junction import JunctionTree, calibrate, plan, propagate
 
 MOST_VALUES = 2**20

@@ -37,8 +37,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, Rows
-from jostle.kernels.errors import KernelError
 
 MOST_ROWS = 10**7
 """The most rows of one sample."""

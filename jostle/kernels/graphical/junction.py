@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, along
-from jostle.kernels.errors import KernelError
 
 MOST_CELLS = 2**25
 """The most cells of all bags together: three arrays of doubles of that size are 800 MB."""

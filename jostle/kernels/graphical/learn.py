@@ -49,8 +49,8 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import laplace_scale, to_power
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, along
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Structure, TiedStructure
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.linear_algebra import on_one_thread

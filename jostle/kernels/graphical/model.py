@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Domain, Structure, TiedStructure, tie_cliques
 from jostle.kernels.graphical.junction import Calibrated, PairTables, calibrate, plan
 from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise

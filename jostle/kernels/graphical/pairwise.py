@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Rows
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.ising import PRIOR, Field, log_shares, random_signs, ring_pairs, sample_states
 from jostle.kernels.rowprograms.contributions import sign_patterns
 

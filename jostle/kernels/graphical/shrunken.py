@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.error_laws import laplace_scale
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, along
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import Clique, Domain, Structure
 from jostle.kernels.graphical.learn import maximum_likelihood, notes_of, public_ridge, rows_in
 from jostle.kernels.graphical.model import GraphicalModel

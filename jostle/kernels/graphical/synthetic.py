@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.errors import KernelError
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
 from jostle.kernels.graphical.model import (

@@ -21,8 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, along
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
 from jostle.kernels.workloads.marginals import Marginals, Predicates, Union
 

@@ -7,8 +7,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Moments, Rows
-from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator
 
 

@@ -19,8 +19,8 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Moments, Rows
-from jostle.kernels.errors import KernelError
 from jostle.kernels.mixtures.centres import centres_of_places
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Rows
-from jostle.kernels.errors import KernelError
 
 Rng = np.random.Generator
 

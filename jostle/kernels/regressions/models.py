@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Value, coded, plain, positions
-from jostle.kernels.errors import KernelError
 from jostle.kernels.statistics import text
 
 Columns = Mapping[str, Any]

@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, rounded, row
 from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape

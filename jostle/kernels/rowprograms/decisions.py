@@ -21,9 +21,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Value, plain, plain_values
-from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.contributions import columns_of, holding
 from jostle.kernels.rowprograms.mixtures import TABLE_BITS, cell_of, normalised, shares_of
 from jostle.kernels.rowprograms.scales import numbers, row

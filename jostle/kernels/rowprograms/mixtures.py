@@ -13,8 +13,8 @@ import math
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, rounded, row
 from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, part, reshape, total
 from jostle.privacy.rows.expressions import Columns, Expression, clamp, comparison, constant, shift

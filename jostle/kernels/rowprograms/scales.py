@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.privacy.rows.arrays import matrix_product
 from jostle.privacy.rows.expressions import EXACT, Columns, Expression, clamp, columns, constant, shift
 from jostle.privacy.rows.norms import GRID

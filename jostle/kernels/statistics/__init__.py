@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.kernels.errors import KernelError
+from jostle.kernels import KernelError
 
 DIGITS = 6
 INTERVAL = ("error", "low", "high")

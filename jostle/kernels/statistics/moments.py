@@ -32,9 +32,9 @@ from scipy.special import chdtrc
 
 from jostle.error_laws import sum_quantile
 from jostle.formulas import error_text
+from jostle.kernels import KernelError
 from jostle.kernels.accuracy import standard_errors
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
-from jostle.kernels.errors import KernelError
 from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.statistics import Report, text
 from jostle.noise_laws import Gaussian, Laplace

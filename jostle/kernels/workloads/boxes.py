@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, axes_of
-from jostle.kernels.errors import KernelError
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import sum_quantile, widest
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.joint_axes import Factor
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below
 from jostle.kernels.workloads.public_answers import KnownGroups, even_table, integers, path, residual_of

@@ -31,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 
 SHARE_ROUNDS, CLOSE = 3000, 1.002

@@ -34,8 +34,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.boxes import Workload
 
 Axes = tuple[int, ...]

@@ -19,8 +19,8 @@ from math import prod
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
-from jostle.kernels.errors import KernelError
 from jostle.kernels.workloads.joint_axes import Axis
 from jostle.kernels.workloads.joint_strategy import Levels, Query, below
 

@@ -12,8 +12,16 @@ from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.aggregate import rows_by_key
 from jostle.privacy.measurements.aggregates.sums import Count
-from jostle.privacy.measurements.purchases import Purchases
-from jostle.privacy.measurements.selects import Answer, GroupKey, Numbers, Request, Select, Several, shared_purchases
+from jostle.privacy.measurements.selects import (
+    Answer,
+    GroupKey,
+    Numbers,
+    Purchases,
+    Request,
+    Select,
+    Several,
+    shared_purchases,
+)
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import (

@@ -67,8 +67,7 @@ from jostle.privacy.measurements.aggregates.aggregate import (
     sensitivity_of,
 )
 from jostle.privacy.measurements.aggregates.sums import Count, Sum
-from jostle.privacy.measurements.purchases import Layout
-from jostle.privacy.measurements.selects import Request
+from jostle.privacy.measurements.selects import Layout, Request
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.records import replace
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import Any, assert_never
 
-from jostle.check.scopes import returns_inside
 from jostle.diagnostics import Refusal
 from jostle.language.forms import bare_selects, is_real
 from jostle.run.declare import setting
@@ -18,6 +17,7 @@ from jostle.run.externals import external
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Part, is_number
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs.values import (
     PUBLIC,

@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from jostle.accounting.amounts import QUANTA
 from jostle.accounting.composition import part_of
-from jostle.check.scopes import bound_in
 from jostle.language.builtins import brought
 from jostle.records import replace
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import REQUIRED, Function, Module
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import bound_in
 from jostle.tools.costs.ledger import NEVER, Ledger, Opened, Spending, current
 from jostle.tools.costs.tally import Purity, Why
 from jostle.tools.costs.values import (

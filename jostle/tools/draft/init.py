@@ -11,6 +11,7 @@ who has the file. Columns that nobody describes stay out of the program.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Callable
@@ -311,3 +312,33 @@ def _check(place: Path, text: str) -> None:
     faults = Session(cwd=place.parent).check(Source(str(place), text))
     if faults:
         raise Refusal(*faults)
+
+
+WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)
+
+
+def query_program(options: Namespace) -> str:
+    """The program of `jostle ask`: the file is the table `t`, and the query spends all of its budget.
+
+    Raises `Refusal(DataError)` for columns without a range.
+    """
+    query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
+    price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
+    return (
+        f"private t = {table_of(options.file, reading_of(options))}\n"
+        f"    described by {options.describe or _query_schema(options, query)}\n"
+        f"    protecting {options.protecting}\n"
+        f"    budget epsilon {options.epsilon}\n"
+        f"print({{{{ {query}{price} }}}})\n"
+    )
+
+
+def _query_schema(options: Namespace, query: str) -> str:
+    """The description of a query that names no column of the file; of its header one is enough."""
+    names = [column.name for column in columns_of(options.file, reading=reading_of(options))]
+    mentions = [name for name in names if re.search(rf"(?<![\\w.]){re.escape(name)}(?!\\w)", query)]
+    if mentions:
+        shape = ", ".join(f"{name_of(name)}: …" for name in mentions)
+        help = f'--describe \'{{{shape}}}\', with what anybody may know of it: 0..99, or {{"a", "b"}}'
+        raise refuse("DataError", f"`{mentions[0]}` of `{options.file}` is not described", help=help)
+    return f"{{{name_of(names[0])}: text}}" if names else "{}"

@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
 
-from jostle.check.scopes import bound_in
 from jostle.language.builtins import BUILTINS
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children
+from jostle.syntax.walk import bound_in, children
 
 ScopeId = tuple[int, int]
 _OUTSIDE: ScopeId = (-1, -1)

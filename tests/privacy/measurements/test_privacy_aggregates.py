@@ -21,8 +21,8 @@ from jostle.language.aggregates import AggregateRow, Kinds
 from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import aggregate as terms
-from jostle.privacy.measurements.aggregates import registry
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
+from jostle.run import select_forms
 
 ROOT = Path(__file__).resolve().parents[3]
 ROWS = {row.name: row for row in (*language.AGGREGATES.values(), *language.DISTINCT.values())}
@@ -95,7 +95,7 @@ def test_no_neighbour_loses_more_than_is_charged(bench: Bench, unit: str) -> Non
     parts = worst(bench, ROWS, unit)
     assert parts.keys() == ROWS.keys()
     for name, part in parts.items():
-        tight = unit == "rows" and issubclass(registry.AGGREGATES[name], AdditiveAggregate)
+        tight = unit == "rows" and issubclass(select_forms.CLASSES[name], AdditiveAggregate)
         assert part > (0.99 if tight else 0), f"{name} has more noise than it needs, or nothing is compared"
 
 
@@ -109,14 +109,14 @@ def test_it_would_see_half_the_noise(bench: Bench, monkeypatch: pytest.MonkeyPat
 def test_a_row_without_its_class_cannot_be_imported() -> None:
     for name in ("unheard_of", "pair"):  # no class, and a class that is no aggregate
         with pytest.raises(ImportError):
-            registry._class_of(AggregateRow(name, f"{name}(E)", ""))
+            select_forms._class_of(AggregateRow(name, f"{name}(E)", ""))
 
 
 def test_a_class_with_a_method_missing_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     module = import_module("jostle.privacy.measurements.aggregates.sums")
     monkeypatch.setattr(module.Sum, "__abstractmethods__", frozenset({"terms"}))
     with pytest.raises(ImportError, match="complete"):
-        registry._class_of(ROWS["sum"])
+        select_forms._class_of(ROWS["sum"])
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -124,7 +124,7 @@ def test_what_needs_bounds_is_refused_without(name: str) -> None:
     """The table says so to the check before the run, and the class to the run."""
     row = ROWS[name]
     table = Table((), Scan("t", (("x", Integer(0, 9)),)), (("x", Integer(0, 9)),))
-    aggregate = registry.AGGREGATES[name]((Column("x"),) * row.expressions, (0.5,) * row.numbers)
+    aggregate = select_forms.CLASSES[name]((Column("x"),) * row.expressions, (0.5,) * row.numbers)
     aggregate.check(table)
     aggregate.check_private(table)
     assert aggregate.statistics() and aggregate.name == name

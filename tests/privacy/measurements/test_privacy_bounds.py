@@ -12,7 +12,7 @@ import pytest
 
 from jostle.plan.plan import Apply, Column, RowExpr
 from jostle.privacy.kernel import exposures
-from jostle.privacy.measurements.aggregates.bounds import bins, outermost
+from jostle.privacy.measurements.aggregates.places import bins, outermost
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Result, Session

@@ -21,11 +21,10 @@ from jostle.formulas import Noised, OfTwo, calculated
 from jostle.noise_laws import Laplace
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements import purchases
+from jostle.privacy.measurements import selects as purchases
 from jostle.privacy.measurements.aggregates import aggregate as kinds
 from jostle.privacy.measurements.aggregates.aggregate import Pair, grid_of, reach_of, sensitivity_of
-from jostle.privacy.measurements.purchases import Layout, Purchase, Purchases
-from jostle.privacy.measurements.selects import Request, prepare
+from jostle.privacy.measurements.selects import Layout, Purchase, Purchases, Request, prepare
 from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.records import replace
 from jostle.run import answers, selects

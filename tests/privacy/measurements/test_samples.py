@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from recording import Bench, Record, Recorder
 
+from jostle import optional as perturbed
 from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.kernels.graphical.model import graphical_model
 from jostle.kernels.graphical.synthetic import random_model
-from jostle.optional import output_perturbation as perturbed
 from jostle.privacy.measurements.subsampled_batches import Rows, counted
 from jostle.source import Source
 from jostle.tools.session import Result, Session

@@ -1,11 +1,15 @@
-"""Round bounds between which nearly all values of an expression lie: a noisy histogram over the orders of magnitude.
+"""What the counts of rows at public places say: the most frequent value, and bounds between which nearly all lie.
 
-Bins are those within the public bounds of the expression, and between ±10^18 where it has none: values beyond are
-counted in the outer bins. The answer lies between the outermost bins whose noisy counts exceed what noise alone shows
-in any of the bins with probability `BY_CHANCE`, and goes on outwards while the next bin exceeds what noise alone shows
-in one with probability `ONE_MORE`. Where no bin does, it is the bin with the largest noisy count: no data can make it
-fail. k rows may be in k bins or in one, so that they move the counts by k at most, in ℓ₁ and in ℓ₂. Counts are of
-weights, in whole units, where rows have weights.
+*Bounds* are round, of a noisy histogram over the orders of magnitude. Bins are those within the public bounds of the
+expression, and between ±10^18 where it has none: values beyond are counted in the outer bins. The answer lies between
+the outermost bins whose noisy counts exceed what noise alone shows in any of the bins with probability `BY_CHANCE`, and
+goes on outwards while the next bin exceeds what noise alone shows in one with probability `ONE_MORE`. Where no bin
+does, it is the bin with the largest noisy count: no data can make it fail. k rows may be in k bins or in one, so that
+they move the counts by k at most, in ℓ₁ and in ℓ₂. Counts are of weights, in whole units, where rows have weights.
+
+*The mode.* Monotone scores that move by at most k need noise of scale k/ε (Dwork & Roth 2014, 3.3; one-sided
+exponential noise: McKenna & Sheldon 2020). Where rows have weights, counts are of weights in whole units, and k is the
+weight of a person.
 """
 
 from __future__ import annotations
@@ -18,21 +22,27 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
+from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints
+from jostle.noise_laws import Selected
 from jostle.plan.kinds import bounds_of, is_integral
-from jostle.plan.plan import Apply, Constant, Count, Exact, Key, RowExpr
+from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
+from jostle.plan.schemas import KeyValue, key_values
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.measurement import Measured
+from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import (
     Chosen,
     GroupAggregate,
+    SelectionAggregate,
     grid_of,
     sensitivity_of,
     stability_of_term,
 )
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.selection import Selection
 
 BY_CHANCE, ONE_MORE = 1e-4, 0.05
 SMALLEST, LARGEST = -9, 18  # powers of ten
@@ -136,3 +146,40 @@ def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:
     while last + 1 < len(noisy) and noisy[last + 1] > likely:
         last += 1
     return first, last
+
+
+
+MOST = 2**20  # candidates
+
+
+class Mode(SelectionAggregate):
+    """The most frequent value of an expression.
+
+    *Measures* The public key of E with the largest count.
+    *Sensitivity* 1, monotone.
+    *Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
+    *Why* One more row raises one count and lowers none; a row that is replaced does both.
+    """
+
+    row = AGGREGATES["mode"]
+
+    def candidates(self, table: Table) -> range | tuple[KeyValue, ...]:
+        values = key_values(self.expr, table.domains, MOST)
+        if values is None:
+            raise refuse(
+                "OpenKeys", "the values that this mode is chosen from are not public",
+                help="describe the column with its categories or bounds",
+            )  # fmt: skip
+        return values
+
+    def places(self, table: Table) -> Key:
+        return Key(self.expr, self.candidates(table))
+
+    def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
+
+        monotone = not any(e.unit.public_size for e in table.exposures)
+        unit = 1 << (WEIGHT_BITS if table.weighted else 0)
+        scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)
+        candidates = self.candidates(table)
+        answer: object = candidates[mechanism.choose(noise, fixed_width(exact), scale)]
+        return answer, Selected(scale / unit, len(candidates), "rows")

@@ -1,4 +1,7 @@
-"""Output perturbation: a graphical model's potentials, learned from exact tables, with noise on the potentials.
+"""A measurement that rests on more code than `privacy` and `engine`: output perturbation, for programs that ask for it.
+
+It is loaded when a program first calls it, and named in `docs/privacy/guarantee.md` with what it rests on. A graphical
+model's potentials are learned from exact tables, with noise on the potentials.
 
 With S the joined exact tables of E cliques, each cell clamped to at most n, a public number of rows, what is
 minimised is f(θ) = A(θ) − θ·S/n + λ‖θ‖². Chaudhuri, Monteleoni & Sarwate (JMLR 2011, Lemma 7) bound how far the

@@ -17,6 +17,8 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from jostle.kernels import KernelError
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -158,3 +160,10 @@ def _two_loop(gradient: Floats, memory: deque[Pair]) -> Floats:
     for change, bend, curvature in memory:
         q += (alphas.pop() - float(bend.dot(q)) / curvature) * change
     return -q
+
+
+def whole_number(value: object, least: int, most: int, what: str) -> None:
+    """Refuses what is no whole number from `least` to `most`; `what` names what is counted, in the plural."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        text = f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
+        raise KernelError(f"{what} are a whole number from {least:,} to {most:,}, not {text}")

@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels import KernelError, whole_number
-from jostle.kernels.arrays import Floats
+from jostle.kernels import KernelError
+from jostle.kernels.arrays import Floats, whole_number
 
 
 @dataclass(slots=True)

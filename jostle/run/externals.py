@@ -175,7 +175,7 @@ _BY_MODULE = {
     "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model ranked_area",
     "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
-    "": "whole_number",
+    "arrays": "whole_number",
     "graphical.adaptive": "chosen_cliques expected_counts joining_places search_begun search_continued search_plan",
     "graphical.synthetic": (
         "chain_cliques intervals joined_tables model_of_means population random_graph random_model tables_with_noise "
@@ -273,8 +273,7 @@ _DECLARED: dict[tuple[str, tuple[tuple[str, object], ...]], Builtin] = {}
 
 def kernel(node: n.External) -> Callable[..., Any]:
     """The function of Python that a declaration names; refused where it has other parameters."""
-    module = importlib.import_module(f"jostle.kernels.{KERNELS[node.name]}".rstrip("."))
-    function: Callable[..., Any] = getattr(module, node.name)
+    function: Callable[..., Any] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[node.name]}"), node.name)
     takes = list(signature(function).parameters.values())
     declared = takes[: len(node.params)]
     as_declared = all(p.name == q.name and (p.default is None or q.default is not q.empty)

@@ -64,7 +64,7 @@ REPORTS: Mapping[str, tuple[str, ...]] = {
 
 
 QUICK = frozenset({
-    "", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
+    "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
     "mixtures.centres", "mixtures.em", "mixtures.gaussians",
 })  # fmt: skip
 """Modules of kernels that take no time to speak of."""

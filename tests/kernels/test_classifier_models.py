@@ -79,7 +79,8 @@ def test_linear_on_exact_tables_is_ridge_regression() -> None:
 def test_linear_with_noise_only_says_next_to_nothing() -> None:
     """The ridge is as large as the noise: pure noise gives the majority, not an overflow."""
     rng = np.random.default_rng(1)
-    noise = [rng.laplace(0, 1000, (3, s)) for s in SIZES] + [rng.laplace(0, 1000, s) for s in ((3, 4), (3, 2), (4, 2))]
+    shapes = [*((3, s) for s in SIZES), (3, 4), (3, 2), (4, 2)]
+    noise = [with_noise(rng.laplace(0, 1000, shape), NoiseModel(Laplace(1000.0))) for shape in shapes]
     model = linear_model(CLASSES, ATTRIBUTES, noise)
     assert all(np.abs(w).max() < 3 for _, w in model.weights.values())
 

@@ -146,10 +146,11 @@ def test_every_number_stays_finite() -> None:
 # Neighbours that speak alike --------------------------------------------------------------------------
 
 
-def test_what_neighbours_say_alike_is_the_posterior_of_a_walk() -> None:
-    """Against the normal law of the whole table, whose covariance is written out."""
+@pytest.mark.parametrize("even", [False, True])
+def test_what_neighbours_say_alike_is_the_posterior_of_a_walk(even: bool) -> None:
+    """Against the normal law of the whole table, whose covariance is written out; chance is in the evidence alone."""
     rng = np.random.default_rng(3)
-    expected, deviation = rng.gamma(2, 10, (2, 6)), 4.0
+    expected, deviation = rng.gamma(2, 10, (2, 1 if even else 6)) * np.ones(6), 4.0
     gap = rng.normal(0, 8, (2, 6))
     logs, means = _alike(gap, expected, deviation)
     at, f = np.arange(6), np.arange(1, 6)
@@ -160,12 +161,23 @@ def test_what_neighbours_say_alike_is_the_posterior_of_a_walk() -> None:
         total = 0.0
         for c in range(2):
             scale = np.diag(np.sqrt(expected[c] * expected.mean()))
-            prior = spread**2 * scale @ walk @ scale
-            seen = prior + deviation**2 * np.eye(6)
-            np.testing.assert_allclose(means[g].reshape(2, 6)[c], prior @ np.linalg.solve(seen, gap[c]), atol=1e-9)
-            total += -(gap[c] @ np.linalg.solve(seen, gap[c]) + np.linalg.slogdet(seen)[1]) / 2
-            total += (gap[c] @ gap[c] / deviation**2 + 6 * np.log(deviation**2)) / 2
-        assert np.isclose(logs[g], total / 2)  # one class of two follows from the other
+            prior, noise = spread**2 * scale @ walk @ scale, deviation**2 * np.eye(6)
+            expect = prior @ np.linalg.solve(prior + noise, gap[c])
+            np.testing.assert_allclose(means[g].reshape(2, 6)[c], expect, atol=1e-9)
+            for sign, law in ((-1, noise + np.diag(expected[c]) + prior), (1, noise + np.diag(expected[c]))):
+                total += sign * (gap[c] @ np.linalg.solve(law, gap[c]) + np.linalg.slogdet(law)[1]) / 2
+        if even:  # where cells differ, what chance makes of two waves is taken for independent
+            assert np.isclose(logs[g], total / 2)  # one class of two follows from the other
+
+
+def test_what_chance_explains_is_silent() -> None:
+    """Counts that differ as Poisson's do, with hardly any noise: nearly all that they seem to say is taken away."""
+    rng, expected = np.random.default_rng(8), np.full((3, 8), 20.0)
+    gaps = [rng.poisson(20.0, (3, 8)) - 20.0 for _ in range(8)]
+    said = differences(gaps, [expected] * 8, Laplace(1.0))
+    assert np.sum(np.square(said)) < 0.4 * np.sum(np.square(gaps))
+    voices = [20.0 * np.sign(gap) for gap in gaps]
+    assert np.sum(np.square(differences(voices, [expected] * 8, Laplace(1.0)))) > 0.9 * np.sum(np.square(voices))
 
 
 @pytest.mark.parametrize("law", [Laplace(20.0), Gaussian(28.0)])

@@ -17,7 +17,7 @@ from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.models import AdditiveClassifier, Binned, Branched, Classifier
 from jostle.kernels.linear_algebra import on_one_thread
-from jostle.kernels.noisy_array import law_of, noise_of
+from jostle.kernels.noisy_array import law_of
 
 Attribute = Mapping[str, Any]
 
@@ -99,9 +99,8 @@ def linear_model(
     """Least squares on indicators of values and classes, from noisy moments.
 
     `tables`: first (C, V) for each attribute, then (Vᵢ, Vⱼ) for each pair i < j in order. Indicators are centred by
-    their noisy means; the second moments are made positive semidefinite, and a ridge as large as the noise's own
-    spectral norm (its deviation times √dimension) keeps it out of
-    the solution.
+    their noisy means; the second moments are made positive semidefinite, and a ridge as large as the spectral norm of
+    the noise that tables carry (its deviation times √dimension) keeps it out of the solution.
     """
     k = len(attributes)
     first, pairs = [np.asarray(t) for t in tables[:k]], tables[k:]
@@ -123,21 +122,11 @@ def linear_model(
     moments -= np.outer(means, means) / n
     cross = cross - np.outer(means, counts) / n
     size, vectors = np.linalg.eigh(moments)
-    ridge = np.sqrt(_noise_variance(tables) * ends[-1]) + 1.0
+    ridge = law_of(tables[0]).deviation * np.sqrt(ends[-1]) + 1.0
     solved = vectors @ ((vectors.T @ cross) / (np.maximum(size, 0) + ridge)[:, None])
     base = counts / n - (means / n) @ solved
     weights = {str(a["name"]): (values_of(a), solved[place[i]].T) for i, a in enumerate(attributes)}
     return AdditiveClassifier("linear", value_tuple(classes), base, weights, "share", bins=bins_of(attributes))
-
-
-def _noise_variance(tables: Sequence[Floats]) -> float:
-    """The variance of the noise on a cell, which tables carry; else read off how their totals differ."""
-    if (noise := noise_of(tables[0])) is not None:
-        return noise.law.deviation**2
-    totals = np.array([float(np.sum(t)) for t in tables])
-    cells = np.array([np.size(t) for t in tables], dtype=float)
-    n = float((totals / cells).sum() / (1 / cells).sum())
-    return float(((totals - n) ** 2 / cells).mean())
 
 
 def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Branched:

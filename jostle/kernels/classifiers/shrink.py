@@ -3,7 +3,8 @@
 Plain naive Bayes takes noisy counts for counts. Here cell (c, v) of an attribute's table is N_c·p_v + d, what class
 counts and value counts alone would give and a difference d ~ N(0, τ²·N_c·p_v·n/(C·V)), measured with noise of a
 known law. How strongly an attribute speaks, τ, is one of `SPREADS`, in shares that the attributes of the table
-at hand find by expectation and maximisation (empirical Bayes). The weights are those of the posterior means of d.
+at hand find by expectation and maximisation (empirical Bayes), where a cell also varies by chance as Poisson counts do.
+The weights are those of the posterior means of d.
 
 Laplace noise makes the posterior mean of a cell level off: far from what is expected it says no more than near by.
 So an attribute without a voice is nearly silent, and where all is noise the most frequent class answers.
@@ -226,7 +227,8 @@ def differences(
     sizes = [e.size for e in expected]
     level = np.repeat([e.sum() / e.size for e in expected], sizes)  # of all attributes side by side, as all below
     variances = np.maximum(SPREADS[:, None] ** 2 * _flat(expected) * level, SMALLEST)
-    logs, means = _POSTERIORS[type(law)](_flat(gaps), variances, law.scale)
+    posterior, gap = _POSTERIORS[type(law)], _flat(gaps)
+    logs, means = posterior(gap, variances + _flat(expected), law.scale)[0], posterior(gap, variances, law.scale)[1]
     ends = np.cumsum(sizes)[:-1]
     evidence = np.array([
         ((c - 1) * (v - 1) / (c * v) if v > 1 else 1.0) * part.sum(axis=1)
@@ -255,9 +257,10 @@ def _alike(gap: Floats, expected: Floats, deviation: float) -> tuple[Floats, Flo
     tilted = np.sqrt(np.maximum(expected, SMALLEST) * expected.mean())[:, :, None] * waves  # (C, V, V − 1)
     sizes, axes = np.linalg.eigh(tilted @ tilted.transpose(0, 2, 1))
     projections = np.einsum("cvq,cv->cq", axes, gap)
-    variances = SPREADS[1:, None, None] ** 2 * np.maximum(sizes, 0) / deviation**2
-    logs = projections**2 / deviation**2 * variances / (1 + variances) - np.log1p(variances)
-    means = np.einsum("cvq,gcq->gcv", axes, variances / (1 + variances) * projections)
+    variances = SPREADS[1:, None, None] ** 2 * np.maximum(sizes, 0)
+    chance = deviation**2 + np.einsum("cvq,cv->cq", axes**2, expected)
+    logs = projections**2 * (1 / chance - 1 / (chance + variances)) - np.log1p(variances / chance)
+    means = np.einsum("cvq,gcq->gcv", axes, variances / (variances + deviation**2) * projections)
     return (classes - 1) / classes / 2 * logs.sum(axis=(1, 2)), means.reshape(len(means), -1)
 
 

@@ -40,8 +40,8 @@ WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
     "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
     "conversion": 'read what is written in another way by another one too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',
     "boolean": 'list the values that the cells have, such as {"ja", "nein"}',
-    "date": 'describe dates in another form as `text`, and read them by `date(x, "%d.%m.%Y")`',
-    "time": 'describe times in another form as `text`, and read them by `time(x, "%d.%m.%Y %H:%M")`',
+    "date": 'describe dates in another form by it, `date("%d.%m.%Y")`',
+    "time": 'describe times in another form by it, `time("%d.%m.%Y %H:%M")`',
 }
 
 

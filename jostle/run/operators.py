@@ -217,12 +217,9 @@ def _constant_value(name: str, expr: Apply) -> Any:
             raise refuse("ValueError", str(error)) from None
     result = entry.value(*arguments) if entry.value is not None else None
     if result is None and "any" not in entry.kinds:
-        form, what = _FORMATS.get(expr.op), f"`{name}` has no value here"
+        form = _FORMATS.get(expr.op)
         help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{form}")`' if form else ""
-        if form and "%" in str(arguments[0]):  # in a description, such as `day: date("%d.%m.%Y")`
-            what = f"`{arguments[0]}` is a format, and no {name}"
-            help = f'describe such a column as `text`; `derive(t, d = {name}(d, "{arguments[0]}"))` reads it'
-        raise refuse("ValueError", what, help=help)
+        raise refuse("ValueError", f"`{name}` has no value here", help=help)
     return result
 
 

@@ -19,7 +19,7 @@ from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.querybuilder import QueryBuilder, inline, only, option_of_class
+from jostle.syntax.querybuilder import QueryBuilder, derived, inline, only, option_of_class, read_columns, with_readings
 
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 PARTS = {
@@ -44,7 +44,8 @@ class Builder(QueryBuilder):
     def start(self, *body: object) -> n.Program:
         lines = self.source.text.split("\n")
         whole = Span(self.source, 1, 1, len(lines), len(lines[-1]) + 1)
-        return n.Program(only(n.Statement, body), span=whole)
+        statements = [one for statement in only(n.Statement, body) for one in with_readings(statement)]
+        return n.Program(tuple(statements), span=whole)
 
     def bare(self, value: n.Expr) -> n.Bare | n.Assign:
         match value:  # `xs.append(x)`: lists do not change, so the name is given a longer one
@@ -253,8 +254,9 @@ class Builder(QueryBuilder):
         _no_wish(spend)
         return n.Spending(value, spend, span=self._span(value, spend))
 
-    def described_source(self, source: n.Expr, _described: Token, _by: Token, domains: n.Expr) -> n.Described:
-        return n.Described(source, domains, span=self._span(source, domains))
+    def described_source(self, source: n.Expr, _described: Token, _by: Token, domains: n.Expr) -> n.Expr:
+        texts, readings = read_columns(domains)
+        return derived(n.Described(source, texts, span=self._span(source, domains)), readings)
 
     def over(
         self, fold: Token, _over: Token, name: Token, _in: Token, source: n.Expr, _of: Token, body: n.Expr

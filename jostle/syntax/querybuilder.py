@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from lark import Token, Transformer, v_args
@@ -22,7 +23,7 @@ from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.messages import ErrorPlace, as_line, at_line, entries
-from jostle.syntax.walk import every, own_name
+from jostle.syntax.walk import every, own_name, rebuilt
 
 Children = Sequence[object]
 inline: Any = v_args(inline=True)
@@ -261,6 +262,58 @@ def _ranked(rank: n.Rank, columns: tuple[n.Column, ...]) -> n.Rank:
 def _is_key(column: n.Column, key: n.GroupKey) -> bool:
     by_name = isinstance(column.value, n.Name) and column.value.id == key.name
     return by_name or (column.value == key.value and (column.name is None or key.name in (None, column.name)))
+
+
+_READS = {"date", "time", "number", "lower", "upper", "trim", "replace", "substring", "part"}
+"""Functions of texts: a column that is described by one of itself is read by it."""
+
+
+def read_columns(described: n.Expr) -> tuple[n.Expr, tuple[n.Keyword, ...]]:
+    """A description in which columns that it says how to read, as in `day: date("%d.%m.%Y")` or
+    `price: number(replace(price, ",", "."))`, are texts, and what `derive` makes of them."""
+    readings = {}
+    for name, value in described.items if isinstance(described, n.RecordOf) else ():
+        if not isinstance(value, n.Call | n.Binary | n.Conditional):
+            continue
+        read = rebuilt(value, partial(_with_column, name))
+        functions = [part.function for part in every(read) if isinstance(part, n.Call)]
+        names = [part for part in every(read) if isinstance(part, n.Name) and not any(part is one for one in functions)]
+        reads = any(isinstance(one, n.Name) and one.id in _READS for one in functions)
+        if reads and name in [part.id for part in names]:
+            readings[name] = n.Keyword(name, read, span=value.span)
+    if not isinstance(described, n.RecordOf) or not readings:
+        return described, ()
+    for name in described.filled:
+        if name in readings:
+            message = f"`{name}` is read from texts, of which any may be unreadable"
+            raise refuse("SyntaxError", message, readings[name].span, help="leave `never missing` out")
+    texts = {name: n.Name("text", span=one.span) for name, one in readings.items()}
+    items = tuple([(name, texts.get(name, value)) for name, value in described.items])
+    return replace(described, items=items), tuple(readings.values())
+
+
+def _with_column(name: str, node: n.Node) -> n.Node:
+    """`date("%d.%m.%Y")` of a column's description, of the column."""
+    match node:
+        case n.Call(n.Name("date" | "time"), (n.String(value=form) as written,), ()) if "%" in form:
+            return replace(node, args=(n.Name(name, span=written.span), written))
+    return node
+
+
+def derived(table: n.Expr, readings: tuple[n.Keyword, ...]) -> n.Expr:
+    """A table with the columns that its description says how to read."""
+    return n.Call(n.Name("derive", span=table.span), (table,), readings, span=table.span) if readings else table
+
+
+def with_readings(statement: n.Stmt) -> tuple[n.Stmt, ...]:
+    """A statement; after a declaration that says how to read columns, the one that does."""
+    if not isinstance(statement, n.Private) or statement.described is None:
+        return (statement,)
+    texts, readings = read_columns(statement.described)
+    if not readings:
+        return (statement,)
+    table = derived(n.Name(statement.name, span=statement.span), readings)
+    return replace(statement, described=texts), n.Assign(statement.name, table, span=statement.span)
 
 
 def only(kind: type[object], children: Children) -> tuple[Any, ...]:

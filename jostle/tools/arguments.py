@@ -408,7 +408,7 @@ _DATA = (".csv", ".tsv", ".parquet", ".jsonl", ".arrow", ".feather", ".xlsx", ".
 def read_program(path: str | Path) -> Source:
     """The text of a program file, named as it was given; `-` is standard input. Raises `Refusal(DataError)` where it
     cannot be read."""
-    if "\n" in str(path) or "{{" in str(path):
+    if re.search(r"[\n\"{}]|^private ", str(path)) and not Path(path).exists():
         raise refuse("DataError", "a text is no path of a program", help="`session.run_text(text)` runs a text")
     if str(path).endswith(_DATA) and Path(path).exists():
         help = f"write a program for it: `jostle init {path}`"

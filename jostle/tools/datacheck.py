@@ -140,9 +140,10 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         yield f"describe it as {_real(domain)} to keep fractions"
     if column.form:
         example = _EXAMPLE.get(column.form, column.form)
-        yield f"its cells are like {example}: describe it as `text`, and use {reading(name, kind, column.form)}"
+        yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}, or registered data"
+        yield "as `text`, and read it so by `derive` in programs"
     elif column.unreadable and kind in ("date", "time"):
-        yield f'another form is read where it is described as `text`: {kind}({name}, "%d/%m/%Y")'
+        yield f'another form is read where it is described by it: {kind}("%d/%m/%Y")'
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):
@@ -157,9 +158,9 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
 
 
 def reading(name: str, kind: str, form: str) -> str:
-    """The expression that reads a text which is written in one of the forms of a survey; `name` is a column's."""
+    """The description of a column, `name`, whose texts are written in one of the forms of a survey."""
     if kind != "number":
-        return f'{kind}({name}, "{form}")'
+        return f'{kind}("{form}")'
     sign, _, _, edits = NUMBERS[form]
     for old, new in ((sign, ""), *edits):
         name = f'replace({name}, "{old}", "{new}")' if old else name

@@ -363,6 +363,12 @@ class Session:
         protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
         if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):
             raise Refusal(*faults)
+        match tree.body:
+            case [n.Private(name=name), n.Assign(name=same, value=n.Call(keywords=[column, *_]))] if name == same:
+                raise refuse(
+                    "SyntaxError", f"`{column.name}` is described with how it is read, as in a program alone",
+                    column.span, help=f"write `{column.name}: text`; a program reads it by `derive`",
+                )  # fmt: skip
         if len(tree.body) != 1 or not isinstance(tree.body[0], n.Private):
             raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
         return clauses(self._interp, tree.body[0], self._scope)

@@ -78,7 +78,7 @@ def test_dates_and_times(tmp_path: Path) -> None:
     lines = datacheck.report(path, described).splitlines()
     assert lines[2:5] == [
         "day: 2020-01-01..2024-12-31", "  unreadable 1 (33.3 %), outside 1 (33.3 %)",
-        '  another form is read where it is described as `text`: date(day, "%d/%m/%Y")',
+        '  another form is read where it is described by it: date("%d/%m/%Y")',
     ]  # fmt: skip
     assert lines[6:8] == ["at: time", "  empty 1 (33.3 %), unreadable 1 (33.3 %)"]
     assert lines[10:12] == ["month: 2020-01-01..2024-12-31", "  unreadable 1 (33.3 %), outside 1 (33.3 %)"]
@@ -127,8 +127,8 @@ def test_formats_and_decimal_commas_are_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     Path("g.csv").write_text("born;at;n\n" + "31.12.2014;12/31/2014 5:30 PM;2,5\n" * 9 + "2014-12-31;x;3\n")
     told = datacheck.report("g.csv", "{born: date, at: time, n: 0.0..9.0}")
-    assert 'its cells are like 31.12.2024: describe it as `text`, and use date(born, "%d.%m.%Y")' in told
-    assert 'use time(at, "%m/%d/%Y %I:%M %p")' in told
+    assert 'its cells are like 31.12.2024: describe it by date("%d.%m.%Y"), or registered data' in told
+    assert 'describe it by time("%m/%d/%Y %I:%M %p")' in told
     assert (
         told.count('table(path, decimal = ",")') == 1
         and "n: 0.0..9.0\n  every cell fits\n  numbers are written as 12,5" in told
@@ -147,3 +147,10 @@ def test_registering_tells_the_owner_what_does_not_fit(
     Path("h.csv").write_text("n\n" + "2.5\n" * 9)
     assert main([*words, "h", "h.csv", "--schema", "{n: 0.0..9.0}"]) == 0
     assert "fit" not in capsys.readouterr().out
+
+
+def test_a_schema_of_registered_data_has_no_form(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("day\n31.12.2024\n")
+    with pytest.raises(Refusal, match="as in a program alone") as refused:
+        datacheck.report(tmp_path / "a.csv", '{day: date("%d.%m.%Y")}')
+    assert "`day: text`" in refused.value.diagnostics[0].help

@@ -122,7 +122,7 @@ def test_init_reads_the_names_of_json_lines(here: Path, capsys: pytest.CaptureFi
     (here / "x.jsonl").write_text(lines, encoding="utf-8")
     assert said(capsys, "init", "x.jsonl", "--describe", "at: date")[0] == 0
     text = (here / "x.jst").read_text(encoding="utf-8")
-    assert "#   age\n" in text and 'at = date(at, "%d.%m.%Y")' in text
+    assert "#   age\n" in text and 'at: date("%d.%m.%Y")' in text
 
 
 def test_a_registered_dataset_keeps_the_line_of_its_names(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -131,8 +131,8 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
     assert main(["init", "de.csv", "--describe", DESCRIBED]) == 0
     out, text = capsys.readouterr().out, Path("de.jst").read_text()
     assert "every cell fits this description" in out
-    dates = 'clamp(date(geboren, "%d.%m.%Y"), 2014-01-01, 2014-12-31)', 'um = time(um, "%d.%m.%Y %H:%M")'
-    for part in ('table("de.csv", decimal = ",")', "geboren: text", "um: text", "anteil: 0.0..1.0", *dates):
+    dates = 'geboren: clamp(date("%d.%m.%Y"), 2014-01-01, 2014-12-31)', 'um: time("%d.%m.%Y %H:%M")'
+    for part in ('table("de.csv", decimal = ",")', "anteil: 0.0..1.0", *dates):
         assert part in text
     query = "select avg(anteil), avg(day(geboren)) as day from mine where hour(um) == 9 with epsilon 8"
     before = text.replace("epsilon 1\n", "epsilon 9\n").partition("by_group")[0]

@@ -20,7 +20,7 @@ from jostle.tools.datacheck import bounded, domain_text, reading
 from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
 
 _WORDS = frozenset({
-    "mine", "as_written", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell",
+    "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell",
     "shapes", "public", "choose", "counted", "data", "answers", "middle", "width", "a", "s", "x", "n", "mean",
 })  # fmt: skip
 _FEW, _MANY = 8, 1024  # cells of a histogram that a choice is worth its training for
@@ -62,16 +62,15 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
 
     `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
     tenths at most; `delta` is what the budget says of δ. `forms` are those of dates, times and numbers that are
-    written otherwise than as 2024-12-31 or 1234.5: such columns are described as texts, and read."""
-    domains = {name: "text" if name in forms else type_text(domain) for name, domain in schema}
+    written otherwise than as 2024-12-31 or 1234.5, by which such columns are read, within the described ends."""
+    domains = {name: _described(column_word(name), domain, forms.get(name)) for name, domain in schema}
     described = ",\n".join(f"        {name_of(name)}: {domain}" for name, domain in domains.items())
-    source = "mine" if not forms else "as_written"
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None
     lines = [f"# A first look at {table}. `jostle check` says what a run costs, `--simulate` opens nothing."]
     lines += ["", "use histograms"] if choice else []
     lines += [
-        "", f"private {source} = {table}", f"    described by {{\n{described}\n    }}",
-        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", *_read(forms, dict(schema)), "",
+        "", f"private mine = {table}", f"    described by {{\n{described}\n    }}",
+        f"    protecting {protecting}", f"    budget {unit} {_amount(budget)}{delta}", "",
         f"all_rows = {{{{ select count(*) from mine with {unit} {_amount(budget / 10)} }}}}",
         'print("rows:", all_rows, "± " + str(round(error(all_rows))))',
     ]  # fmt: skip
@@ -91,13 +90,8 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
     )  # fmt: skip
 
 
-def _read(forms: Mapping[str, str], schema: Mapping[str, Domain]) -> list[str]:
-    """The line that reads dates, times and numbers in their own form, within the described ends."""
-    columns = []
-    for name, form in forms.items():
-        word, domain = column_word(name), schema[name]
-        columns.append(f"{word} = {bounded(reading(word, domain_kind(domain), form), domain)}")
-    return ["mine = derive(as_written, " + ",\n    ".join(columns) + ")"] if columns else []
+def _described(word: str, domain: Domain, form: str | None) -> str:
+    return bounded(reading(word, domain_kind(domain), form), domain) if form else type_text(domain)
 
 
 class Cells(Struct, frozen=True):

@@ -92,6 +92,7 @@ class Session:
         self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
         self._modules = Modules()
         self._last: tuple[Source, n.Program] | None = None
+        self._clean: Source | None = None  # the program before, if it rests on itself alone and nothing was found in it
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
         self._folders: list[Path] = [self._cwd]
         self._ran: Callable[[], dict[str, object]] = dict  # what the last program measured and did not release
@@ -193,6 +194,8 @@ class Session:
                         tree = self._checked(source)
                         need_settings(tree, interp.settings)
                         self._affordable(source, settings)
+                        apart = settings or every_of(tree, n.Use) or len(self.warnings) > warned
+                        self._clean = None if apart else source
                         self._ran = lambda: measured_names(tree, scope, interp)
                         loaded()
                         interp.block(tree.body, scope)
@@ -441,7 +444,7 @@ class Session:
         from jostle.tools.headers import doubts, lacking, on_other_lines
 
         tree = self._parsed(source)
-        if faults := self._check(tree):
+        if source != self._clean and (faults := self._check(tree)):
             raise Refusal(*on_other_lines(faults, self._sure_refusals(tree)))
         if faults := lacking(tree, self._folders, self._sure_refusals):
             raise Refusal(*(self._sure_refusals(tree) or faults))
@@ -453,7 +456,7 @@ class Session:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
         from jostle.tools.costs import overspent
 
-        faults = self._sure_refusals(self._parsed(source), settings)
+        faults = [] if source == self._clean and not settings else self._sure_refusals(self._parsed(source), settings)
         if not faults and not self._interp.kernel.register.names:
             faults = overspent(self.costs(source, settings, charges=False))
         if faults:

@@ -92,6 +92,37 @@ def test_programs_of_one_session_share_a_budget(frame: pd.DataFrame) -> None:
     assert [d.kind for d in second.diagnostics] == ["BudgetExceeded"]
 
 
+def test_a_program_that_is_run_again_is_not_checked_again(
+    frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But with other settings, after another program, with a module, or where it was warned of before."""
+    from jostle.tools import foresight
+
+    walks: list[str] = []
+    before = foresight.foreseen
+    monkeypatch.setattr(foresight, "foreseen", lambda tree, *rest: walks.append("") or before(tree, *rest))
+
+    def walked(text: str, name: str = "a.jst", **settings: object) -> tuple[bool, bool]:
+        walks.clear()
+        ok = session.attempt(Source(name, text), settings).ok
+        return bool(walks), ok
+
+    session = jostle.Session()
+    session.bind("people", frame)
+    count = "n = {{ select count(*) from p with epsilon eps }}\n"
+    people = 'private p = bound("people") described by {age: 0..99} protecting rows budget epsilon 3\n'
+    text = people + "param eps = 1\n" + count
+    assert [walked(text), walked(text)] == [(True, True), (False, True)]
+    assert walked(text, eps=-1) == (True, False)
+    assert walked(text, "b.jst") == (True, True)
+    assert walked(text, "b.jst") == (False, False)  # the budget is the kernel's
+    assert walked(text + "m = n + {}\n") == (True, False) and walked(text + "m = n + {}\n") == (True, False)
+    module = "use m\nk = m.k + 1\n"
+    (tmp_path / "m.jst").write_text("k = 1\n")
+    place = str(tmp_path / "c.jst")
+    assert [walked(module, place), walked(module, place)] == [(True, True)] * 2
+
+
 def test_an_unknown_parameter_is_refused_with_the_known_ones() -> None:
     result = jostle.Session().attempt(Source("p.jst", "param eps = 1\n"), {"epz": 2})
     assert result.diagnostics[0].kind == "NameError" and "eps" in result.diagnostics[0].help

@@ -32,6 +32,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
     inputs,
+    rows_below,
 )
 from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
 
@@ -92,8 +93,7 @@ def cuts(plan: Plan, values: Sequence[RowExpr] = (), stated: bool = False) -> tu
 
 
 def _rows(plan: Plan, stated: bool) -> Iterator[str]:
-    while isinstance(plan, Filter):
-        plan = plan.source
+    plan = rows_below(plan, (Filter,))
     match plan:
         case Bound(most=int(most)) if not stated:
             yield f"rows of a person beyond `{_limit(None, most, False)}`"
@@ -133,8 +133,7 @@ def _values_of(key: RowExpr, plan: Plan) -> int | None:
 
 def _most_rows(plan: Plan) -> int | None:
     """The most rows of a person, where the plan shows it."""
-    while isinstance(plan, Filter | Derive):
-        plan = plan.source
+    plan = rows_below(plan)
     match plan:
         case Bound() | GroupRows(person=True):
             return plan.most

@@ -363,8 +363,7 @@ def has_persons(plan: Plan) -> bool:
     does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other
     side that have no partner.
     """
-    while isinstance(plan, Filter | Derive | Truncate):
-        plan = plan.source
+    plan = rows_below(plan, (Filter, Derive, Truncate))
     match plan:
         case Bound():
             return True

@@ -40,12 +40,14 @@ from jostle.plan.plan import (
     Filter,
     FixedSum,
     Integer,
+    Join,
     Key,
     Open,
     Plan,
     RowExpr,
     Scan,
     Term,
+    rows_below,
 )  # fmt: skip
 from jostle.readers.arrays import Arrays
 from jostle.readers.csvfile import MOST_PARTS
@@ -299,8 +301,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
         """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
         scan = plan
-        while isinstance(scan, Filter | Derive):
-            scan = scan.source
+        while isinstance(scan, Filter | Derive | Join):
+            scan = scan.left if isinstance(scan, Join) else scan.source
         if asked is None or not isinstance(scan, Scan):
             return super().relation(plan)
         narrow = narrowed(plan, asked)
@@ -310,7 +312,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
         all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
         raw = self._raw_with(whole)
-        if isinstance(few, Bound) or (raw.numbered and not super().stores(few, few, raw)):
+        if isinstance(few, Bound) or few.data != whole.data or (raw.numbered and not super().stores(few, few, raw)):
             return few
         parts = self._parts.setdefault(whole, [])
         for part in (*parts, whole) if whole in self._kept else parts:
@@ -383,9 +385,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
         number of rows of each. They are counted once, when a question that describes the column so first asks."""
-        of = plan
-        while isinstance(of, Filter | Derive):
-            of = of.source
+        of = rows_below(plan)
         whole = over(plan, of, of.scan) if isinstance(of, Bound) and not of.weighted else plan
         steps = [narrowed(whole, [key.expr for key in keys])]
         while isinstance(steps[-1], Filter | Derive):

@@ -29,7 +29,6 @@ from jostle.plan.plan import (
     Bound,
     Column,
     Constant,
-    Derive,
     Filter,
     Integer,
     Key,
@@ -37,6 +36,7 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
     Term,
+    rows_below,
 )  # fmt: skip
 from jostle.plan.schemas import key_values, schema_of
 from jostle.speed.bounding import let_go, on_disk
@@ -181,18 +181,13 @@ class Parts:
 
     def _base(self, plan: Plan) -> Base | None:
         """What a plan's rows are numbered in; None where it was made by a join."""
-        at = plan
-        while isinstance(at, Filter):
-            at = at.source
+        at = rows_below(plan, (Filter,))
         entry = self._seen.get(id(at))
         if entry is not None and entry[0] is at:
             return entry[1]
         if not self._engine.capabilities.numbered_rows:
             return None
-        below: Plan = at
-        while isinstance(below, Derive | Filter):
-            below = below.source
-        if not isinstance(below, Scan | Bound):
+        if not isinstance(rows_below(at), Scan | Bound):
             return None
         base = self._bases.get(at)
         if base is None:

@@ -17,6 +17,7 @@ from portable_hash import row_hash
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
+from jostle.engine.sql.persons import narrowed
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -39,6 +40,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
 )  # fmt: skip
+from jostle.plan.schemas import schema_of
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 
@@ -163,6 +165,41 @@ def test_join_keeps_the_left_columns_and_skips_missing_keys(engine: LocalDuckDb)
     right = scan_of(engine, [("a", "50", "7"), ("", "60", "7"), ("c", "70", "7")], domains)
     joined = Join(left, right, ("who",))
     assert contents(engine, joined, ["who", "age", "m"]) == Counter({("a", 1.0, 7.0): 1, ("a", 2.0, 7.0): 1})
+
+
+@pytest.mark.parametrize("kind", ["inner", "left", "right", "full"])
+def test_a_join_reads_what_is_asked_of_its_left_side(engine: LocalDuckDb, kind: str) -> None:
+    """Each column, and each pair, is what it is beside all others, also where both sides have a name."""
+    left, ages = scan_of(engine, PEOPLE), (("m", Integer(0, 9)), ("age", Integer(0, 99)), ("who", Open("text")))
+    right = scan_of(engine, [(f"{i % 9}", f"{i}", f"p{i % 3}" if i % 7 else "") for i in range(20)], ages)
+    older = Derive(
+        Filter(left, call(">", Column("age"), 20.0)), (("k", call("+", Column("n"), 1.0)), *same("age", "n"))
+    )
+    for join in (Join(left, right, ("who",), kind=kind), Join(older, right, ("k",), theirs=("m",), kind=kind)):
+        names = [name for name in ("who", "age", "n", "m", "k") if name in dict(schema_of(join))]
+        whole = different(engine, join, names)
+        for some in itertools.combinations(range(len(names)), 2):
+            wanted = Counter[Row]()
+            for row, many in whole.items():
+                wanted[tuple(row[at] for at in some)] += many
+            assert different(engine, join, [names[at] for at in some]) == wanted
+    narrow = narrowed(join, [Column("m")])
+    assert isinstance(narrow, Join) and names_of(narrow.left) == ["k"] and narrow.right is right
+    assert narrowed(replace(join, most=2), [Column("m")]) == replace(join, most=2)
+
+
+def different(engine: LocalDuckDb, plan: Plan, names: list[str]) -> Counter[Row]:
+    """The rows with how often each occurs, also where cells are missing."""
+    columns, counts = engine.different(plan, names)
+    return Counter({row: int(n) for *row, n in zip(*columns, counts, strict=True) for row in [tuple(row)]})
+
+
+def names_of(plan: Plan) -> list[str]:
+    return list(schema_of(plan))
+
+
+def same(*names: str) -> tuple[tuple[str, RowExpr], ...]:
+    return tuple((name, Column(name)) for name in names)
 
 
 def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: LocalDuckDb) -> None:

@@ -29,6 +29,7 @@ from jostle.plan.plan import (
     Filter,
     GroupRows,
     GroupTerm,
+    Join,
     Plan,
     RowExpr,
     Scan,
@@ -182,9 +183,11 @@ def _where(tests: list[str]) -> str:
 
 
 def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:
-    """The same rows, with the columns that `requested` uses."""
+    """The same rows, with the columns that `requested` uses; of a join all of its right side."""
     if isinstance(plan, Filter):
         return Filter(narrowed(plan.source, (*requested, plan.condition)), plan.condition)
+    if isinstance(plan, Join) and plan.most is None and not plan.person:
+        return replace(plan, left=narrowed(plan.left, (*requested, *map(Column, plan.on))))
     names = names_in(requested)
     if isinstance(plan, Derive):
         columns = tuple([column for column in plan.columns if column[0] in names])

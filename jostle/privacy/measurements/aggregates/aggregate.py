@@ -43,6 +43,7 @@ from jostle.plan.plan import (
     Key,
     RowExpr,
     Term,
+    rows_below,
 )
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, stability_of, weighted_stability_of
@@ -329,9 +330,7 @@ def _counts_persons(expr: RowExpr | None, table: Table) -> bool:
     All rows of a person have the same value, so that the person is one value more or less. In groups or parts
     their rows might be in each, and the losses would add up to more than the largest.
     """
-    plan = table.plan
-    while isinstance(plan, Filter):
-        plan = plan.source
+    plan = rows_below(table.plan, (Filter,))
     whole = all(not e.path for e in table.exposures)
     return whole and isinstance(plan, Bound) and isinstance(expr, Column) and plan.by == (expr.name,)
 

@@ -375,8 +375,6 @@ def has_persons(plan: Plan) -> bool:
             return plan.person
         case Union(sources=sources):
             return all(map(has_persons, sources))
-        case Scan() | Known() | Listed():
-            return False
     return False
 
 

@@ -172,9 +172,8 @@ def test_a_join_reads_what_is_asked_of_its_left_side(engine: LocalDuckDb, kind: 
     """Each column, and each pair, is what it is beside all others, also where both sides have a name."""
     left, ages = scan_of(engine, PEOPLE), (("m", Integer(0, 9)), ("age", Integer(0, 99)), ("who", Open("text")))
     right = scan_of(engine, [(f"{i % 9}", f"{i}", f"p{i % 3}" if i % 7 else "") for i in range(20)], ages)
-    older = Derive(
-        Filter(left, call(">", Column("age"), 20.0)), (("k", call("+", Column("n"), 1.0)), *same("age", "n"))
-    )
+    both: list[tuple[str, RowExpr]] = [("age", Column("age")), ("n", Column("n"))]
+    older = Derive(Filter(left, call(">", both[0][1], 20.0)), (("k", call("+", both[1][1], 1.0)), *both))
     for join in (Join(left, right, ("who",), kind=kind), Join(older, right, ("k",), theirs=("m",), kind=kind)):
         names = [name for name in ("who", "age", "n", "m", "k") if name in dict(schema_of(join))]
         whole = different(engine, join, names)
@@ -184,7 +183,7 @@ def test_a_join_reads_what_is_asked_of_its_left_side(engine: LocalDuckDb, kind: 
                 wanted[tuple(row[at] for at in some)] += many
             assert different(engine, join, [names[at] for at in some]) == wanted
     narrow = narrowed(join, [Column("m")])
-    assert isinstance(narrow, Join) and names_of(narrow.left) == ["k"] and narrow.right is right
+    assert isinstance(narrow, Join) and list(schema_of(narrow.left)) == ["k"] and narrow.right is right
     assert narrowed(replace(join, most=2), [Column("m")]) == replace(join, most=2)
 
 
@@ -192,14 +191,6 @@ def different(engine: LocalDuckDb, plan: Plan, names: list[str]) -> Counter[Row]
     """The rows with how often each occurs, also where cells are missing."""
     columns, counts = engine.different(plan, names)
     return Counter({row: int(n) for *row, n in zip(*columns, counts, strict=True) for row in [tuple(row)]})
-
-
-def names_of(plan: Plan) -> list[str]:
-    return list(schema_of(plan))
-
-
-def same(*names: str) -> tuple[tuple[str, RowExpr], ...]:
-    return tuple((name, Column(name)) for name in names)
 
 
 def test_bounded_joins_bound_both_sides_and_one_row_displaces_few(engine: LocalDuckDb) -> None:

@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_469,
+    "lines": 90_465,
     "files": 350,
     "lines that the kernel imports": 2_581,
-    "lines that privacy and engine import": 19_910,
-    "lines that everyday queries import": 9_803,
+    "lines that privacy and engine import": 19_909,
+    "lines that everyday queries import": 9_802,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 131,

@@ -1,21 +1,13 @@
 """What a plan of weighted records is asked: sums of weights by public keys, in exact whole numbers.
 
 Records are columns: arrays of values, and an array of Python's integers, which no weight is too large for. They pass
-through in blocks: pairs that are counted at once are never all held, and a join needs memory for its two sides and for
-a block of pairs. What must see the whole weight of a record (shaving, sizes of prefixes, the sides of a join, maxima
-and minima) holds the different records of what it is made from.
+through in blocks, so that pairs which are counted at once are never all held. What must see the whole weight of a
+record (shaving, prefixes, the sides of a join) holds the different records of what it is made from.
 
-*Prefixes* of a group by falling weight stand for sets, of which the order is none: where records weigh as much, only
-the whole of them ends a prefix of a weight above 0.
-
-*Joins.* A key whose records weigh s units in all, on both sides together, has the share G(s), and a pair of weights a
-and b weighs a·b·G(s) units of 2^-c of the former. With H = 2^h, the height, and c = ⌈5h/2⌉, G(s) is ⌊2^c / s⌋ up to H,
-then 2^(c − 2h)·(2H − s), a line that falls to 0 at 2H, and 0 beyond. A unit more on one side moves all pairs by at most
-2^c of the finer units, which is a unit: the join is stable (proof: docs/privacy/weighted.md).
-
-*Expressions* over private rows have one evaluator, `sql.rows`, which is total. Records that were joined or grouped lie
-in memory; while they are asked about, DuckDB knows them as a table, whatever engine their rows came from. What columns
-there are, and of what types, follows from the plan: no value decides it.
+Prefixes of a group, and the share G(s) of a key of a join (`share`), are argued in docs/privacy/weighted.md.
+Expressions have one evaluator, `sql.rows`: records that were joined or grouped lie in memory, and DuckDB knows them as
+a table while they are asked about, whatever engine their rows came from. What columns there are, and of what types,
+follows from the plan.
 """
 
 from __future__ import annotations

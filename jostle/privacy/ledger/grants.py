@@ -1,29 +1,19 @@
 """Grants: parts of the budget of a registered dataset, each for one analyst, in the same ledger and by the same rules.
 
-A grant is a row of the ledger with a history and a seal of its own. Its name is `dataset@analyst`, its limit is in the
-dataset's unit and counted in the dataset's way. A session that is opened for an analyst counts in the grant; each
-charge is written to the grant and to its dataset in one transaction, by the same amount, or to neither.
+A grant is a row of the ledger with a history and a seal of its own, `dataset@analyst`, in the dataset's unit. A session
+that is opened for an analyst counts in the grant; each charge is written to the grant and to its dataset in one
+transaction, by the same amount, or to neither.
 
-*Argument.* A charge grows the root of a session's tree by `g ≥ 0`, place by place, whatever the root's total is. Pure,
-zCDP and basic budgets price a measurement without looking at their limit, so `g` is what the dataset loses too, and
-its own test stands as it was: no sum of grants can pass the dataset's budget. Of an (ε, δ) budget that is counted in
-zCDP the prices know the limit, and ρ does not add up as ε does. There each grant is a budget of its own: whatever its
-analyst asks, what they get is (eᵢ, dᵢ)-DP by their own test (`docs/privacy/budgets`), and of grants whose questions
-follow from each other's answers the sum of the limits bounds the loss, since basic composition holds for interactive
-mechanisms (Vadhan & Wang 2021; Lyu 2022). So limits add up to the dataset's; a charge on a grant is tested against the
-grant alone; and a grant that ends gives nothing back, unless nothing was charged: when an analyst stops is up to what
-they saw, and ε of a ρ that was chosen so is no bound. Charges on the dataset itself count by their plain sums, come
-before the first grant, and are refused after it.
+What grants may still take is *reserved*: a new grant, and a charge on the dataset itself, have to fit beside it. Of an
+(ε, δ) budget that is counted in zCDP each grant is a budget of its own: limits add up to the dataset's, a charge is
+tested against the grant alone, and a grant that ends gives nothing back unless nothing was charged. Charges on the
+dataset itself count there by their plain sums, and are refused after the first grant. The argument is in
+docs/privacy/server.md.
 
-What grants may still take is *reserved*: a new grant, and a charge that is made on the dataset itself, have to fit
-beside it. So a grant is there in full, whatever other analysts do, until it ends, expires or is frozen.
-
-A grant may say how much one program, and all programs of seven days, take of it at most. These are refusals before a
-charge, on top of its limit: they give nothing back and reserve nothing.
-
-Tables of the same persons have one budget, that of the dataset of their persons. A grant on such a linked table is of
-no amount: it opens the table to whoever has a grant on its persons, and that one is charged. It is frozen, closed and
-expires for itself; a charge of a program that opened the table is refused then.
+A grant may say how much one program, and all programs of seven days, take of it at most: refusals before a charge,
+which give nothing back. A grant on a linked table is of no amount: it opens the table to whoever has a grant on its
+persons, which is charged. It is frozen, closed and expires for itself; a charge of a program that opened the table is
+refused then.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Terms(Struct, frozen=True):
         return {
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
-            "unit": _unit_json(self.unit),
+            "unit": {name: value for name, value in as_dict(self.unit).items() if value or name not in LATER},
             "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit)},
             **{word: value for word, value in fields.items() if value is not None},
         }  # fmt: skip
@@ -195,11 +195,6 @@ def file_digest(file: OpenFile) -> str:
 
 LATER = ("weighted", "linked", "groups")
 """Facts of a unit that older ledgers do not have: written down where there is something to say."""
-
-
-def _unit_json(unit: Unit) -> dict[str, object]:
-    """Without `weighted` where it is not said: seals of ledgers that are older than the word still hold."""
-    return {name: value for name, value in as_dict(unit).items() if value or name not in LATER}
 
 
 def _domain_json(domain: Domain) -> dict[str, object]:

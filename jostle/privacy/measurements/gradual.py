@@ -1,15 +1,11 @@
 """Answers that can be refined (gradual release): more accuracy of the same answer, at the price of the difference.
 
-A `Refinable` is a handle: it stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it
-goes through the door, is charged its own amount, and gives the same numbers with the noise that all amounts together
-buy. Only the first reads; what it read stays sealed in the handle. A row moves a score by its sensitivity and the cells
-of a cube by 1 in ℓ₁ (docs/privacy/gradual.md). Prices of steps add up in plain ε alone, so that a source which is
-counted in another way is refused.
-
-*The noise* can be made finer later. Each whole number has two draws of one-sided noise, its noise the first less the
-second. A step of scale b draws both again, and each number goes on with the smaller ones. After steps of scales b₁, …,
-b_i the noise is discrete Laplace noise of scale 1/(1/b₁ + … + 1/b_i): that of one measurement for what all steps cost.
-What a next step costs, and whether there is one, may depend on all that was shown (docs/privacy/gradual.md).
+A `Refinable` stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it is charged its
+own amount, and gives the same numbers with the noise that all amounts together buy: each number has two draws of
+one-sided noise, its noise the first less the second, and goes on with the smaller of all draws. Only the first step
+reads; what it read stays sealed. Steps add up in plain ε alone; a source that is counted in another way is refused. A
+row moves a score by its sensitivity and a cube by 1 in ℓ₁. The arguments, also for steps that depend on answers, are in
+docs/privacy/gradual.md.
 """
 
 from __future__ import annotations

@@ -1,25 +1,19 @@
 """Running counts and sums: `select count(*) from visits groupby running(day, until = today), page`.
 
 Each group holds all rows up to its step, and the steps are released one by one, in one run or in many, for one amount
-that is charged when the first is. What is released is the vector of all steps' rows M·x + noise, x the term by steps
-and other groups, never twice, since the ledger keeps what was released and gives it again. One row of data moves the
-whole by at most Δ times a column of M, in ℓ₁ and in ℓ₂, whatever happens to it between runs, and k rows by k times as
-much (docs/privacy/streams.md, after Denisov, McMahan, Rush, Smith, Thakurta 2022).
+that is charged when the first is. What is released is M·x + noise for a public matrix M of integers, x the term by
+steps and other groups, never twice: the ledger keeps what was released. k rows move the whole by at most kΔ times a
+column of M, whatever happens to them between runs (docs/privacy/streams.md, after Denisov, McMahan, Rush, Smith,
+Thakurta 2022).
 
-*The matrix* M is public, of integers. Step t of n (from 1) measures a few rows of the matrix M, which weigh steps up to
-t alone. So what is released at a step is a function of the stream up to there, and a running sum is a fixed combination
-of what was released (`run.answers.running_weights`).
-
-* `Roots`, for Gaussian noise: one row a step, M[t, s] = c[t − s]·d[s], with c the coefficients of (1 − x)^(−½), of
-  which the matrix of all running sums is the square (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] such that all
-  columns have one norm: the last steps, which later rows see no more, are measured with less noise. Both are rounded to
-  a grid, and decoded as rounded. The root of the mean squared error is within 1.02 of the least of any matrix
-  (docs/privacy/streams.md).
+* `Roots`, for Gaussian noise: one row a step, M[t, s] = c[t − s]·d[s], with c the coefficients of (1 − x)^(−½)
+  (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] such that all columns have one norm. Both are rounded to a grid,
+  and decoded as rounded. The root of the mean squared error is within 1.02 of the least of any matrix.
 * `Tree`, for Laplace noise: a row for each stretch of 2^l steps that ends at a step which 2^l divides (Dwork, Naor,
   Pitassi, Rothblum 2010; Chan, Shi, Song 2011).
 
-*Argument.* The entries of a column are at least 0, do not grow with t once they have begun, and do not fall with s.
-`norms` are the largest ℓ₁ and ℓ₂ norms of a column, calculated of the integers themselves, as in `linear`.
+The entries of a column are at least 0, do not grow with t once they have begun, and do not fall with s. `norms` are the
+largest ℓ₁ and ℓ₂ norms of a column, of the integers themselves.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Counts of joins of private tables without a bound, with smooth noise: docs/privacy/elastic.md.
+"""Counts of joins of private tables without a bound, with smooth noise (docs/privacy/elastic.md).
 
 What is read are the counts, and the frequencies of which the number of rows that one unit may change is made up
-(`transformations.elastic`). A product of frequencies m_i, of which one unit raises each by at most g_i, is made smooth
-as max over k of e^(−βk)·Π(m_i + g_i·k), where one k stands for all frequencies that a source has in common. Sums and
-the maximum of what is smooth are smooth.
+(`transformations.joins`). A product of frequencies m_i, of which one unit raises each by at most g_i, is made smooth as
+max over k of e^(−βk)·Π(m_i + g_i·k), where one k stands for all frequencies that a source has in common.
 
-*The mechanism* is discrete Laplace noise whose scale is a private number. Let `smooth`, S(D), be a positive number with
-|f(D) − f(D′)|₁ ≤ S(D) and S(D′) ≤ e^β·S(D) for all neighbours D, D′. A count f(D) gets discrete Laplace noise of scale
-b = S(D)/α, and so that its error can be told, ⌈ln S(D)/u⌉ gets such noise too, of a public scale. Half of ε is α; of
-the other half 4β pays for the scale that is released, and β is as large as δ allows. After Nissim, Raskhodnikova and
-Smith (2007), proved for the law that is drawn in docs/privacy/elastic.md.
+*The mechanism.* S(D) bounds how far counts move, and changes by e^β at most from one data set to its neighbours. A
+count gets discrete Laplace noise of scale S/α, and so that its error can be told, ⌈ln S/u⌉ gets such noise too, of a
+public scale. Half of ε is α; of the other half 4β pays for that scale, and β is as large as δ allows (after Nissim,
+Raskhodnikova and Smith 2007).
 """
 
 from __future__ import annotations

@@ -2,20 +2,15 @@
 
 `batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh secret sample that keeps
 each protected unit with probability q, with Gaussian noise. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums,
-each of a fresh sample of rows of which a unit has one at most (`Sampled`): what a row gives is clipped to whole numbers
-of a norm of at most 1. What is summed next may depend on all sums before, since orders add up.
+each of a fresh sample of rows of which a unit has one at most (`Sampled`), clipped to whole numbers of a norm of at
+most 1. What is summed next may depend on all sums before, since orders add up.
 
-*Sensitivity.* One unit more or less, kept in a step, moves cube i by a vector of ℓ₁ norm at most w (1 for a row; k
-for a person of up to k rows, all of which are kept or none; 1 for a person whose rows have weights, as multiples of
-2^-16 that are at most 1 in all), so the cells of all E by at most w√E in ℓ₂; not kept, by nothing. Cells are whole
-numbers of that unit and the noise is the discrete Gaussian. Rows that are replaced would move two rows of a sample,
-and rows that a join has multiplied are no units: both are refused, from public facts.
-
-*Whose row it is.* Persons are distinguished by 120 bits of SHA-256 of their column (`bucket`), which is why it must
-still be there, described as text: that is how the engine told them apart when it bounded their rows.
-
-*Price.* The (ε, δ) that was asked, by `accounting.subsampled_gaussian`; in zCDP that of any (ε, δ)-DP mechanism, which
-is a function of one that fails with probability δ and is randomised response of ε else (Kairouz, Oh & Viswanath 2015).
+One unit that is kept in a step moves the cells of all E cubes by at most w√E in ℓ₂ (w: 1 for a row, k for a person of
+up to k rows, all of which are kept or none, 1 for a person whose rows have weights). Rows that are replaced, and rows
+that a join has multiplied, are refused from public facts. Persons are distinguished by 120 bits of SHA-256 of their
+column (`bucket`), which must still be there, described as text. The price is the (ε, δ) that was asked, by
+`accounting.subsampled_gaussian`; in zCDP that of any (ε, δ)-DP mechanism. The arguments are in
+docs/privacy/graphical.md and vectors.md.
 """
 
 from __future__ import annotations

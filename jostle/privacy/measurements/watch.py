@@ -1,17 +1,13 @@
 """A watch for a threshold (the sparse vector technique), paid for once, and the best of many runs of a program.
 
-*Watch.* Each question is a score, and is answered "below" or "above". Answers below cost nothing, and after `most`
-answers above the watch is closed. The opening charges all of it and draws the noise of the threshold, which stays in
-the watch; a question takes from the balance that the opening bought, by the same door as every measurement, and adds
-noise of its own. Questions move as the score does that the watch was opened for: no further, on no finer grid, and
-where that one is monotone, the same way. This is checked of each before anything is read.
+*Watch.* Answers below cost nothing, and after `most` answers above the watch is closed. The opening charges all of it
+and draws the noise of the threshold, which stays in the watch; a question takes from the balance that was bought, by
+the same door as every measurement. Each moves as the score does that the watch was opened for: no further, on no finer
+grid, and where that one is monotone, the same way. This is checked before anything is read.
 
 *Best of many* (`BestRun`). How many runs there are is drawn, each takes one of the candidates evenly, and the one of
-the largest score alone is shown. The kernel opens each run, and what it measures is charged to an allotment of its own:
-no meter, ledger, trace or balance outside of it changes.
-
-The arguments, also for the gap that an answer above may tell for nothing, are in docs/privacy/selection.md; the tests
-are `tests/privacy/mechanisms/test_one_sided.py` and `tests/privacy/measurements/test_best_run.py`.
+the largest score alone is shown. No meter, ledger, trace or balance outside of a run changes. The arguments are in
+docs/privacy/selection.md.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
 """Additive noise on exact integers, discrete Laplace or discrete Gaussian: the one linear measurement, `Linear`.
 
-*Argument.* Let f map data to integers (in units of 2^-bits) with ‖f(D) − f(D′)‖₁ ≤ Δ₁ and ‖·‖₂ ≤ Δ₂ for
-neighbours. Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete
-Gaussian noise of deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the one charged, a
-whole number of quanta, and the scale is rounded up.
+*Argument.* Let f map data to integers (in units of 2^-bits) with ‖f(D) − f(D′)‖₁ ≤ Δ₁ and ‖·‖₂ ≤ Δ₂ for neighbours.
+Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete Gaussian noise of
+deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the one charged, a whole number of quanta,
+and the scale is rounded up.
 
 *Which of the two.* Where both could be drawn and the program does not say `via`, the one with the smaller deviation at
-the same charge is: a choice by the public Δ₁ and Δ₂, which the trace tells. In plain sums of (ε, δ) Laplace has √2·Δ₁/ε
-against Δ₂/√(2ρ), ρ that of (ε, δ). In ρ it has the same with ε·tanh(ε/2) = ρ, and so is the larger up to ρ = 3.66 at
-least (Δ₂ ≤ Δ₁). For (ε, δ) counted by zCDP Gaussian noise is taken: Laplace noise of all of ε would cost more.
+the same charge is, by the public Δ₁ and Δ₂ (docs/privacy/mechanisms.md, "Laplace or Gaussian").
 """
 
 from __future__ import annotations

@@ -1,23 +1,16 @@
 """A partition of a cube by a walk down a public tree, and the costs that cuts of a line are chosen by.
 
-*The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016): a block v of more than one cell is split
-where
-
-    max(θ − δ, s(v) − depth(v)·δ) + noise > θ,    s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i.
-
-One row more or less changes s by at most 1, and s never grows from a block to a part of it. With θ, δ and the scale λ
-of `constants` the walk is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md).
-Only the buckets leave: scores are neither released nor used again.
-
-A tree is an order of the cells and a level for every place between two of them: a block of depth d is a run of cells
-with no level below d inside. Whatever numbers these are, that is a tree, which is all that the proof asks of it. Levels
-below 0 are split without looking. A block without a place of its level stays as it is when it is split.
+*The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016) splits a block v of more than one cell where
+max(θ − δ, s(v) − depth(v)·δ) + noise > θ, with s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i. With θ, δ and the scale
+λ of `constants` it is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md). Only
+the buckets leave. A tree is an order of the cells and a level for every place between two of them, whatever numbers
+these are: a block of depth d is a run of cells with no level below d inside. Levels below 0 are split without looking.
 
 *Costs of cuts* are deviations from the median of stretches of a line, for PHP and StructureFirst, and for EFPA how much
-of a cube its lowest frequencies leave out. How far a row moves them is argued in docs/privacy/cuts.md. Of the cosine
-transform in doubles: counts are clamped so that ‖y‖₂ ≤ 2^31, and the relative errors of all that is done to up to 2^24
-cells are together below 2^-45. So a residual is off by less than 2^(BITS − 14) steps of the grid, at each of two
-neighbours, and rounding adds one step: `reach` adds `SLACK`, more than that, to the bound.
+of a cube its lowest frequencies leave out (docs/privacy/cuts.md). Of the cosine transform in doubles: counts are
+clamped so that ‖y‖₂ ≤ 2^31, and the relative errors of all that is done to up to 2^24 cells are together below 2^-45.
+So a residual is off by less than 2^(BITS − 14) steps of the grid at each of two neighbours: `reach` adds `SLACK`, more
+than that.
 """
 
 from __future__ import annotations

@@ -99,11 +99,6 @@ def _let_through(gaps: NDArray[np.uint64], scale: float) -> Bools:
     return through
 
 
-def poisson_sample(size: int, share: int) -> Bools:
-    """True with probability kept/SHARES exactly, for each of `size` by itself."""
-    return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
-
-
 def _words(size: int) -> NDArray[np.uint64]:
     return np.frombuffer(os.urandom(8 * size), dtype=np.uint64)
 
@@ -228,7 +223,7 @@ class SecureNoise:
 
     def sample(self, size: int, share: int) -> Bools:
         """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
-        return poisson_sample(size, share)
+        return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
 
 
 def _up(scale: float) -> float:

@@ -1,15 +1,10 @@
 """Keys of an open domain, under δ: a key is shown only when its noisy count passes a threshold.
 
-One protected unit has at most k rows, at most r of them with one key. Discrete Laplace noise has the scale k/ε and the
-threshold T = r + (k/ε)·ln(k/δ); discrete Gaussian noise the deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), z the upper
-quantile of a normal law, with half of δ for its ρ where that is counted by (ε, δ). The noise with the lower threshold
-is taken, by ε, δ, k and r alone. docs/privacy/mechanisms.md has the argument ("Keys of an open domain").
-
-Keys alone are found in rounds: a person whose groups are t gives each of them 1/t under Laplace noise, 1/√t under
-Gaussian noise, which is 1 in all, in ℓ₁ or in ℓ₂; in a later round without the keys that were shown before.
-
-The keys with the most rows are chosen one after the other, for the price of so many choices, in however many groups a
-person is ("The keys with the most rows" in docs/privacy/mechanisms.md).
+One protected unit has at most k rows, at most r of them with one key. Laplace noise has the scale k/ε and the threshold
+T = r + (k/ε)·ln(k/δ); Gaussian noise the deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), with half of δ for its ρ where
+that is counted by (ε, δ). The noise with the lower threshold is taken. Keys alone are found in rounds, and the keys
+with the most rows are chosen one after the other, in however many groups a person is. docs/privacy/mechanisms.md has
+the arguments ("Keys of an open domain").
 """
 
 from __future__ import annotations

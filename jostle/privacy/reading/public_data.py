@@ -80,7 +80,7 @@ class PublicData:
     def stamps(self, handle: Table | Vectors) -> list[str]:
         """A text for each data set that a public handle reads, which changes when its cells do."""
         need_public(handle, "rows", "measure them")
-        return [self._engine.stamp(key) for key in _scans(handle.plan)]
+        return [self._engine.stamp(key) for key in [scan.data for scan in _below(handle.plan)]]
 
     # Cubes and vectors -------------------------------------------------------------------------------
 
@@ -179,11 +179,6 @@ def need_public(handle: Handle, what: str, help: str) -> None:
     if handle.private:
         name = handle.exposures[0].source.name
         raise refuse("PrivateValue", f"{what} of `{name}` are private and cannot be read", help=help)
-
-
-def _scans(plan: Plan) -> list[str]:
-    """The data sets that a plan reads."""
-    return [scan.data for scan in _below(plan)]
 
 
 def _below(plan: Plan) -> list[Scan]:

@@ -1,14 +1,10 @@
 """Row programs: what may be calculated of one private row, as data.
 
-An expression is a whole number, or an array of whole numbers, of one row. It is made of the row's columns by a closed
-list of operations, each a class of this file. Making an expression runs interval analysis: shapes fit, indices stay
-within their tables, divisors are positive and no number or partial sum reaches 2^53, or it is refused with a
-`RowProgramError`. That happens before any row is read and depends on public facts only.
-
-*Why privacy may rest on it.* What is made is total: no row can make it fail. It is a function of the row alone: no
-operation mixes rows. It is exact: every number it calculates is a whole number that a double holds, whatever the order
-of additions, the size of the batch and the number of threads (`privacy.rows.program`). So any expression is a fair
-function of a row, whoever wrote it, and builders of expressions (`jostle.kernels.rowprograms`) need no trust.
+An expression is a whole number, or an array of whole numbers, of one row, made of the row's columns by a closed list of
+operations, each a class. Making one runs interval analysis: shapes fit, indices stay within their tables, divisors are
+positive and no number or partial sum reaches 2^53, or it is refused with a `RowProgramError`. So what is made is total,
+a function of the row alone, and exact in any order of additions, whoever wrote it: builders
+(`jostle.kernels.rowprograms`) need no trust (docs/privacy/row_programs.md).
 """
 
 from __future__ import annotations

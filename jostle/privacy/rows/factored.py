@@ -1,19 +1,16 @@
 """Exact sums over rows: moments under weights, contributions, and gradients in two factors.
 
-*Moments and contributions.* Products and sums are matrix products of doubles that hold whole numbers: with rows in
-batches of BATCH = 2^11, no sum exceeds 2^11·2^14·2^14·2^14 = 2^53, so every partial sum, in whatever order and on
-however many threads, is a whole number that a double holds. Batches are added in 64-bit integers and folded into
-Python's before they could overflow. So sums do not depend on the order of rows, and one row moves them by exactly its
-own term.
+*Moments and contributions.* Products and sums are matrix products of doubles that hold whole numbers below 2^53, in
+batches of BATCH rows, so that every partial sum is exact (docs/privacy/vectors.md, "Sums are exact"). Batches are added
+in 64-bit integers and folded into Python's before they could overflow.
 
 *Gradients.* A row of codes r adds, to the score of a combination s and a feature f of one column, Σ_u s_u·v_u(r)·f(r):
 its *slopes* v, a row program of the sums of public tables, one a column, and of one column's code, and *features*, of
-one column each. Features and combinations are −1, 0 and 1, so that a row is looked at once, whatever the number of
-coordinates. Slopes are whole multiples of 2^-30 whose absolute values sum to at most 2^30: one row more or less moves
-every score by at most 1 in units of 2^-30. They are first added up for each pattern of codes of a group of columns,
-times how many equal rows there are, and the sums then weighed. Sums of a chunk, CHUNK = 2^14 rows of at most 2^30, each
-taken for at most 2^8 equal rows at a time, stay below 2^53. Everything after is 64-bit integers, or Python's where
-there are more than 2^32 rows.
+one column each. Features and combinations are −1, 0 and 1. Slopes are whole multiples of 2^-30 whose absolute values
+sum to at most 2^30: one row moves every score by at most 1 in units of 2^-30. They are added up for each pattern of
+codes of a group of columns, then weighed. Sums of a chunk, CHUNK = 2^14 rows of at most 2^30, each taken for at most
+2^8 equal rows at a time, stay below 2^53. Everything after is 64-bit integers, or Python's where there are more than
+2^32 rows.
 """
 
 from __future__ import annotations

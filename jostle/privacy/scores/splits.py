@@ -1,20 +1,13 @@
 """Scores of a split: how well a column tells the classes of a table's rows apart. Larger is better.
 
-With n_vc the rows of value v and class c, n_v their sum over c, and rows without value or class left out, one row more
-moves them (docs/privacy/splits.md):
+`max_class` rises by at most 1 for one row more, `gini` falls by less than 2, and `entropy` by at most g(N), N a public
+bound on rows that need not be right (`steepest`). Rounding to the grid of 2^-BITS adds at most 5 steps. Those that fall
+must not be mixed with those that rise (`Score.falls`).
 
-* `max_class`, Σ_v max_c n_vc: up by at most 1;
-* `gini`, −Σ_v (n_v − Σ_c n_vc²/n_v): down by less than 2;
-* `entropy`, −Σ_v Σ_c n_vc·log₂(n_v/n_vc): down by at most g(N) = N·log₂N − (N − 1)·log₂(N − 1). Beyond a public N
-  x·log₂x goes on as a straight line, so that nothing rests on N being right.
-
-All are monotone, and those that fall must not be mixed with those that rise (`Score.falls`). Rounding to the grid of
-2^-BITS adds at most 5 steps to a change.
-
-A row is at one leaf of a public tree, or at none, and which follows from that row alone (`privacy.rows.folds`). So
-leaves are parts of a partition under public keys, and one vector has the numbers of all: `leaf_counts`, `level_sizes`
-(a row moves one by 1), `level_splits` (a row moves the scores of one group), and what `drawn_tree` draws a tree of at
-most two tests by, `subtrees` (a tree gains 1 or nothing).
+A row is at one leaf of a public tree, or at none, by that row alone (`privacy.rows.folds`). So one vector has the
+numbers of all leaves: `leaf_counts`, `level_sizes` (a row moves one by 1), `level_splits` (a row moves the scores of
+one group), and `subtrees`, by which `drawn_tree` draws a tree of at most two tests (a tree gains 1 or nothing). The
+arguments are in docs/privacy/splits.md.
 """
 
 from __future__ import annotations

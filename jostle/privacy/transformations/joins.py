@@ -1,30 +1,20 @@
 """Joins and unions, each with its stability: by how many rows k changed rows of a table change the result.
 
 Rows meet where their keys are equal; a side of a `left`, `right` or `full` join keeps its rows that meet none as well.
-The proofs are in docs/privacy/transformations.md.
+The proofs are in docs/privacy/transformations.md, and in docs/privacy/elastic.md for joins without a bound.
 
 * *With a public table*, f ≥ 1 the most rows that one key has there: k·f where rows of the private side, or none, are
   kept; k·2f where rows of the public side are.
-* *Two private sides* need `up to m`: both keep at most m rows a key, by a hash of the row. The result changes by k·2m
-  rows for each side, and if a source is on both sides the sums add. *A table with itself*, by the same columns on both
-  sides, changes by k·(4m − 2).
-* *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. What keeps
-  public rows beside rows with weights is refused, and so is `up to`: a row that is pushed out may weigh more than the
-  one that came in.
+* *Two private sides* need `up to m`: k·2m rows for each side; if a source is on both, the sums add. *A table with
+  itself*, by the same columns on both sides: k·(4m − 2).
+* *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. Refused
+  are `up to`, and what keeps public rows beside rows with weights.
 * *Private tables without a bound* (`FreeJoin`): one unit of a source changes at most `moves` rows, a sum of products of
-  *frequencies*, the most rows of a table that have one value of some columns. One unit of a source raises the frequency
-  of a table by at most the rows of it that the unit can change (docs/privacy/elastic.md).
-
-*Union.* A protected unit that changes at most kᵢ rows of table i changes the union by just these rows, since a row
-of a table is one row of the union whatever else is in it: by Σ kᵢ rows, over the tables that read its source. Where
-rows have weights, they keep them, and the weights that change add up in the same way; a row of a table without weights
-weighs 1 in a union with one that has them. The union is charged at the common prefix of the paths, to every source. No
-row comes or goes for the sake of another one's, so that scores that grow with every row still do.
-
-*Common table.* Filters and derived columns take a row to one row at most. So what is measured of rows of the table
-below is what it would be of the tables made of it, if conditions and columns are put into what is measured. The table
-below is exposed where all of them are: its rows that can change are those that can in each, and it is charged at the
-common part of their paths, within every agent of theirs.
+  *frequencies*, the most rows of a table that have one value of some columns.
+* *A union*: Σ kᵢ over the tables that read a source, at the common prefix of their paths. Weights are kept and add up;
+  a row without one weighs 1.
+* *The common table* of several, below their filters and derived columns, is exposed where all of them are, within every
+  agent of theirs.
 """
 
 from __future__ import annotations

@@ -1,19 +1,14 @@
-"""Transformations of the rows of persons, each with its stability.
+"""Transformations of the rows of persons, each with its stability (docs/privacy/transformations.md, "Persons apart").
 
-A person is a value of the protected column, in every table of the source; neighbours differ by all rows of one person
-in all tables. A function that is applied to every person's rows apart has the stability that it leaves one person of
-rows (docs/privacy/transformations.md, "Persons apart").
+A function that is applied to every person's rows apart has the stability that it leaves one person of rows:
 
 * `truncate`: groups · rows, and no more than before.
-* `group_rows` by person: one row of each person and key. Without keys 1; with keys as many as a person has groups: at
-  most the number of public keys, and no more than the rows before.
-* `join_own_rows`: k·k′. A row that meets none may stay, once, which is no more where a person may have a row on the
-  other side.
-* `group_rows` by keys alone mixes persons. A changed row takes a group's row away and may put another in its place: 2k,
-  and whose a row is cannot be told any more.
+* `group_rows` by person: 1, or with keys as many as a person has groups: at most the number of public keys, and no more
+  than the rows before. By keys alone, which mixes persons: 2k, and whose a row is cannot be told any more.
+* `join_own_rows`: k·k′, also where a row that meets none stays.
 
-What is spent on parts of a partition counts as the largest for a k of the whole table alone. So where a transformation
-bounds a person's rows anew, the result lies on the path of the whole table, and charges on parts add up.
+What is spent on parts counts as the largest for a k of the whole table alone. So where a person's rows are bounded
+anew, the result lies on the path of the whole table, and charges on parts add up.
 """
 
 from __future__ import annotations

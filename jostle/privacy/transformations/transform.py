@@ -1,17 +1,14 @@
-"""Transformations of handles, each with its stability.
+"""Transformations of handles, each with its stability (docs/privacy/transformations.md).
 
-What is known of a plan is worked out again at every step from the plan's own schema; nothing is carried over a
-column that was redefined. With k the stability of the input:
+What is known of a plan is worked out again at every step from the plan's own schema. With k the stability of the input:
 
 * `where`, `derive`, `pick`: a row in is at most one row out: k.
-* `partition` and `D[a = v]`: a row is in at most one part: k in each part, and the parts are one partition of the
-  budget tree, where they count as their maximum.
+* `partition` and `D[a = v]`: k in each part; the parts are one partition of the budget tree, where they count as their
+  maximum.
 * `histogram`: a row moves one cell by one: k.
-* `with_place`: rows are joined with a public list, in which a combination stands once, so that a row meets at most one:
-  k. So groups by the place in it cost what groups by one key cost.
+* `with_place`: a row meets at most one combination of a public list: k. So groups by the place in it cost what groups
+  by one key cost.
 * Where rows have weights, all of these carry the weight that can change along, beside the number of rows.
-
-`tests/privacy/transformations` counts the rows that change for all neighbours of small tables.
 """
 
 from __future__ import annotations

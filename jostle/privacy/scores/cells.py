@@ -1,11 +1,22 @@
 """Scores of a cube's cells: alone, and against public numbers; and how many rows there are.
 
-For one row more or less in one cell, on a grid of 2^-bits, where rounding adds a step. `size`, `nonzero`,
-`largest_cell`, `largest_marginal` (the largest cell of any marginal) and `l2` (√Σx²) move by at most 1, and are
-monotone. Not monotone are `l1_to_uniform` (½Σ|x_i − N/n|), `distance` (Σ|x_i − e_i| − p against public e and p),
-`misfit` (|q·x − q·x̂| for every query q of a workload, against a public x̂), each by at most 1, and `total_variation`
-(Σ|x_i − x_{i+1}|) by 2. `closeness`, −‖Wx − a‖₂/√m for m public answers a, moves by at most max_c √(queries that count
-c ÷ m) ≤ 1. The arguments are in docs/privacy/aggregates.md, "Scores".
+For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
+
+* `size`: N. 1, monotone.
+* `nonzero`: number of non-empty cells. 1, monotone.
+* `largest_cell`: the largest cell. 1, monotone.
+* `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
+  counted once in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it
+  is `largest_cell`.
+* `l2`: √Σx². |‖x + e_c‖₂ − ‖x‖₂| ≤ 1 by the triangle inequality; monotone.
+* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
+  each: ½(2 − 2/n) < 1; not monotone.
+* `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
+* `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
+* `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
+* `closeness`: −‖Wx − a‖₂/√m, minus the root mean square error of m public answers a of a workload W. A row in cell c
+  moves Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
+  inequality: max_c √(that number ÷ m) ≤ 1; not monotone. On the grid of 2^-bits rounding adds one step.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ row("count_partition", "@cube, *, epsilon = none, **tuning",
     "A bucket for every cell, by a walk that splits full blocks.", reads=HANDLES, effect=MEASURES,
     function="measurements.answers:count_partition")  # fmt: skip
 row("prepaid", "@rows, *, steps = none, rate = none, epsilon = none, delta = none, via = none",
-    "Pays at once for several measurements of vectors, or for sums of secret samples of them.", reads=HANDLES,
+    "Pays at once for several measurements of vectors, or for sums of samples, or of batches.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [1, 1, 9], paid = none, part = 1, "
     "epsilon = none, delta = none, via = none",

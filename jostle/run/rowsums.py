@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import is_not
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels.linear_algebra import on_one_thread
-from jostle.lazy import np
+from jostle.lazy import Floats, np
 from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors
@@ -157,9 +158,13 @@ def _prepaid(
 ) -> object:  # fmt: skip
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said.
 
-    With `steps`, for so many noisy sums of secret samples, each of which keeps a row with probability `rate`.
+    With `steps`, for so many noisy sums of secret samples, each of which keeps a row with probability `rate`. Of a list
+    of batches, parts of one table, for so many noisy sums of one after the other, round and round; their noise is
+    correlated, so that sums over many steps are near.
     """
     interp, span = at
+    if is_sequence(rows):
+        return _prepaid_steps(at, rows, steps, rate, epsilon, delta, via)
     _need(rows, "prepaid")
     if steps is None and rate is None:
         with amount_for(interp, rows, span, epsilon, delta) as amount:
@@ -177,13 +182,54 @@ def _prepaid(
         return PrepaidBudget(interp.kernel, interp.kernel.measure(purchase, span))
 
 
+def _prepaid_steps(
+    at: At, items: Sequence[object], steps: object, rate: object, epsilon: object, delta: object, via: str | None
+) -> object:
+    from jostle.privacy.measurements.vectors import MOST_STEPS, PrepaidSteps
+
+    interp, span = at
+    for rows in items:
+        _need(rows, "prepaid")
+    batches = tuple(rows for rows in items if isinstance(rows, Vectors))
+    private = {rows.private for rows in batches}
+    if len(private) != 1:
+        raise refuse("TypeError", "batches are rows of one table", help="make them by `split_rows(people, 10)`")
+    if not is_number(steps) or not 1 <= steps <= MOST_STEPS or not float(steps).is_integer():
+        raise refuse("ValueError", f"batches take a number of `steps`, 1 to {MOST_STEPS:,}", help="`steps = 200`")
+    if rate is not None or via not in (None, "gaussian"):
+        raise refuse("TypeError", "batches take no `rate`, and have Gaussian noise", help="leave it out")
+    if private == {False}:
+        return PrepaidBudget(interp.kernel, None, batches, int(steps))
+    with amount_for(interp, batches, span, epsilon, delta) as amount:
+        purchase = PrepaidSteps.by_turns(batches, int(steps), amount)
+        return PrepaidBudget(interp.kernel, interp.kernel.measure(purchase, span), batches, int(steps))
+
+
 class PrepaidBudget:
     """What a program holds of a `Prepaid`, whose balance the kernel keeps; of public rows there is nothing to pay."""
 
     jostle_kind = "what was paid for at once"
 
-    def __init__(self, kernel: Kernel, paid: Prepaid | None) -> None:
-        self._kernel, self.paid = kernel, paid
+    def __init__(self, kernel: Kernel, paid: Prepaid | None, batches: tuple[Vectors, ...] = (), steps: int = 0) -> None:
+        self._kernel, self.paid, self.batches = kernel, paid, batches
+        self._turn, self._size = 0, 0
+        self._estimates = Estimates(steps, len(batches)) if batches and paid is not None else None
+
+    def batch(self, rows: Sequence[object], size: int) -> Vectors:
+        """The batch whose turn it is, if these are the batches that were paid for."""
+        if not self.batches or len(rows) != len(self.batches) or any(map(is_not, rows, self.batches)):
+            raise refuse("TypeError", "these are not the batches that were paid for", help="`prepaid(batches, …)`")
+        if self._turn and size != self._size:
+            raise refuse("TypeError", f"each step has as many numbers as the first, {self._size}, and this has {size}")
+        return self.batches[self._turn % len(self.batches)]
+
+    def estimate(self, released: dict[str, Any], bound: float) -> Record:
+        """The sum of one step, of what was released up to it."""
+        self._turn, self._size = self._turn + 1, len(released["sum"])
+        if self._estimates is None:
+            return Record(released)
+        numbers, wider = self._estimates.next(released["sum"] / bound)
+        return Record(released | {"sum": numbers * bound, "noise": released["noise"] * wider})
 
     @property
     def jostle_fields(self) -> dict[str, object]:
@@ -200,6 +246,30 @@ class PrepaidBudget:
 
     def __str__(self) -> str:
         return f"paid for at once: {self.paid.how.amount}" if self.paid is not None else "nothing to pay"
+
+
+class Estimates:
+    """The sums of the steps, M⁻¹y, one after the other: M is L·D, L the same along each diagonal."""
+
+    def __init__(self, steps: int, batches: int) -> None:
+        from jostle.privacy.measurements.running import Roots
+
+        matrix = Roots(steps, batches)
+        self._lags = np.ldexp(matrix.lags[:batches].astype(float), -matrix.bits)
+        self._scales = matrix.scales.astype(float)
+        self._last: list[Floats] = []
+        self._inverse: list[float] = []
+
+    def next(self, y: Floats) -> tuple[Floats, float]:
+        """The estimate of the next step's sum, and how much larger its noise is than that of `y`."""
+        step = len(self._inverse)
+        scaled, inverse = y.astype(float), float(step == 0)
+        for lag in range(1, min(step, len(self._lags) - 1) + 1):
+            scaled = scaled - self._lags[lag] * self._last[-lag]
+            inverse -= self._lags[lag] * self._inverse[-lag]
+        self._last = [*self._last, scaled / self._lags[0]][-len(self._lags) :]
+        self._inverse.append(inverse / self._lags[0])
+        return self._last[-1] / self._scales[step], float(np.linalg.norm(self._inverse)) / self._scales[step]
 
 
 def _bought(
@@ -287,16 +357,29 @@ def _noisy_sum(
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.measurements.vectors import VectorSum, reaches
 
-    _need(rows, "noisy_sum")
     interp, span = at
+    batches = rows if is_sequence(rows) else None
+    if batches is not None:
+        rows = _first_batch(batches, paid)
+    _need(rows, "noisy_sum")
     function = _row_function(rows, given, parameters, CONTRIBUTIONS)
     if not isinstance(norm, str):
         raise refuse("TypeError", f"`norm` is a text, not {kind_name(norm)}", help='`"l1"`, `"l2"` or `"sup"`')
     share = _part(part)
     most = _bound(bound, norm)
+    if batches is not None:
+        rows = paid.batch(batches, function.size)
+    elif isinstance(paid, PrepaidBudget) and paid.batches:
+        raise refuse("TypeError", "this was paid for batches in turn", help="`noisy_sum(batches, …, paid = paid)`")
     paying = _payment(at, rows, paid, epsilon, delta, via, reaches(function.size, norm))
     released = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)
-    return Record(released)
+    return Record(released) if batches is None else paid.estimate(released, most)
+
+
+def _first_batch(batches: Sequence[object], paid: object) -> object:
+    if not isinstance(paid, PrepaidBudget):
+        raise refuse("TypeError", "a sum of batches in turn is one of several steps", help="`prepaid(batches, …)`")
+    return batches[0] if batches else None
 
 
 @builtin

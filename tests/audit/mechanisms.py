@@ -257,6 +257,11 @@ upon = {means: [[0.2], [0.2], [0.2], [0]], factors: [[[9]], [[3]], [[1]], [[1]]]
 a = noisy_moments(rows, "responsibilities", upon, shares = [1], paid = paid, part = 0.5)
 b = noisy_moments(rows, "responsibilities", upon, shares = [1], paid = paid, part = 0.5)
 """
+    turns = """
+batches = [vectors(part, v / 7, scaled = false, radius = 1) for part in split_rows(t, 2)]
+paid = prepaid(batches, steps = 5, epsilon = 1, delta = 0.001)
+n = [noisy_sum(batches, "coordinates", bound = 0.5, paid = paid) for i in 1..5]
+"""
     few, more = ["A,3"], ["A,3", "B,7"]
     curve = once + " delta 0.001"
     return [
@@ -264,6 +269,7 @@ b = noisy_moments(rows, "responsibilities", upon, shares = [1], paid = paid, par
         on_rows("moments of an E-step, exact Gaussian", 1, E_STEP + curve, few, more, budget=basic, delta=0.001),
         on_rows("the same, public size", 1, E_STEP + curve, ["A,0"], ["A,7"], "rows, public size", basic, 0.001),
         on_rows("three rounds out of one purse", 1, E_STEP + purse, few, more, budget=basic, delta=0.001),
+        on_rows("five steps of two batches, correlated", 1, turns, few, more, budget=basic, delta=0.001),
         on_rows("shares of Gaussians upon each other, twice", 1, E_STEP + shares, few, more),
         on_rows("a clipped gradient, Laplace", 1, E_STEP + gradient, few, more),
         on_rows("noisy max over coordinates", 1, E_STEP + score, ["A,4"], ["A,4", "B,0"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -97,6 +98,18 @@ def a_tree_that_forgets_a_level(x: np.ndarray, runs: int, rng: np.random.Generat
     return np.round((np.abs(stretches) - np.abs(stretches - 1)).sum(axis=1), 6)
 
 
+def passes_counted_as_one(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Sums of a batch in each of ten passes, ρ = ½ for all: a row is in ten steps, and the noise is that of one."""
+    return np.round((x.sum() + rng.normal(0, 1.0, (runs, 10))).sum(axis=1), 2)
+
+
+def noise_that_is_taken_back(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Ten steps of one batch, ρ = ½ for all: each takes the noise of the one before back, whose deviation is that of
+    independent noise."""
+    noise = rng.normal(0, math.sqrt(10), (runs, 10))
+    return np.round((x.sum() + np.diff(noise, axis=1, prepend=0)).sum(axis=1), 2)
+
+
 def a_step_drawn_again(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """A running count of one step, ε = 1, which a second run draws anew since nothing kept what was released."""
     return np.round(np.clip(x.sum() + rng.laplace(0, 1.0, (runs, 2)), -0.25, 1.25).sum(axis=1), 6)
@@ -176,6 +189,9 @@ def specimens() -> list[Case]:
     name = f"noisy max priced at ε²/8 ({ROUNDS} of them, ρ = 1)"
     reused = _case("a secret sample kept for all steps", 1, one_sample_for_all, [0], [1])
     zcdp = _case(name, epsilon_of(1.0, delta), half_price_selection, [0], [1])
+    half = epsilon_of(0.5, delta)
+    passes = _case("passes over a batch that are counted as one", half, passes_counted_as_one, [0], [1])
+    taken = _case("noise that the next step takes back", half, noise_that_is_taken_back, [0], [1])
     return [
         _case("laplace at half the scale", 1, half_scale, [0, 0], [0, 1]),
         _case("EFPA with exact phases", 1, exact_phases, [1, 0, 0, 0], [1, 1, 0, 0]),
@@ -198,6 +214,8 @@ def specimens() -> list[Case]:
         _case("a walk without decay", 1, no_decay, [6, 0, 0, 0, 0, 0, 0, 0], [5, 0, 0, 0, 0, 0, 0, 0]),
         Case(reused.name, reused.epsilon, reused.draw, reused.runs, delta, broken=True),
         Case(zcdp.name, zcdp.epsilon, zcdp.draw, zcdp.runs, delta, broken=True),
+        Case(passes.name, passes.epsilon, passes.draw, passes.runs, delta, broken=True),
+        Case(taken.name, taken.epsilon, taken.draw, taken.runs, delta, broken=True),
         *broken_elastic(),
         *broken_sparse_vectors(),
         *broken_refinements(),

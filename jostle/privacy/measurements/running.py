@@ -361,14 +361,16 @@ class Tree:
 
 
 class Roots:
-    """The square root of running sums, its columns as long as each other."""
+    """The square root of running sums, its columns as long as each other; of a `band`, without what is further than so
+    many steps from its diagonal."""
 
     bits = LAG_BITS + STEP_BITS
     most_rows = 1
 
-    def __init__(self, steps: int) -> None:
+    def __init__(self, steps: int, band: int | None = None) -> None:
         self.steps, lags = steps, np.arange(1, steps)
         root = np.concatenate([[1.0], np.cumprod((2 * lags - 1) / (2 * lags))])
+        root[band:] = 0.0
         length = np.cumsum(root**2)
         self.lags: Ints = fixed_width(root * 2**LAG_BITS)
         self.scales: Ints = fixed_width(np.sqrt(length[-1] / length[::-1]) * 2**STEP_BITS)
@@ -385,8 +387,13 @@ class Roots:
     @cached_property
     def norms(self) -> tuple[int, float]:
         l1 = np.cumsum(self.lags)[::-1] * self.scales
-        l2 = np.cumsum(self.lags**2)[::-1] * self.scales**2
-        return int(l1.max()), math.sqrt(float(l2.max())) * (1 + 2.0**-40)
+        return int(l1.max()), math.sqrt(float(self.squares.max())) * (1 + 2.0**-40)
+
+    @property
+    def squares(self) -> Ints:
+        """The squared norm of each column."""
+        squares: Ints = np.cumsum(self.lags**2)[::-1] * self.scales**2
+        return squares
 
 
 def _divisions(number: int) -> int:

@@ -7,32 +7,62 @@ Blocks are one joint release, each with its share of the amount.
 
 Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one
 more step. Contributions have a norm of at most the public bound, whatever the program gives.
+
+Batches in turn, with noise that is correlated over the steps (DP-FTRL):
+
+`prepaid([rows of batch 1, …, of batch b], steps = T)` pays for T noisy sums. Step t, from 0, is of batch t mod b: the
+order is public and fixed. Let G[t] be its exact sum, in steps of 2^-SUM_BITS of the bound, of what a row kernel gives
+for its rows, each clipped to a norm of at most 1. Released is y[t] = Σ_s M[t, s]·G[s] + noise, M the `Roots` of a band
+of b steps (`running`): integers, lower triangular, 0 where t − s ≥ b. The noise of y is independent. What is calculated
+of y, the sum of a step among it, has noise M⁻¹z: much of what one step has too much the next ones have too little, so
+that sums over many steps are near (Denisov et al. 2022; Choquette-Choo et al. 2023; Kalinin & Lampert 2024).
+
+*Sensitivity.* A row that comes or goes is in one batch, p, and moves G[s] by some D[s] at the steps s = p, p + b, … and
+by nothing else. Those columns of M are 0 in each other's rows, since M has a band of b steps. So M·D is at step t one
+M[t, s]·D[s], and Σ_t ‖(M·D)[t]‖² = Σ_s ‖M_s‖²·‖D[s]‖², whatever D: the largest over p of √(Σ_s ‖M_s‖²), times the
+longest D[s], is how far one row moves all of y (`reach`). Sums are taken down to 2^-SUM_BITS after they were added up,
+which adds less than 1 to each coordinate of D[s]. k rows, of any batches, move y by at most k times as much.
+
+*What is asked next* may depend on all y before: the row kernel, its parameters, its bound and its norm. A step's noise
+is of what D gives at that step, given the past, and on every path Σ_t ‖(M·D)[t]‖² is at most the square of `reach`: the
+argument of `kernel.prepaid` (and of a filter in ρ), in which a step costs what it can move and not its share. Steps of
+several threads have different numbers, and M·D is at most what it says where a sum before is not there yet.
+
+*Which batch.* Batches are parts of one partition, so that a row is in one of them and stays there, or one that is all
+rows. The kernel takes the next one itself, and the exact sums of the steps before stay with the reader.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
-from jostle.diagnostics import refuse
+from jostle.accounting.amounts import Amount
+from jostle.diagnostics import Refusal, refuse
+from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, NDArray, np
+from jostle.privacy.kernel.exposures import Exposures, join_exposures
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import (
     LinearMeasurement,
     Measured,
     Payment,
+    Release,
     common_noise,
     needed,
     stability_of,
 )
-from jostle.privacy.kernel.prepaid import WHOLE, Prepaid
+from jostle.privacy.kernel.prepaid import WHOLE, Prepaid, Prepayment
+from jostle.privacy.measurements.running import Roots
 from jostle.privacy.measurements.subsampled_batches import Sampled, need_single_rows
-from jostle.privacy.mechanisms.additive import Linear
-from jostle.privacy.mechanisms.noise import needed_noise
+from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores import vectorsums
+from jostle.records import replace
 
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14
@@ -139,6 +169,7 @@ class VectorSum(_OfVectors):
     def of(
         cls, rows: Vectors, function: Contributions, bound: float, norm: str, paid: Prepaid | None, part: float
     ) -> VectorSum:
+        rows = paid.batches[0] if isinstance(paid, Steps) else rows  # all have the same columns
         vectorsums.check_bound(bound, norm)
         vectorsums.check_columns(rows, function)
         _check_paid(rows, paid)
@@ -146,18 +177,26 @@ class VectorSum(_OfVectors):
         if isinstance(paid, Sampled):
             need_single_rows(rows)
             linear = Linear(paid.how.kind, paid.strength, l1, l2, BITS)
+        elif isinstance(paid, Steps):
+            linear = paid.linear(function.size, norm)
         else:
             linear = _linear(paid, part, l1, l2)
         payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
         how, facts = None if paid is None else paid.how, (rows, paid, payment, function, bound, norm)
-        return cls(rows.exposures, function.name, how, (linear,), *facts)
+        exposures = paid.exposures if isinstance(paid, Steps) else rows.exposures
+        return cls(exposures, function.name, how, (linear,), *facts)
 
     def read(self, reader: Reader) -> list[Ints]:
-        """Of a secret sample where samples are what was paid for."""
-        sampled = None
+        """Of a secret sample, or of the next batch mixed with those before, where these are what was paid for."""
+        sampled, paid = None, self.paid
+        if isinstance(paid, Steps):
+            return [paid.product(reader.steps, lambda batch: self._total(reader, batch))]
         if isinstance(self.paid, Sampled):
             sampled = needed_noise(common_noise(self.exposures)), self.paid.share
-        return [vectorsums.contributions(reader, self.rows, self.function, self.bound, self.norm, sampled)]
+        return [self._total(reader, self.rows, sampled)]
+
+    def _total(self, reader: Reader, rows: Vectors, sampled: tuple[Noise, int] | None = None) -> Ints:
+        return vectorsums.contributions(reader, rows, self.function, self.bound, self.norm, sampled)
 
     @property
     def unit(self) -> float:
@@ -204,3 +243,119 @@ def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[fl
 def _check_paid(rows: Vectors, paid: Prepaid | None) -> None:
     if rows.private and paid is None:
         needed(None)
+
+
+# Batches in turn -----------------------------------------------------------------------------------
+
+SUM_BITS = 18
+"""Of a step's sum, so that the matrix's bits have room beside them."""
+MOST_STEPS = 2**13
+
+Earlier = tuple[Iterator[int], dict[int, Ints]]
+"""Of what was paid for: the numbers of the steps to come, and the exact sums of those that were."""
+
+
+class Steps(Prepaid, frozen=True):
+    """What pays for `steps` noisy sums, each of the next of `batches`."""
+
+    batches: tuple[Vectors, ...]
+    steps: int
+
+    @property
+    def matrix(self) -> Roots:
+        return Roots(self.steps, len(self.batches))
+
+    def payment(self, share: float, room: float) -> Payment:
+        if share != 1:
+            raise refuse("TypeError", "a step takes no part: there are `steps` of them", help="leave it out")
+        return Payment(self, WHOLE // self.steps, room)
+
+    def part(self, share: float) -> float:
+        raise refuse(
+            "TypeError", "this was paid for the steps of batches", help="`noisy_sum(batches, …)` takes them in turn"
+        )
+
+    def linear(self, size: int, norm: str) -> Linear:
+        """The vector y of all steps, of sums of so many numbers."""
+        if norm == "sup":
+            raise refuse("TypeError", "a step clips rows to a Euclidean length", help='leave `norm = "sup"` out')
+        matrix, root = self.matrix, math.sqrt(size)
+        once = max(map(stability_of, self.batches))
+        l2 = (2**SUM_BITS + root) * reach(matrix, len(self.batches)) * once * (1 + 2.0**-40)
+        return Linear(self.how.kind, self.strength, root * math.sqrt(self.steps) * l2, l2, SUM_BITS + matrix.bits)
+
+    def product(self, store: MutableMapping[object, Earlier], summed: Callable[[Vectors], Ints]) -> Ints:
+        """Σ_s M[t, s]·G[s] at the next step, G[t] of the batch whose turn it is. `store` has the exact sums before, as
+        far as this step needs them; one that is not there, or has fewer numbers, counts as 0, which moves y by less."""
+        turns, earlier = store.setdefault(self, (count(), {}))
+        step, band = next(turns), len(self.batches)
+        exact = earlier[step] = summed(self.batches[step % band]) >> (BITS - SUM_BITS)
+        earlier.pop(step - band, None)
+        total, weights = np.zeros(len(exact), dtype=object), self.matrix.matrix(step, step + 1)[0]
+        for at in range(max(0, step + 1 - band), step + 1):
+            sums = earlier.get(at, exact[:0])[: len(exact)]
+            total[: len(sums)] += int(weights[at]) * sums.astype(object)
+        return fixed_width(total)
+
+
+def reach(matrix: Roots, batches: int) -> float:
+    """How far a row that moves each step of its batch by 1 at most moves y, for the batch of which that is most."""
+    squares = matrix.squares
+    return math.sqrt(max(float(squares[p::batches].sum()) for p in range(min(batches, matrix.steps)))) * (1 + 2.0**-40)
+
+
+@dataclass(frozen=True, eq=False)
+class PrepaidSteps(Prepayment):
+    """What buys so many noisy sums of batches in turn."""
+
+    batches: tuple[Vectors, ...]
+    steps: int
+    called = "correlated gaussian"
+
+    @classmethod
+    def by_turns(cls, batches: Sequence[Vectors], steps: int, amount: Amount | None) -> PrepaidSteps:
+        if amount is None:
+            raise refuse("NoEpsilon", "this reads private data and says no amount", help="add `with rho 0.5`")
+        if not 1 <= steps <= MOST_STEPS:
+            raise refuse("ValueError", f"there are 1 to {MOST_STEPS:,} steps")
+        first = replace(batches[0], exposures=apart(batches))
+        how = Additive.of(amount, "gaussian", first.measures)
+        facts = (tuple(batches), steps)
+        return cls(first.exposures, "steps", how, first, False, *facts, subject=facts)
+
+    def release(self, exact: None, noise: Noise | None) -> Release[Prepaid]:
+        bought = super().release(exact, noise)
+        paid = bought.value
+        facts = (paid.exposures, paid.amount, paid.how, paid.strength, paid.discrete, False)
+        steps = Steps(*facts, self.batches, self.steps)
+        one = steps.linear(1, "l2")
+        event = Measured("prepaid", one.law, self.how, 1, stability_of(self.handle))
+        return Release(steps, (event,))
+
+
+def apart(batches: Sequence[Vectors]) -> Exposures:
+    """What is exposed by batches of which a row is in one at most: parts of one partition, or one batch that is all."""
+    if any(batch.names != batches[0].names for batch in batches):
+        raise refuse("TypeError", "batches are rows of the same columns")
+    if len(batches) == 1:
+        return batches[0].exposures
+    if any(len(batch.exposures) != 1 for batch in batches):
+        raise _not_apart()
+    together = join_exposures([batch.exposures for batch in batches], [1] * len(batches))
+    paths = [batch.exposures[0].path for batch in batches]
+    depth = len(together[0].path) if len(together) == 1 else 0
+    if len(together) > 1 or any(len(path) <= depth for path in paths):
+        raise _not_apart()
+    labels = {path[depth][0] for path in paths}
+    parts = {path[depth] for path in paths}
+    if len(labels) > 1 or len(parts) < len(paths):
+        raise _not_apart()
+    most = max(map(stability_of, batches))
+    return (replace(together[0], rows=most),)
+
+
+def _not_apart() -> Refusal:
+    return refuse(
+        "TypeError", "batches are different parts of one private table, of which a row is in one",
+        help="make them: `[vectors(part, age, hours) for part in split_rows(people, 10)]`",
+    )  # fmt: skip

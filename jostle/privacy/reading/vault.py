@@ -7,7 +7,7 @@ first. A reader is held by the kernel, and handed to `Measurement.read` and to n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from jostle.engine.base import Answers, Engine, LruCache
@@ -27,15 +27,15 @@ LIMIT, LINES = 512 * 2**20, 16 * 2**20
 
 
 class Reader:
-    """`answers` are those of an engine, or of what says the same faster (`speed.fast`)."""
+    """`answers` are an engine's, or `speed.fast`, which says the same. `need_open` is that of a `Register`."""
 
     def __init__(self, answers: Answers, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
-        """`need_open` refuses private cells where nothing private may be measured (`Register.need_open`)."""
         self.answers, self._need_open = answers, need_open
         self.lines: LruCache[Line] = LruCache(LINES)  # of `scores.candidates`, by cells and grain
         self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
         self._kept: LruCache[Ints] = LruCache(LIMIT)
+        self.steps: WeakKeyDictionary[object, Any] = WeakKeyDictionary()  # exact sums (`measurements.vectors`)
 
     def check(self, question: object) -> None:
         """Refuses, before anything is charged, what the engine cannot answer as every engine does."""

@@ -70,7 +70,7 @@ QUICK = frozenset({
 """Modules of kernels that take no time to speak of."""
 
 ADAPTIVE = frozenset({
-    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "equal_blocks", "mwem", "mwem_star", "php",
+    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
     "privtree", "sf", "shrinkage", "tree_shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""

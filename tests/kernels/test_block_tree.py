@@ -9,7 +9,7 @@ import pytest
 from dense_core import measure
 
 from jostle.kernels.arrays import groups
-from jostle.kernels.histograms import adaptive, blocktree, grids, partitions, smoothing, strategies
+from jostle.kernels.histograms import adaptive, blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Seen
 from jostle.kernels.workloads import boxes
 
@@ -129,63 +129,14 @@ def test_all_counts_together_are_near_the_truth_where_noise_is_small(shape):
     x, asked = rng.integers(0, 40, shape), boxes.ranges(shape, 20)
     labels = np.zeros(shape, dtype=np.int64)
     held = [np.array([float(x.sum())])]
-    strategy = adaptive.refined_strategy(labels, held, 0.01, asked)
+    strategy = adaptive.refined_strategy([labels], held, [0.01], asked)
     sums = np.bincount(strategy[0]["labels"], weights=x.ravel())
     answers = [np.asarray(strategy[0]["weight"]) * sums]
     if len(strategy) > 1:
         answers.append(np.asarray(strategy[1]["matrix"]) @ sums)
-    found = adaptive.drawn_together(labels, held, 0.01, strategy, answers, 0.01, asked)
+    found = adaptive.drawn_together([labels], held, [0.01], strategy, answers, 0.01, asked)
     assert found.shape == shape and found.min() >= 0
     np.testing.assert_allclose(asked.answers(found), asked.answers(x.astype(float)), atol=1.0)
-
-
-def tree_of_boxes(x):
-    """The tree from exact sums along the axes, and its first blocks."""
-    sums = [x.sum(axis=tuple(a for a in range(x.ndim) if a != axis)) / x.ndim for axis in range(x.ndim)]
-    order, levels = partitions.box_tree(x.shape, sums, 0.01, 1.0)
-    labels = np.empty(x.size, dtype=np.int64)
-    labels[order] = np.cumsum(levels < 0) - 1
-    return (order, levels), labels - labels.min()
-
-
-@pytest.mark.parametrize("shape", [(8, 8), (5, 12), (3, 4, 5), (16, 1)])
-def test_every_block_of_a_tree_of_boxes_is_a_node_of_its_halves(shape):
-    rng = np.random.default_rng(5)
-    (order, levels), _ = tree_of_boxes(rng.integers(0, 2, shape) * rng.integers(0, 4000, shape))
-    line = adaptive._line(shape, (order, levels))
-    np.testing.assert_array_equal(line.order, order)
-    assert (np.diff(line.places) > 0).all() and line.places[-1] < 1 << line.bits
-    tree = line.tree(np.arange(len(order)))
-    for level in np.unique(levels):
-        starts = np.flatnonzero(levels <= level)
-        starts = np.union1d(starts, [0])
-        assert (tree.node_of(starts, np.append(starts[1:], len(order))) >= 0).all()
-
-
-@pytest.mark.parametrize("shape", [(9, 5), (16, 16), (6, 5, 4)])
-def test_all_counts_on_a_tree_of_boxes_are_near_the_truth_where_noise_is_small(shape):
-    rng = np.random.default_rng(3)
-    x, asked = rng.integers(0, 40, shape), boxes.ranges(shape, 20)
-    tree, labels = tree_of_boxes(x)
-    held = [np.bincount(labels, weights=x.ravel())]
-    strategy = adaptive.refined_strategy(labels, held, 0.01, asked, tree)
-    sums = np.bincount(strategy[0]["labels"], weights=x.ravel())
-    answers = [np.asarray(strategy[0]["weight"]) * sums, *(np.asarray(b["matrix"]) @ sums for b in strategy[1:])]
-    found = adaptive.drawn_together(labels, held, 0.01, strategy, answers, 0.01, asked, tree)
-    assert found.shape == shape and found.min() >= 0
-    np.testing.assert_allclose(asked.answers(found), asked.answers(x.astype(float)), atol=1.0)
-
-
-def test_a_line_along_an_axis_is_a_block_of_its_own():
-    x = np.ones((32, 32), dtype=np.int64)
-    x[:, 5] = 300
-    asked = boxes.rectangles((32, 32), 50)
-    tree, labels = tree_of_boxes(x)
-    strategy = adaptive.refined_strategy(labels, [np.bincount(labels, weights=x.ravel())], 50.0, asked, tree)
-    blocks = np.asarray(strategy[0]["labels"]).reshape(x.shape)
-    assert not set(blocks[:, 5]) & set(np.delete(blocks, 5, axis=1).ravel())
-    plain = adaptive.refined_strategy(np.zeros(1024, dtype=np.int64), [np.array([float(x.sum())])], 50.0, asked)
-    assert strategy[0]["size"] < 100 < plain[0]["size"]
 
 
 def test_smaller_blocks_are_worth_more_in_fewer_dimensions():
@@ -198,19 +149,20 @@ def test_smaller_blocks_are_worth_more_in_fewer_dimensions():
 def test_a_full_block_is_halved_and_empty_ones_are_joined():
     asked = boxes.ranges(64, 50)
     labels = np.repeat(np.arange(4), 16)
-    strategy = adaptive.refined_strategy(labels, [np.array([0.3, -0.2, 5000.0, 0.1])], 1.0, asked)
+    strategy = adaptive.refined_strategy([labels], [np.array([0.3, -0.2, 5000.0, 0.1])], [1.0], asked)
     blocks = np.asarray(strategy[0]["labels"])
     assert len(np.unique(blocks[32:48])) == 16 and len(np.unique(blocks[:32])) <= 2
 
 
 def test_exact_and_very_many_blocks_are_only_estimated(monkeypatch):
     asked, labels, x = boxes.ranges(16, 9), np.arange(16), np.arange(16.0)
-    strategy = adaptive.refined_strategy(labels, [x], 0.0, asked)
+    strategy = adaptive.refined_strategy([labels], [x], [0.0], asked)
     answers = [np.asarray(strategy[0]["weight"]) * x, *(np.asarray(b["matrix"]) @ x for b in strategy[1:])]
-    np.testing.assert_allclose(adaptive.drawn_together(labels, [x], 0.0, strategy, answers, 0.0, asked), x, atol=1e-6)
+    found = adaptive.drawn_together([labels], [x], [0.0], strategy, answers, 0.0, asked)
+    np.testing.assert_allclose(found, x, atol=1e-6)
     np.testing.assert_array_equal(adaptive.expected_cells([x - 1], 0.0, boxes.identity(16)), np.maximum(x - 1, 0))
     monkeypatch.setattr(adaptive, "MOST", 8)
-    noisy = adaptive.drawn_together(labels, [x], 1.0, strategy, answers, 1.0, asked)
+    noisy = adaptive.drawn_together([labels], [x], [1.0], strategy, answers, 1.0, asked)
     np.testing.assert_allclose(noisy, strategies.estimate(strategy, answers, asked))
     assert adaptive.block_counts(labels)[0]["size"] == groups(labels, 1.0)["size"] == 16
 
@@ -304,11 +256,12 @@ def test_halves_without_rows_are_known_to_be_empty():
 
 @pytest.mark.parametrize(("shape", "parts"), [((1,), 1), ((8,), 8), ((53,), 16), ((3, 70), 16), ((9, 9, 9), 16)])
 def test_equal_parts_are_blocks_of_the_tree_of_halves(shape, parts):
-    labels = adaptive.equal_parts(shape)
+    assert adaptive.equal_parts(shape, -3.0).max() == 0
+    labels = adaptive.equal_parts(shape, 13.0)
     assert len(adaptive._line(shape).blocks(labels)) == parts == labels.max() + 1
     assert np.bincount(labels).min() > 0
     asked, x = boxes.ranges(shape, 20), np.random.default_rng(3).integers(0, 40, shape)
     strategy = strategies.bucket_strategy(labels, asked)
     answers = measure(strategy, x, 1e3, np.random.default_rng(4))
-    found = adaptive.drawn_together(labels, [], 1.0, strategy, answers, 1e-3, asked)
+    found = adaptive.drawn_together([], [], [], strategy, answers, 1e-3, asked)
     np.testing.assert_allclose(np.bincount(labels, found.ravel()), np.bincount(labels, x.ravel()), rtol=0.005)

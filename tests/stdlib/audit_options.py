@@ -17,7 +17,7 @@ from harness import Case, audit
 from mechanisms import ONE, ZEROS, adaptive, by_outcomes, on_counts
 
 SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n"
-AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage", "tree_shrinkage", "equal_blocks")
+AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage", "tree_shrinkage")
 BY_SELECTIONS = (
     "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)",
     "dawa_shrinkage(c, q)",

@@ -19,8 +19,8 @@ OPTIONS = [
     name for module in MODULES
     for name in re.findall(r"(?m)^def (\w+)_cells\(db, queries", (ROOT / "stdlib" / f"{module}.jst").read_text())
 ]  # fmt: skip
-COARSE = {"uniform", "equal_blocks", "mwem"}
-"""They keep the total alone: they spread it evenly, measure sixteen blocks, or measure few queries."""
+COARSE = {"uniform", "mwem"}
+"""They keep the total alone: they spread it evenly, or measure few queries."""
 USES = "".join(f"use {module}\n" for module in MODULES)
 SHAPES = [(1,), (2,), (7,), (100,), (1, 1), (1, 9), (5, 9), (3, 50), (16, 16)]
 

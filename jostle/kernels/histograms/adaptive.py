@@ -1,9 +1,9 @@
 """Blocks that are refined where a first look finds rows, and the counts that all that was measured gives together.
 
-A walk splits blocks that are uneven (`least_cost_partition`), a look measures each of them, and a posterior over the
-tree of halves (`blocktree`) says where halves differ by more than they would be measured to: there blocks are halved
-again, and elsewhere joined. A strategy fitted to the workload measures those. The look is not thrown away: it and the
-last measurement are drawn together by the same laws. Post-processing of released numbers.
+A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
+(`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
+elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: each and the last
+measurement are drawn together by the same laws. Post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -32,15 +32,14 @@ n cells in d dimensions.
 HALF = 0.4
 """The rows for each cell, in scales of the noise, at which the tree of halves is half of the mean of all cells."""
 
-HEARD = 30.0
+MOST_HALVINGS = 10
+"""The most halvings, from the whole, of the parts that a look measures."""
+
+HEARD = 10.0
 """The rows of a line, in scales of the noise, at which the normal posterior is half of the mean of both."""
 
 LOOK, LAST = 0.1, 0.8
-"""The shares of the look and of the last measurement of a line (`adaptive` in `stdlib/histograms.jst`)."""
-
-
-PublicTree = tuple[Ints, Ints]
-"""The cells in order and the level of the place before each, as `least_cost_partition` takes it."""
+"""The shares of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,11 @@ class _Line:
         return blocktree.tree_over(self.places[starts], cells, self.bits)
 
 
-def equal_parts(shape: int | tuple[int, ...]) -> Ints:
-    """The number of the part that each cell, flat, lies in: the tree of halves, four halvings from the whole."""
+def equal_parts(shape: int | tuple[int, ...], number: float) -> Ints:
+    """The number of the part that each cell, flat, lies in: the tree of halves, halved into about `number` parts."""
     line = _line((shape,) if isinstance(shape, int) else tuple(shape))
-    part = line.places >> max(0, line.bits - 4)
+    halvings = round(float(np.log2(np.clip(number, 1.0, 2.0**MOST_HALVINGS))))
+    part = line.places >> max(0, line.bits - halvings)
     labels = np.empty_like(part)
     labels[line.order] = np.cumsum(np.diff(part, prepend=part[0]) != 0)
     return labels
@@ -84,43 +84,37 @@ def block_counts(labels: Ints) -> Strategy:
 
 
 @on_one_thread
-def refined_strategy(
-    labels: Ints, answers: list[Floats], scale: float, workload: Workload, tree: PublicTree | None = None
-) -> Strategy:
+def refined_strategy(labels: list[Ints], looks: list[Floats], scales: list[float], workload: Workload) -> Strategy:
     """A strategy fitted to the workload on blocks that suit what was seen.
 
-    `labels`: a partition into blocks of the `tree`, or of that of halves; `answers` and `scale`: of `block_counts`, and
-    of its noise.
+    `labels`: partitions into blocks of the tree of halves, of which the last is the finest; `looks` and `scales`: noisy
+    counts of the blocks of each, and their noise.
     """
-    line = _line(workload.shape, tree)
-    starts = line.blocks(labels)
+    line, scale = _line(workload.shape), scales[-1]
+    starts = line.blocks(labels[-1])
     if len(starts) > MOST or scale <= 0:
-        return strategies.bucket_strategy(labels, workload)
+        return strategies.bucket_strategy(labels[-1], workload)
     halves = line.tree(starts)
-    measurements = [_of_blocks(line, halves, starts, labels, answers[0], np.full(len(starts), scale))]
-    posterior = blocktree.posterior(halves, measurements, scale)
+    posterior = blocktree.posterior(halves, _looks(line, halves, starts, labels, looks, scales), scale)
     again = _refined(line, halves, starts, posterior, scale * LOOK / LAST)
     return strategies.bucket_strategy(line.labels(again), workload)
 
 
 @on_one_thread
 def drawn_together(
-    labels: Ints, looked: list[Floats], look_scale: float, strategy: Strategy, answers: list[Floats], scale: float,
-    workload: Workload, tree: PublicTree | None = None,
+    labels: list[Ints], looks: list[Floats], scales: list[float], strategy: Strategy, answers: list[Floats],
+    scale: float, workload: Workload,
 ) -> Floats:  # fmt: skip
-    """The cube of counts, of the workload's shape, from a look, if any, and the answers to a `bucket_strategy`."""
-    line, fine = _line(workload.shape, tree), np.asarray(strategy[0]["labels"])
+    """The cube of counts, of the workload's shape, of looks (`refined_strategy`) and answers to a `bucket_strategy`."""
+    line, fine = _line(workload.shape), np.asarray(strategy[0]["labels"])
     fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
-    walked, last = line.blocks(labels), line.blocks(fine)
-    starts = np.union1d(walked, last)
-    if scale <= 0 or look_scale <= 0 or not fitted or len(starts) > MOST:
+    starts = np.unique(np.concatenate([line.blocks(one) for one in (*labels, fine)]))
+    if min([scale, *scales]) <= 0 or not fitted or len(starts) > MOST:
         return strategies.estimate(strategy, answers, workload)
     halves = line.tree(starts)
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
     measurements = [_of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight)]
-    if looked:
-        look = _of_blocks(line, halves, starts, labels, looked[0], np.full(len(walked), look_scale))
-        measurements.append(look)
+    measurements += _looks(line, halves, starts, labels, looks, scales)
     posterior = blocktree.posterior(halves, measurements, scale)
     counts = posterior.mean[leaves_of(halves)]
     if len(strategy) > 1:
@@ -211,13 +205,11 @@ def _product(cube: Floats, least: float) -> Floats:
     return np.asarray(product / product.mean())
 
 
-def _line(shape: tuple[int, ...], tree: PublicTree | None = None, turn: int = 0) -> _Line:
-    """The cells along a tree; without one along that of `least_cost_partition`, which halves the longest axis first.
+def _line(shape: tuple[int, ...], turn: int = 0) -> _Line:
+    """The cells along a tree that halves the longest axis first.
 
-    With a `turn` of 1 that tree begins a third of each axis later, and of equal axes the last is halved first.
+    With a `turn` of 1 it begins a third of each axis later, and of equal axes the last is halved first.
     """
-    if tree is not None:
-        return _along(np.asarray(tree[0]), np.asarray(tree[1]), len(shape))
     sides = [cells + turn * (cells // 3) for cells in shape]
     left = [max(0, (side - 1).bit_length()) for side in sides]
     places = [
@@ -234,18 +226,14 @@ def _line(shape: tuple[int, ...], tree: PublicTree | None = None, turn: int = 0)
     return _Line(order, key.ravel()[order], bits, len(shape))
 
 
-def _along(order: Ints, levels: Ints, axes: int) -> _Line:
-    """The cells along a tree of levels, the parts of each block being halved in their order until they are single."""
-    starts, places, bits = np.zeros(len(order), dtype=bool), np.zeros(len(order), dtype=np.int64), 0
-    starts[0] = True
-    for level in np.unique(levels[1:]):
-        parts = starts | (levels == level)
-        number, block = np.cumsum(parts) - 1, np.cumsum(starts) - 1
-        many = np.bincount(block[parts])[block]
-        more = int(many.max() - 1).bit_length()
-        places = (places << more) | ((number - number[starts][block]) << more) // many
-        bits, starts = bits + more, parts
-    return _Line(order, places, bits, axes)
+def _looks(
+    line: _Line, tree: Tree, starts: Ints, labels: list[Ints], looks: list[Floats], scales: list[float]
+) -> list[Seen]:
+    """What each look saw, of nodes of the tree over blocks that begin at `starts`."""
+    return [
+        _of_blocks(line, tree, starts, own, counts, np.full(len(counts), scale))
+        for own, counts, scale in zip(labels, looks, scales, strict=True)
+    ]
 
 
 def _of_blocks(line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floats, scales: Floats) -> Seen:

@@ -133,7 +133,7 @@ def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> Bools:
 
 def _geometric(size: int) -> Ints:
     """How often Bernoulli(1/e) succeeds before it fails: the number of powers e^−k, k ≥ 1, above a uniform number."""
-    words, powers = _words(size), _powers()
+    words, powers = _words((size + 1) // 2).view(np.uint32)[:size], _powers()
     place = powers.searchsorted(words)
     above = same_bits(MOST - place)
     for at in np.flatnonzero(powers.take(place, mode="clip") == words):  # its first bits are those of one of them
@@ -144,13 +144,13 @@ def _geometric(size: int) -> Ints:
     return above
 
 
-MOST = 16  # powers that a word is compared with
+MOST, FIRST = 16, 32  # powers that a uniform number is compared with, by so many bits
 
 
 @lru_cache(maxsize=1)
-def _powers() -> NDArray[np.uint64]:
-    """The first 64 binary digits of e^−k, k = MOST … 1."""
-    return np.array([_digits(k, 64) for k in range(MOST, 0, -1)], dtype=np.uint64)
+def _powers() -> NDArray[np.uint32]:
+    """The first FIRST binary digits of e^−k, k = MOST … 1, all of which differ."""
+    return np.array([_digits(k, FIRST) for k in range(MOST, 0, -1)], dtype=np.uint32)
 
 
 def _digits(k: int, bits: int) -> int:
@@ -164,8 +164,8 @@ def _digits(k: int, bits: int) -> int:
 
 
 def _is_less(k: int) -> bool:
-    """Whether a uniform number is below e^−k that has the same first 64 bits: more bits are drawn until one differs."""
-    bits = 64
+    """Whether a uniform number is below e^−k that has the same FIRST bits: more bits are drawn until one differs."""
+    bits = FIRST
     while True:
         bits += 64
         word, digits = int(_words(1).item()), _digits(k, bits) % 2**64

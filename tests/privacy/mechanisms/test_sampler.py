@@ -83,7 +83,7 @@ def test_bernoulli_of_an_exponential(n: int, d: int) -> None:
 def test_digits_are_those_of_powers() -> None:
     with decimal.localcontext(prec=150):
         for k in range(1, noise.MOST + 1):
-            for bits in (64, 128, 320):
+            for bits in (noise.FIRST, 64, 128, 320):
                 exact = (decimal.Decimal(-k).exp() * 2**bits).to_integral_value(decimal.ROUND_FLOOR)
                 assert noise._digits(k, bits) == int(exact)
 
@@ -101,14 +101,14 @@ def test_successes_follow_the_closed_form() -> None:
 def test_a_word_that_is_a_power_is_settled_by_more_bits(
     monkeypatch: pytest.MonkeyPatch, k: int, after: tuple[int, ...], less: bool
 ) -> None:
-    digits = [noise._digits(k, 64 * i) % 2**64 for i in (1, 2, 3)]
+    digits = [noise._digits(k, noise.FIRST + 64 * i) % 2**64 for i in (0, 1, 2)]
     words = iter([digits[0], *(word + more for word, more in zip(digits[1:], after, strict=False))])
     monkeypatch.setattr(noise, "_words", lambda size: np.array([next(words) for _ in range(size)], dtype=np.uint64))
     assert noise._geometric(1).tolist() == [k if less else k - 1]
 
 
 def test_beyond_the_last_power_counting_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = iter([0, 2**63, 0, 0, 2**64 - 1])
+    words = iter([2**63, 0, 0, 2**32 - 1])  # two numbers each, the lower half first
     monkeypatch.setattr(noise, "_words", lambda size: np.array([next(words) for _ in range(size)], dtype=np.uint64))
     assert noise._geometric(2).tolist() == [2 * noise.MOST + noise.MOST, 0]
 

@@ -217,10 +217,9 @@ def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
     items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
-    if isinstance(by, str):
-        keys = [attribute(item, by) for item in items]
-    else:
-        keys = items if by is None else [interp.call(by, [item]) for item in items]
+    keys = items
+    if by is not None:
+        keys = [attribute(item, by) if isinstance(by, str) else interp.call(by, [item]) for item in items]
     alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
     if not alike:
         raise refuse(

@@ -421,11 +421,15 @@ release shares = [class_shares(fit, {a: r.a, b: r.b, c: r.c}) for r in
 """
 
 
-@pytest.mark.parametrize("protecting", ["", "protecting rows budget epsilon 2, delta 1e-4 counted by basic"])
+@pytest.mark.parametrize("protecting", [
+    "", "protecting rows budget epsilon 2, delta 1e-4 counted by basic", "protecting rows budget rho 1",
+])  # fmt: skip
 def test_several_classes_are_told_apart_as_by_maximum_likelihood(protecting: str) -> None:
-    """Of 8,000 rows, at epsilon 2: as many as the best weights do, less one in fifty."""
-    frame = classes(8_000)
-    result = classed(frame, FIT % ("with epsilon 2 delta 1e-5" if protecting else ""), protecting)
+    """Of 8,000 rows, at epsilon 2 or rho ½: as many as the best weights do, less one in fifty."""
+    frame, turns = classes(8_000), "rho" in protecting
+    fit = FIT.replace("0.05", "batches = 10") if turns else FIT
+    amount = "with rho 0.5" if turns else "with epsilon 2 delta 1e-5"
+    result = classed(frame, fit % (amount if protecting else ""), protecting)
     assert result.ok, result.diagnostics
     lines, shares = result["fit"].rows, result.released_json()["shares"]
     assert [line["class"] for line in lines] == [k for k in "xyz" for _ in range(4)]
@@ -440,7 +444,8 @@ def test_several_classes_are_told_apart_as_by_maximum_likelihood(protecting: str
     assert right[0] > right[1] - 0.02
     assert [int(np.argmax(one)) for one in shares] == [0, 1, 2] and np.sum(shares, axis=1) == pytest.approx([1, 1, 1])
     if protecting:
-        assert float(result.budget["t"]["epsilon"]["spent"]) == pytest.approx(2)
+        (spent,) = (float(unit["spent"]) for name, unit in result.budget["t"].items() if name != "delta")
+        assert spent == pytest.approx(0.5 if turns else 2)
 
 
 @pytest.mark.parametrize("program, protecting, words", [

@@ -332,12 +332,17 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
 
 
 def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[object]], scope: Scope) -> list[Any]:
-    """A result that is calculated from aggregates, group by group."""
+    """A result that is calculated from aggregates, group by group; none where numbers that were released have none, as
+    in a division by a count of 0: the others are not lost for it."""
     column, outer = [], interp.aggregates
     for group in range(len(next(iter(simple.values()), []))):
         interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
         try:
             column.append(interp.eval(value, scope))
+        except Refusal as refusal:
+            if refusal.first.kind != "ValueError":
+                raise
+            column.append(None)
         finally:
             interp.aggregates = outer
     return column

@@ -217,16 +217,19 @@ def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
     items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
-    keys = items
-    if by is not None:
-        keys = [attribute(item, by) if isinstance(by, str) else interp.call(by, [item]) for item in items]
-    alike = all(map(is_number, keys)) or all(isinstance(key, str) for key in keys) or len(_moments(keys)) == len(keys)
-    if not alike:
+    if isinstance(by, str):
+        keys = [attribute(item, by) for item in items]
+    else:
+        keys = items if by is None else [interp.call(by, [item]) for item in items]
+    valued = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
+    some = [keys[i] for i in valued]
+    if not (all(map(is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)):
         raise refuse(
             "TypeError", "`sorted` takes all numbers or all texts, or all dates",
             help="say what counts: `sorted(…, lambda x: x[0])`",
         )  # fmt: skip
-    return [items[i] for i in sorted(range(len(items)), key=keys.__getitem__)]
+    places = sorted(valued, key=keys.__getitem__) + [i for i, key in enumerate(keys) if key is None]
+    return [items[i] for i in places]
 
 
 @builtin

@@ -120,16 +120,23 @@ class Arrangement(Struct, frozen=True):
         def row_value(expr: n.Expr, row: int) -> object:
             results = {id(call): values[_place(call, calls)][row] for call in aggregates(expr)}
             outer, interp.aggregates = interp.aggregates, {**interp.aggregates, **results}
-            inner = Scope(self.scope, {name: column[row] for name, column in columns.items()})
+            of_row = {name: column[row] for name, column in columns.items()}
+            inner = Scope(self.scope, of_row)
             inner.groups = True
             try:
                 return interp.eval(expr, inner)
+            except Refusal as refusal:  # it was paid for: what a group has no value for is none, as in rows
+                nothing = None in results.values() or None in of_row.values()
+                if refusal.first.kind == "ValueError" or (nothing and refusal.first.kind == "TypeError"):
+                    return None
+                raise
             finally:
                 interp.aggregates = outer
 
         having = self.node.having
         if having is not None:
-            places = [row for row in places if interp.truth(row_value(having, row), having)]
+            said = {row: row_value(having, row) for row in places}
+            places = [row for row in places if said[row] is not None and interp.truth(said[row], having)]
         for rank in reversed(self.node.ranking):
             order = [(_sort_key(row_value(rank.value, row), rank.value), row) for row in places]
             valued = [(of, row) for of, row in order if of is not None]

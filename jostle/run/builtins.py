@@ -221,15 +221,15 @@ def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
         keys = [attribute(item, by) for item in items]
     else:
         keys = items if by is None else [interp.call(by, [item]) for item in items]
-    valued = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
-    some = [keys[i] for i in valued]
+    places = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
+    some = [keys[i] for i in places]
     if not (all(map(is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)):
         raise refuse(
             "TypeError", "`sorted` takes all numbers or all texts, or all dates",
             help="say what counts: `sorted(…, lambda x: x[0])`",
         )  # fmt: skip
-    places = sorted(valued, key=keys.__getitem__) + [i for i, key in enumerate(keys) if key is None]
-    return [items[i] for i in places]
+    order = sorted(places, key=keys.__getitem__) + [i for i, key in enumerate(keys) if key is None]
+    return [items[i] for i in order]
 
 
 @builtin

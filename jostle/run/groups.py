@@ -119,24 +119,12 @@ class Arrangement(Struct, frozen=True):
 
         def row_value(expr: n.Expr, row: int) -> object:
             results = {id(call): values[_place(call, calls)][row] for call in aggregates(expr)}
-            outer, interp.aggregates = interp.aggregates, {**interp.aggregates, **results}
-            of_row = {name: column[row] for name, column in columns.items()}
-            inner = Scope(self.scope, of_row)
-            inner.groups = True
-            try:
-                return interp.eval(expr, inner)
-            except Refusal as refusal:  # it was paid for: what a group has no value for is none, as in rows
-                nothing = None in results.values() or None in of_row.values()
-                if refusal.first.kind == "ValueError" or (nothing and refusal.first.kind == "TypeError"):
-                    return None
-                raise
-            finally:
-                interp.aggregates = outer
+            return self._of_group(interp, expr, {name: column[row] for name, column in columns.items()}, results)
 
         having = self.node.having
         if having is not None:
-            said = {row: row_value(having, row) for row in places}
-            places = [row for row in places if said[row] is not None and interp.truth(said[row], having)]
+            rows = [(row, row_value(having, row)) for row in places]
+            places = [row for row, holds in rows if holds is not None and interp.truth(holds, having)]
         for rank in reversed(self.node.ranking):
             order = [(_sort_key(row_value(rank.value, row), rank.value), row) for row in places]
             valued = [(of, row) for of, row in order if of is not None]
@@ -144,6 +132,23 @@ class Arrangement(Struct, frozen=True):
             places = [row for _, row in valued] + [row for of, row in order if of is None]
         places = places[: self.most]
         return {name: [column[row] for row in places] for name, column in columns.items()}
+
+    def _of_group(
+        self, interp: Evaluator, expr: n.Expr, columns: dict[str, object], results: dict[int, object]
+    ) -> object:
+        """An expression of what was released of a group; none where that has no value, as in rows."""
+        outer, interp.aggregates = interp.aggregates, {**interp.aggregates, **results}
+        inner = Scope(self.scope, columns)
+        inner.groups = True
+        try:
+            return interp.eval(expr, inner)
+        except Refusal as refusal:
+            nothing = None in results.values() or None in columns.values()
+            if refusal.first.kind == "ValueError" or (nothing and refusal.first.kind == "TypeError"):
+                return None
+            raise
+        finally:
+            interp.aggregates = outer
 
 
 def _expressions(node: n.Select) -> list[n.Expr]:

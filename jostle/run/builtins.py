@@ -24,7 +24,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, Value, builtin, implement
-from jostle.run.expressions import attribute
+from jostle.run.expressions import index
 from jostle.run.faults import private_value
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.publictables import records
@@ -217,10 +217,8 @@ def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     interp, _ = at
     is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
     items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
-    if isinstance(by, str):
-        keys = [attribute(item, by) for item in items]
-    else:
-        keys = items if by is None else [interp.call(by, [item]) for item in items]
+    each = (lambda item: index(item, by)) if isinstance(by, str) else lambda item: interp.call(by, [item])
+    keys = items if by is None else list(map(each, items))
     places = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
     some = [keys[i] for i in places]
     if not (all(map(is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)):

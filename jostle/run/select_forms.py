@@ -182,7 +182,12 @@ class SelectForm:
                 of_amount = self.node.spend is None or self.node.spend.amount.delta is None
                 of_budget = not of_amount or not all(e.source.measure.limit.delta for e in table.exposures)
                 kind, described = kind_of(key.expr, table.domains), isinstance(key.expr, Column)
-                return row_mistakes.open_key(key_node, kind, described, of_budget)
+                name = key.expr.name if isinstance(key.expr, Column) else ""
+                fault = row_mistakes.open_key(key_node, kind, described, of_budget)
+                if any(name in exposure.unit.columns for exposure in table.exposures):
+                    rows = f"the rows of each person as one are `select … per {key_node.value.span.text}`"
+                    fault = replace(fault, help=f"{rows}; {fault.help}")
+                return fault
         return None
 
     def _at_aggregate(

@@ -38,6 +38,7 @@ import math
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import cast
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
@@ -284,10 +285,10 @@ class Steps(Prepaid, frozen=True):
         l2 = (2**SUM_BITS + root) * reach(matrix, len(self.batches)) * once * (1 + 2.0**-40)
         return Linear(self.how.kind, self.strength, root * math.sqrt(self.steps) * l2, l2, SUM_BITS + matrix.bits)
 
-    def product(self, store: MutableMapping[object, Earlier], summed: Callable[[Vectors], Ints]) -> Ints:
+    def product(self, store: MutableMapping[object, object], summed: Callable[[Vectors], Ints]) -> Ints:
         """Σ_s M[t, s]·G[s] at the next step, G[t] of the batch whose turn it is. `store` has the exact sums before, as
         far as this step needs them; one that is not there, or has fewer numbers, counts as 0, which moves y by less."""
-        turns, earlier = store.setdefault(self, (count(), {}))
+        turns, earlier = cast(Earlier, store.setdefault(self, (count(), {})))
         step, band = next(turns), len(self.batches)
         exact = earlier[step] = summed(self.batches[step % band]) >> (BITS - SUM_BITS)
         earlier.pop(step - band, None)

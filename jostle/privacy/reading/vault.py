@@ -7,7 +7,7 @@ first. A reader is held by the kernel, and handed to `Measurement.read` and to n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from jostle.engine.base import Answers, Engine, LruCache
@@ -35,7 +35,7 @@ class Reader:
         self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
         self._kept: LruCache[Ints] = LruCache(LIMIT)
-        self.steps: WeakKeyDictionary[object, Any] = WeakKeyDictionary()  # exact sums (`measurements.vectors`)
+        self.steps: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # exact sums (`measurements.vectors`)
 
     def check(self, question: object) -> None:
         """Refuses, before anything is charged, what the engine cannot answer as every engine does."""

@@ -223,13 +223,13 @@ class PrepaidBudget:
             raise refuse("TypeError", f"each step has as many numbers as the first, {self._size}, and this has {size}")
         return self.batches[self._turn % len(self.batches)]
 
-    def estimate(self, released: dict[str, Any], bound: float) -> Record:
+    def estimate(self, total: Floats, noise: float, bound: float) -> dict[str, object]:
         """The sum of one step, of what was released up to it."""
-        self._turn, self._size = self._turn + 1, len(released["sum"])
-        if self._estimates is None:
-            return Record(released)
-        numbers, wider = self._estimates.next(released["sum"] / bound)
-        return Record(released | {"sum": numbers * bound, "noise": released["noise"] * wider})
+        self._turn, self._size = self._turn + 1, len(total)
+        if self._estimates is not None:
+            numbers, wider = self._estimates.next(total / bound)
+            total, noise = numbers * bound, noise * wider
+        return {"sum": total, "noise": noise}
 
     @property
     def jostle_fields(self) -> dict[str, object]:
@@ -373,7 +373,8 @@ def _noisy_sum(
         raise refuse("TypeError", "this was paid for batches in turn", help="`noisy_sum(batches, …, paid = paid)`")
     paying = _payment(at, rows, paid, epsilon, delta, via, reaches(function.size, norm))
     released = interp.kernel.measure(VectorSum.of(rows, function, most, norm, paying, share), span)
-    return Record(released) if batches is None else paid.estimate(released, most)
+    own = {} if batches is None else paid.estimate(released["sum"], released["noise"], most)
+    return Record(released | own)
 
 
 def _first_batch(batches: Sequence[object], paid: object) -> object:

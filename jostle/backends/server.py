@@ -57,7 +57,7 @@ from jostle.plan.plan import (
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet, Objects, check_read
 from jostle.readers.public_sql import PublicSql
-from jostle.readers.survey import Survey, most_alike, surveyed
+from jostle.readers.survey import NO_FORMS, Forms, Survey, most_alike, surveyed
 from jostle.records import replace
 from jostle.speed.fast import grouped
 
@@ -447,11 +447,11 @@ class ServerEngine(StoredRelations, PublicSql):
         """A plan as a SELECT, without columns that nothing asked is made of."""
         return super().relation(plan if requested is None else narrowed(plan, requested))
 
-    def survey(self, key: str, schema: Sequence[tuple[str, Domain]]) -> Survey:
+    def survey(self, key: str, schema: Sequence[tuple[str, Domain]], forms: Forms = NO_FORMS) -> Survey:
         """How the cells of a table fit a description: exact, and for its owner alone."""
         stored = self.stored(key)
         cells = [stored.cell(name, domain) for name, domain in schema]
-        return surveyed(self.dialect, self.fetch, stored.table, cells, schema)
+        return surveyed(self.dialect, self.fetch, stored.table, cells, schema, forms)
 
     def most_alike(self, key: str, column: str) -> int:
         """The most rows that one value of a column has: exact, and for the table's owner alone."""

@@ -7,8 +7,9 @@ program can reach this.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -26,8 +27,10 @@ from jostle.readers.filesets import FileSet
 from jostle.readers.textfile import Irregular
 
 FORMATS = {
-    "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y"),
-    "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p"),
+    "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y",
+             "%d/%m/%y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y"),
+    "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p",
+             "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%H:%M", "%H:%M:%S", "%I:%M %p"),
 }
 """How dates and times are often written, other than as 2024-12-31."""
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
@@ -39,6 +42,8 @@ NUMBERS = {
 """How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
 thousands, what before the fraction, and what is replaced to read them."""
 
+Forms = Mapping[str, str]
+NO_FORMS: Forms = MappingProxyType({})
 Fetch = Callable[[str], list[tuple[int, ...]]]
 
 
@@ -69,7 +74,9 @@ class Survey(Struct, frozen=True):
     columns: tuple[ColumnSurvey, ...]
 
 
-def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]]) -> Survey:
+def survey(
+    file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[tuple[str, Domain]], forms: Forms = NO_FORMS
+) -> Survey:
     """Counts over the rows of files; a `DataError` where they cannot be read or lack a described column."""
     engine = LocalDuckDb()
     try:
@@ -79,30 +86,50 @@ def survey(file: FileSet | OpenFile | str | os.PathLike[str], schema: Sequence[t
                 raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`")
         raw, table = engine.raw(opened.key, look=True)
         cells = [raw.cell(name) for name, _ in schema]
-        return surveyed(DUCKDB, partial(engine.fetch, label=raw.label), table, cells, schema, raw.irregular)
+        return surveyed(DUCKDB, partial(engine.fetch, label=raw.label), table, cells, schema, forms, raw.irregular)
     finally:
         engine.close()
 
 
 def surveyed(
     dialect: Dialect, fetch: Fetch, table: str, cells: Sequence[tuple[str, str]],
-    schema: Sequence[tuple[str, Domain]], lines: Irregular | None = None,
+    schema: Sequence[tuple[str, Domain]], forms: Forms = NO_FORMS, lines: Irregular | None = None,
 ) -> Survey:  # fmt: skip
-    """Counts over the rows of a table that an engine names so, whose raw cells and their kinds are `cells`."""
+    """Counts over the rows of a table that an engine names so, whose raw cells and their kinds are `cells`; those of
+    some columns are read by formats."""
     pairs = [(*cell, domain) for cell, (_, domain) in zip(cells, schema, strict=True)]
-    tests = [[*_tests(dialect, *pair), *_forms(dialect, *pair)] for pair in pairs]
+    readings = {}
+    for at, (name, domain) in enumerate(schema):
+        if form := forms.get(name):
+            readings[f"jostle_read_{at}"] = _read(dialect, *cells[at], domain_kind(domain), form)
+            pairs[at] = (f"jostle_read_{at}", "VARCHAR", domain)
+    if readings:
+        more = ", ".join(f"{sql} AS {name}" for name, sql in readings.items())
+        table = subquery(f"SELECT *, {more} FROM {table}")
+    tests = [
+        [*_tests(dialect, *pair), *([] if name in forms else _forms(dialect, *pair))]
+        for pair, (name, _) in zip(pairs, schema, strict=True)
+    ]
     counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
     (row,) = fetch(f"SELECT {counts} FROM {table}")
     rows, *numbers = map(int, row)
     columns = []
     for (name, domain), of in zip(schema, tests, strict=True):
-        counted, forms, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
-        most, readable = max(forms, default=0), rows - counted[0] - counted[1]
-        form = list(_forms_of(domain))[forms.index(most)] if most > readable else ""
+        counted, alike, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
+        most, readable = max(alike, default=0), rows - counted[0] - counted[1]
+        form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
         columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
+
+
+def _read(d: Dialect, cell: str, kind: str, target: str, form: str) -> str:
+    """A cell that a format reads, as ISO writes it; of others the text, unless that would be read in its place."""
+    own = text(d, cell, kind)
+    read = template(d, f"{target} by format", (form,)).format(own)
+    other = f"CASE WHEN {of_text(target)(d).format(own)} IS NULL THEN {own} ELSE 'other' END"
+    return f"coalesce({read}, {other})"
 
 
 def _forms_of(domain: Domain) -> Collection[str]:

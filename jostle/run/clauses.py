@@ -35,6 +35,7 @@ class Clauses(Struct, frozen=True):
     unit: Unit
     measure: Measure | None
     filled: tuple[str, ...] = ()  # the columns that are never missing
+    forms: tuple[tuple[str, str], ...] = ()  # columns that are read by a format
 
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:

@@ -82,9 +82,17 @@ def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteD
     return RemoteData(name, tuple(names))
 
 
+def _need_no_record(call: n.Call, name: str) -> None:
+    for arg in call.args:
+        if isinstance(arg, n.RecordOf):
+            message = f"columns are described after `{name}(…)`, not in it"
+            raise refuse("TypeError", message, arg.span, help=f'`{name}("people.csv") described by {{age: 0..99}}`')
+
+
 def _source_arguments(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> tuple[object, Reading | None]:
     """The one argument of a source, and how its files are to be read where that is said."""
     options: dict[str, Any] = {keyword.name: interp.eval(keyword.value, scope) for keyword in call.keywords}
+    _need_no_record(call, name)
     args = [interp.eval(arg, scope) for arg in call.args]
     readable = name in ("table", "bound")
     if len(args) == 2 and readable:

@@ -300,6 +300,16 @@ def _with_column(name: str, node: n.Node) -> n.Node:
     return node
 
 
+def domain_read(read: n.Expr) -> tuple[n.Expr, str]:
+    """The domain of what a column is read as, and the format that it is read by; of other readings text, and none."""
+    match read:
+        case n.Call(n.Name("date" | "time") as kind, (n.Name(), n.String(value=form)), ()):
+            return kind, form
+        case n.Call(n.Name("clamp"), (inner, low, high), ()) if form := domain_read(inner)[1]:
+            return n.Range(low, high, span=read.span), form
+    return n.Name("text", span=read.span), ""
+
+
 def derived(table: n.Expr, readings: tuple[n.Keyword, ...]) -> n.Expr:
     """A table with the columns that its description says how to read."""
     return n.Call(n.Name("derive", span=table.span), (table,), readings, span=table.span) if readings else table

@@ -18,7 +18,7 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.readers.formats import format_of
-from jostle.readers.survey import FORMATS, NUMBERS, ColumnSurvey, Survey, survey
+from jostle.readers.survey import FORMATS, NO_FORMS, NUMBERS, ColumnSurvey, Forms, Survey, survey
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.draft.columns import categories, column_word, name_of
@@ -26,21 +26,27 @@ from jostle.tools.render import clean
 from jostle.trace.text import number, plural
 
 
-def schema(text: str) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a text says, written as after `described by`, or without its braces. Raises `Refusal` where it
-    says none."""
+def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
+    """The schema that a text says, written as after `described by`, or without its braces, and the formats by which
+    columns are read. Raises `Refusal` where it says none."""
     from jostle.tools.session import Session
 
     braced = text if text.lstrip().startswith("{") else f"{{{text}}}"
     program = f'private file = table("file")\n    described by {braced}\n    protecting rows\n    budget epsilon 1\n'
-    return Session().clauses(Source("--schema", program)).schema
+    clauses = Session().clauses(Source("--schema", program), formats=True)
+    return clauses.schema, dict(clauses.forms)
 
 
-def report(path: str | Path, described: str, reading: Reading | None = None, engine: str | None = None) -> str:
+def schema(text: str) -> tuple[tuple[str, Domain], ...]:
+    """The schema that a text says."""
+    return description(text)[0]
+
+
+def report(path: str | Path, described: str, read_as: Reading | None = None, engine: str | None = None) -> str:
     """What does not fit, column by column, of a file, of those that a pattern matches or of data of the server at the
     URL `engine`. Raises `Refusal` for a bad schema or what cannot be read."""
-    domains = schema(described)
-    whole, decimal = fit(path, domains, reading, engine)
+    domains, forms = description(described)
+    whole, decimal = fit(path, domains, read_as, engine, forms)
     lines = [f"{clean(str(path))}: {plural(whole.rows, 'record')}"]
     if whole.ragged:
         lines += [
@@ -54,7 +60,9 @@ def report(path: str | Path, described: str, reading: Reading | None = None, eng
         counts = _counts(column)
         kinds |= counts.keys()
         shares = ", ".join(f"{what} {n} ({_share(n / whole.rows)})" for what, n in counts.items())
-        lines += ["", f"{name_of(clean(column.name))}: {domain_text(domain)}", f"  {shares or 'every cell fits'}"]
+        name, form = name_of(clean(column.name)), forms.get(column.name)
+        line = bounded(reading(name, domain_kind(domain), form), domain) if form else domain_text(domain)
+        lines += ["", f"{name}: {line}", f"  {shares or 'every cell fits'}"]
         lines += [f"  {advice}" for advice in _advice(column, domain, decimal)]
     lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in kinds)]
     lines.append(EXACT)
@@ -65,20 +73,21 @@ EXACT = "these counts are exact, so they are as private as the file: for its own
 
 
 def fit(
-    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None, engine: str | None = None
+    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None, engine: str | None = None,
+    forms: Forms = NO_FORMS,
 ) -> tuple[Survey, str | None]:
     """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
     that is a comma. Raises `Refusal` for what cannot be read."""
     data = remote_data(str(path))
     if data is not None:
         with closing(server_at(data, engine)) as server:
-            return server.survey(server.open(data, public=False).key, domains), None
+            return server.survey(server.open(data, public=False).key, domains, forms), None
     places = [open_file(place) for place in paths(str(path), [Path.cwd()])]
     reading = reading or Reading()
-    whole = survey(FileSet.of(places, reading), domains)
+    whole = survey(FileSet.of(places, reading), domains, forms)
     if not any(_unreadable_numbers(whole, domains)) or any(format_of(place) != "csv" for place in places):
         return whole, None
-    other = survey(FileSet.of(places, replace(reading, decimal=",")), domains)
+    other = survey(FileSet.of(places, replace(reading, decimal=",")), domains, forms)
     better = sum(_unreadable_numbers(other, domains)) < sum(_unreadable_numbers(whole, domains))
     return (other, ",") if better else (whole, None)
 
@@ -89,10 +98,11 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
 
 
 def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-            mark: str | None = None, engine: str | None = None, filled: Sequence[str] = ()) -> str:  # fmt: skip
+            mark: str | None = None, engine: str | None = None, filled: Sequence[str] = (),
+            forms: Forms = NO_FORMS) -> str:  # fmt: skip
     """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `mark`
     is the decimal point that their description says, and `filled` are the columns that are never missing."""
-    whole, decimal = fit(path, domains, reading, engine)
+    whole, decimal = fit(path, domains, reading, engine, forms)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = {what: n for what, n in _counts(column).items() if what != "empty" or column.name in filled}

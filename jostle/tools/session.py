@@ -23,6 +23,7 @@ from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.limits import memory_limit
+from jostle.records import replace
 from jostle.run.clauses import Clauses, clauses
 from jostle.run.interpreter import Interpreter, Modules
 from jostle.run.looks import Looks
@@ -30,6 +31,7 @@ from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
+from jostle.syntax.querybuilder import domain_read
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
 from jostle.tools.likes import Warned
@@ -360,21 +362,33 @@ class Session:
         return dict(scope.names), calls, interp
 
     @exclusive
-    def clauses(self, source: Source) -> Clauses:
-        """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`."""
+    def clauses(self, source: Source, formats: bool = False) -> Clauses:
+        """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`.
+
+        With `formats` a column that one reads, as in `date("%d.%m.%Y")`, has the domain of what it is read as."""
         tree = self._parsed(source)
         protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
         if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):
             raise Refusal(*faults)
         match tree.body:
-            case [n.Private(name=name), n.Assign(name=same, value=n.Call(keywords=[column, *_]))] if name == same:
-                raise refuse(
-                    "SyntaxError", f"`{column.name}` is described with how it is read, as in a program alone",
-                    column.span, help=f"write `{column.name}: text`; a program reads it by `derive`",
-                )  # fmt: skip
-        if len(tree.body) != 1 or not isinstance(tree.body[0], n.Private):
-            raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
-        return clauses(self._interp, tree.body[0], self._scope)
+            case [
+                n.Private(name=name, described=n.RecordOf() as described) as node,
+                n.Assign(name=same, value=n.Call(keywords=readings)),
+            ] if name == same:
+                read = {column.name: domain_read(column.value) for column in readings}
+                for column in readings:
+                    if not formats or not read[column.name][1]:
+                        raise refuse(
+                            "SyntaxError", f"`{column.name}` is described with how it is read, as in a program alone",
+                            column.span, help=f"write `{column.name}: text`; a program reads it by `derive`",
+                        )  # fmt: skip
+                items = tuple([(name, read[name][0] if name in read else of) for name, of in described.items])
+                node = replace(node, described=replace(described, items=items))
+                forms = tuple([(name, form) for name, (_, form) in read.items()])
+                return replace(clauses(self._interp, node, self._scope), forms=forms)
+            case [n.Private() as node]:
+                return clauses(self._interp, node, self._scope)
+        raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
 
     @exclusive
     def brought(self, tree: n.Program) -> list[str]:

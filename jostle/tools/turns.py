@@ -175,7 +175,8 @@ def identity(
     texts = [target] if isinstance(target, str) else target
     if not (isinstance(texts, list | tuple) and texts and all(isinstance(text, str) for text in texts)):
         return literal_identity(kind, args) if kind != "bound" else ("object", id(target))
-    return _of_files(texts, folders, tuple(args[1:])) or literal_identity(kind, args)
+    part = tuple([one for one in args[1:] if isinstance(one, Hashable)])  # others are refused later
+    return _of_files(texts, folders, part) or literal_identity(kind, args)
 
 
 def _of_files(texts: Sequence[str], folders: Sequence[Path], part: tuple[object, ...]) -> Hashable:

@@ -13,6 +13,7 @@ from jostle.plan.plan import Categories, Integer, Moments, Open, Real
 from jostle.readers.survey import survey
 from jostle.source import Source
 from jostle.tools import datacheck
+from jostle.tools.data import parse_clauses
 from jostle.tools.entry import main
 from jostle.tools.session import Session
 
@@ -21,7 +22,7 @@ ROWS = ["age,sex,gain,note", "12,F,1.0,x", "120,M,nan,", "abc,X,,y", "7.5,F", "-
 
 
 def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datacheck, "schema", lambda text: SCHEMA)
+    monkeypatch.setattr(datacheck, "description", lambda text: (SCHEMA, {}))
     path = tmp_path / "people.csv"
     path.write_bytes("\n".join(ROWS).encode() + b"\n5,M,1,\xff\n")
     lines = datacheck.report(path, "{…}").splitlines()
@@ -115,7 +116,7 @@ def test_quotes_that_are_missing_or_too_many_are_told() -> None:
 
 
 def test_a_missing_file_or_column_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datacheck, "schema", lambda text: SCHEMA)
+    monkeypatch.setattr(datacheck, "description", lambda text: (SCHEMA, {}))
     (tmp_path / "p.csv").write_text("age\n1\n")
     for path in (tmp_path / "absent.csv", tmp_path / "p.csv"):
         with pytest.raises(Refusal) as caught:
@@ -149,8 +150,30 @@ def test_registering_tells_the_owner_what_does_not_fit(
     assert "fit" not in capsys.readouterr().out
 
 
-def test_a_schema_of_registered_data_has_no_form(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("day\n31.12.2024\n")
+def test_a_description_with_formats_is_checked_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = ("day,at", "31.12.2024,17:30", "2024-12-31,9:05", "n/a,x", ",8:00", "30.2.2024,7:00", "1.1.2030,6:00")
+    Path("a.csv").write_text("\n".join(rows) + "\n")
+    told = datacheck.report("a.csv", '{day: clamp(date("%d.%m.%Y"), 2020-01-01, 2025-01-01), at: time("%H:%M")}')
+    assert 'day: clamp(date("%d.%m.%Y"), 2020-01-01, 2025-01-01)\n  empty 2 (33.3 %), unreadable 2 (33.3 %), ' in told
+    assert 'at: time("%H:%M")\n  unreadable 1 (16.7 %)' in told
     with pytest.raises(Refusal, match="as in a program alone") as refused:
-        datacheck.report(tmp_path / "a.csv", '{day: date("%d.%m.%Y")}')
+        datacheck.report("a.csv", "{day: lower(trim(day))}")
     assert "`day: text`" in refused.value.diagnostics[0].help
+    assert main(["init", "a.csv", "--describe", '{day: date("%d.%m.%Y"), at: time}', "-o", "a.jst"]) == 0
+    assert 'day: date("%d.%m.%Y"),\n        at: time("%H:%M")' in Path("a.jst").read_text()
+
+
+def test_a_schema_of_registered_data_has_no_form() -> None:
+    with pytest.raises(Refusal, match="as in a program alone"):
+        parse_clauses("a", "table", '{day: date("%d.%m.%Y")}', "rows", "epsilon 1")
+
+
+@pytest.mark.parametrize("domain", ["0..99", 'date("%d.%m.%Y")'])
+def test_a_description_within_the_source_is_told_where_it_belongs(tmp_path: Path, domain: str) -> None:
+    """An identity of the source was asked for before: an internal error."""
+    (tmp_path / "a.csv").write_text("day\n1\n")
+    with pytest.raises(Refusal, match=r"described after `table\(…\)`, not in it") as refused:
+        source = f'table("{tmp_path}/a.csv", {{day: {domain}}})'
+        Session().run(Source("p", f"private p = {source} described by {{a: text}} protecting rows budget rho 1\n"))
+    assert "described by {" in refused.value.diagnostics[0].help

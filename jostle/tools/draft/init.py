@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,11 +23,11 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
 from jostle.readers.filesets import Reading
-from jostle.readers.survey import Survey
+from jostle.readers.survey import NUMBERS, Survey
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source
-from jostle.tools.datacheck import fit, misfits, schema
+from jostle.tools.datacheck import description, fit, misfits
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
@@ -38,6 +38,7 @@ QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), c
 ("a", "b"), date, time, text, integer, real; an empty line leaves it out.
 """
 _TITLES = 20  # lines that may stand above the names
+Described = list[tuple[str, Domain]]
 _DATA = (".csv", ".parquet", ".pq", ".xlsx", ".xlsm")
 
 
@@ -66,8 +67,6 @@ def reading_of(options: Namespace) -> Reading:
 
 def interview(columns: list[Column], ask: Ask) -> list[Column]:
     """The columns with the domains that a person gives; what is left empty stays `?`, what is none is asked again."""
-    from jostle.tools.datacheck import schema
-
     result = []
     if any(column.domain == UNKNOWN for column in columns):
         sys.stderr.write(QUESTION)
@@ -76,7 +75,7 @@ def interview(columns: list[Column], ask: Ask) -> list[Column]:
         while column.domain == UNKNOWN and (answer := ask(prompt).strip()):
             domain = _listed(answer)
             try:
-                schema(f"{{{name_of(column.name)}: {domain}}}")
+                description(f"{{{name_of(column.name)}: {domain}}}")
             except Refusal as refusal:
                 sys.stderr.write(f"  {refusal.first.message}\n")
                 continue
@@ -166,29 +165,32 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     if reading.header is None and not getattr(options, "no_check", False):
         reading = replace(reading, header=_header_line(options))
     columns = _columns(options, reading)
-    ordered = _described(options, columns, ask)
+    ordered, forms = _described(options, columns, ask)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = _path(options.file, home)
-    survey, decimal = (None, None) if getattr(options, "no_check", False) else _fit(options, ordered, reading)
+    survey, decimal = (None, None) if getattr(options, "no_check", False) else _fit(options, ordered, reading, forms)
     left = [column for column in columns if column.name not in dict(ordered) and ask is None]
     if survey is None:
-        text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget))
+        text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget), forms=forms)
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
-    forms = {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
+    forms |= {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
     text = first_program(
         table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), forms=forms
     )
-    as_texts = [(name, Open("text") if name in forms else domain) for name, domain in ordered]
-    return _with_left(text, left), misfits(options.file, as_texts, reading, decimal, engine)
+    as_read = [(name, Open("text") if forms.get(name) in NUMBERS else domain) for name, domain in ordered]
+    formats = {name: form for name, form in forms.items() if form not in NUMBERS}
+    return _with_left(text, left), misfits(options.file, as_read, reading, decimal, engine, forms=formats)
 
 
-def _fit(options: Namespace, domains: list[tuple[str, Domain]], reading: Reading) -> tuple[Survey | None, str | None]:
+def _fit(
+    options: Namespace, domains: Described, reading: Reading, forms: Mapping[str, str]
+) -> tuple[Survey | None, str | None]:
     """How the file fits, and its decimal comma; None of what cannot be read, since its types are enough for a draft."""
     with suppress(Refusal):
-        return fit(options.file, domains, reading, getattr(options, "engine", None))
+        return fit(options.file, domains, reading, getattr(options, "engine", None), forms)
     return None, None
 
 
@@ -213,22 +215,25 @@ def _with_left(text: str, columns: list[Column]) -> str:
     return "\n".join([first, *lines, *more, rest])
 
 
-def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> list[tuple[str, Domain]]:
-    """The domains of the columns, in their order; of those that nobody describes, a person who is asked says them."""
-    domains = dict(schema(options.describe)) if options.describe is not None else {}
+def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> tuple[Described, dict[str, str]]:
+    """The domains of the columns, in their order, and the formats of some; what nobody describes, a person who is asked
+    says."""
+    schema, forms = description(options.describe) if options.describe is not None else ((), {})
+    domains = dict(schema)
     missing = next((name for name in domains if columns and name not in {column.name for column in columns}), None)
     if missing is not None:
         raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
     open_ones = [column for column in columns if column.name not in domains]
     if ask is not None and not domains:
         open_ones = interview(open_ones, ask)
-    described = _domains([column for column in open_ones if column.domain != UNKNOWN]) | domains
+    others, more = _domains([column for column in open_ones if column.domain != UNKNOWN])
+    described, forms = others | domains, more | forms
     ordered = [(c.name, described[c.name]) for c in columns if c.name in described] or list(described.items())
     if not ordered:
         help = """--describe '{age: 0..99, sex: {"F", "M"}}', or --codebook FILE"""
         help += f"; {_names(columns)}" if columns else ""
         raise refuse("DataError", f"no column of `{options.file}` is described", help=help)
-    return ordered
+    return ordered, forms
 
 
 def _header_line(options: Namespace) -> int | None:
@@ -242,7 +247,7 @@ def _header_line(options: Namespace) -> int | None:
         return None
     file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
     kind = format_of(file)
-    columns = {name for name, _ in schema(options.describe)} if options.describe is not None else set()
+    columns = {name for name, _ in description(options.describe)[0]} if options.describe is not None else set()
 
     def names(line: int) -> tuple[str, ...]:
         with suppress(Refusal):
@@ -296,9 +301,10 @@ def _protecting(columns: list[Column], ask: Ask | None) -> str:
     return "rows"
 
 
-def _domains(columns: list[Column]) -> dict[str, Domain]:
+def _domains(columns: list[Column]) -> tuple[dict[str, Domain], dict[str, str]]:
     fields_text = ", ".join(f"{name_of(column.name)}: {column.domain}" for column in columns)
-    return dict(schema(f"{{{fields_text}}}")) if columns else {}
+    schema, forms = description(f"{{{fields_text}}}") if columns else ((), {})
+    return dict(schema), forms
 
 
 def _names(columns: list[Column]) -> str:

@@ -310,6 +310,26 @@ def domain_read(read: n.Expr) -> tuple[n.Expr, str]:
     return n.Name("text", span=read.span), ""
 
 
+def one_declaration(tree: n.Program, formats: bool) -> tuple[n.Private, tuple[tuple[str, str], ...]]:
+    """The declaration that a text is, and with `formats` the columns that are read by one, with the domain of what they
+    are read as. Refused where it says anything else."""
+    match tree.body:
+        case [n.Private() as node]:
+            return node, ()
+        case [n.Private(described=n.RecordOf() as texts) as node, n.Assign(name=name, value=n.Call(keywords=readings))]:
+            if name == node.name:
+                read = {column.name: domain_read(column.value) for column in readings}
+                for column in readings:
+                    if not formats or not read[column.name][1]:
+                        message = f"`{column.name}` is described with how it is read, as in a program alone"
+                        help = f"write `{column.name}: text`; a program reads it by `derive`"
+                        raise refuse("SyntaxError", message, column.span, help=help)
+                items = tuple([(name, read[name][0] if name in read else of) for name, of in texts.items])
+                forms = tuple([(name, form) for name, (_, form) in read.items()])
+                return replace(node, described=replace(texts, items=items)), forms
+    raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
+
+
 def derived(table: n.Expr, readings: tuple[n.Keyword, ...]) -> n.Expr:
     """A table with the columns that its description says how to read."""
     return n.Call(n.Name("derive", span=table.span), (table,), readings, span=table.span) if readings else table

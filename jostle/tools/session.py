@@ -31,7 +31,7 @@ from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.syntax.querybuilder import domain_read
+from jostle.syntax.querybuilder import one_declaration
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
 from jostle.tools.likes import Warned
@@ -370,25 +370,8 @@ class Session:
         protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
         if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):
             raise Refusal(*faults)
-        match tree.body:
-            case [
-                n.Private(name=name, described=n.RecordOf() as described) as node,
-                n.Assign(name=same, value=n.Call(keywords=readings)),
-            ] if name == same:
-                read = {column.name: domain_read(column.value) for column in readings}
-                for column in readings:
-                    if not formats or not read[column.name][1]:
-                        raise refuse(
-                            "SyntaxError", f"`{column.name}` is described with how it is read, as in a program alone",
-                            column.span, help=f"write `{column.name}: text`; a program reads it by `derive`",
-                        )  # fmt: skip
-                items = tuple([(name, read[name][0] if name in read else of) for name, of in described.items])
-                node = replace(node, described=replace(described, items=items))
-                forms = tuple([(name, form) for name, (_, form) in read.items()])
-                return replace(clauses(self._interp, node, self._scope), forms=forms)
-            case [n.Private() as node]:
-                return clauses(self._interp, node, self._scope)
-        raise refuse("SyntaxError", "a dataset is described by one clause of each kind, and nothing else")
+        node, forms = one_declaration(tree, formats)
+        return replace(clauses(self._interp, node, self._scope), forms=forms)
 
     @exclusive
     def brought(self, tree: n.Program) -> list[str]:

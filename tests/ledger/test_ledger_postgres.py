@@ -83,6 +83,9 @@ def test_what_is_shown_of_an_address_has_no_password() -> None:
 def test_a_server_that_is_not_there(tmp_path: Path) -> None:
     ledger = Ledger(f"postgresql:///stats?host={tmp_path}&password=secret", timeout=1)
     assert refused(ledger.datasets).endswith("cannot be reached")
+    with pytest.raises(Refusal) as refusal:
+        ledger.datasets()
+    assert "it may be starting: try again" in refusal.value.first.help
     assert refused(lambda: ledger.named(None)).endswith("cannot be reached")  # type: ignore[arg-type]
 
 

@@ -38,7 +38,7 @@ _REASONS = (
     (
         ("08", "57P", "lost"),
         "cannot be reached",
-        "a charge that was being written may stand; nothing was read after it",
+        "it may be starting: try again; a charge that was being written may stand, but nothing was read after it",
     ),
 )
 

@@ -153,7 +153,8 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}, or registered data"
         yield "as `text`, and read it so by `derive` in programs"
     elif column.unreadable and kind in ("date", "time"):
-        yield f'another form is read where it is described by it: {kind}("%d/%m/%Y")'
+        form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
+        yield f'another form is read where it is described by it: {kind}("{form}")'
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):

@@ -122,6 +122,16 @@ def test_references_and_renames_keep_to_their_scope(program: Document) -> None:
     assert program.rename(*spot("age > 60"), "years") == []  # a column is called as in its file
 
 
+def test_a_column_that_is_read_by_a_format_stands_where_it_is_written() -> None:
+    """The description means the column as text and a `derive`, of which nothing stands in the program."""
+    text = 'private p = table("a.csv") described by {day: date("%d.%m.%Y")} protecting rows budget epsilon 1\n'
+    document = Document("a.jst")
+    document.change(text + "n = {{ select count(*) from p where day > 2024-01-01 with epsilon 0.1 }}\n")
+    where = document.text.split("\n")[1].index("day")
+    assert [(s.line, s.column) for s in document.references(1, where)] == [(1, text.index("day") + 1), (2, where + 1)]
+    assert len(document.rename(0, text.index("p ="), "people")) == 2
+
+
 def test_symbols_and_meanings(program: Document) -> None:
     told = {name: (one.kind, [c for c, _ in columns]) for name, one, columns in program.symbols()}
     assert told["people"] == ("a private source", ["age", "sex"]) and told["twice"][0] == "a function of (x, times)"

@@ -50,7 +50,8 @@ class Occurrence(Struct, frozen=True):
 def occurrences(tree: n.Program, columns: Collection[str]) -> list[Occurrence]:
     """All names of a program, in the order of its text; `columns` are the described ones."""
     places = [*_Walk(tree, columns).block(tree.body, [(_TOP, _bound(tree.body))])]
-    return sorted(places, key=lambda one: (one.span.line, one.span.column, not one.binds))
+    once = {(one.span, one.name): one for one in reversed(places)}  # the first, as in `xs.append(x)` what binds
+    return sorted(once.values(), key=lambda one: (one.span.line, one.span.column, not one.binds))
 
 
 _Scopes = list[tuple[ScopeId, Collection[str]]]
@@ -68,6 +69,8 @@ class _Walk:
     def walk(self, node: n.Node, scopes: _Scopes, rows: bool) -> Iterator[Occurrence]:
         match node:
             case n.Name(id=name):
+                if node.span.text.strip("`") != name:
+                    return  # the program writes what it stands for in another way
                 column = rows and name in self._columns
                 yield Occurrence(name, node.span, _COLUMNS if column else _meaning(name, scopes))
                 return

@@ -370,7 +370,7 @@ class Roots:
     def __init__(self, steps: int, band: int | None = None) -> None:
         self.steps, lags = steps, np.arange(1, steps)
         root = np.concatenate([[1.0], np.cumprod((2 * lags - 1) / (2 * lags))])
-        root[band:] = 0.0
+        root[steps if band is None else band :] = 0.0
         length = np.cumsum(root**2)
         self.lags: Ints = fixed_width(root * 2**LAG_BITS)
         self.scales: Ints = fixed_width(np.sqrt(length[-1] / length[::-1]) * 2**STEP_BITS)

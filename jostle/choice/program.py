@@ -38,7 +38,7 @@ from jostle.privacy.measurements.choices import LargestScores, MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.scores.rule import Score, Scores
+from jostle.privacy.scores import Score, Scores
 from jostle.records import replace
 from jostle.run.arguments import bare_amount
 from jostle.run.evaluator import Evaluator

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from msgspec import Struct
 
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.persons import narrowed

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.integers import narrowed
 from jostle.readers.filesets import TWICE, Reading, reader_of

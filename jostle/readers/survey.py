@@ -14,7 +14,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.duckdb import Raw
+from jostle.engine.duckdb.engine import Raw
 from jostle.engine.files import OpenFile
 from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from jostle.privacy.scores.rule import Score
+    from jostle.privacy.scores import Score
 
 
 @contextmanager

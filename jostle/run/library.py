@@ -19,7 +19,7 @@ from jostle.language.facts import Builtin, Gives
 from jostle.language.operations import ROW_FUNCTIONS, Operation
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Measurement
-from jostle.privacy.scores.rule import Score, Scores
+from jostle.privacy.scores import Score, Scores
 from jostle.run import (  # noqa: F401 (they enter what they implement)
     builtins,
     forms,

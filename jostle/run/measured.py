@@ -25,7 +25,7 @@ from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.answers import Answers, JointCells
 from jostle.privacy.mechanisms.linear import every_cell
-from jostle.privacy.scores.rule import Score, Scores
+from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text

@@ -23,7 +23,7 @@ from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.scores.rule import Score, Scores
+from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.arguments import amount_for, bare_amount, items, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement

@@ -15,7 +15,7 @@ from jostle.diagnostics import refuse
 from jostle.lazy import np
 from jostle.plan.plan import Integer, Real
 from jostle.privacy.kernel.handles import ColumnHandle, Table
-from jostle.privacy.scores.rule import Score
+from jostle.privacy.scores import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import score_or_number

@@ -20,7 +20,7 @@ from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
-from jostle.privacy.scores.rule import Score
+from jostle.privacy.scores import Score
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.sequences import LongColumn, Period, column_of
 from jostle.syntax.nodes import Block, Expr

@@ -22,7 +22,7 @@ from jostle.language.operations import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.selects import Request
-from jostle.privacy.scores.rule import Score, Scores
+from jostle.privacy.scores import Score, Scores
 from jostle.run.fitting import kind_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Grouped, Record, is_number, is_vector

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
-from jostle.engine.duckdb import DUCKDB, DuckDb
+from jostle.engine.duckdb.engine import DUCKDB, DuckDb
 from jostle.engine.sql.persons import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
 from jostle.plan.plan import (

@@ -13,7 +13,7 @@ from engines_suite import ENGINES, run
 from jostle import Session
 from jostle.backends.remote import check
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB
 from jostle.plan.plan import Column, Constant, Derive, Filter, Integer, Key, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace

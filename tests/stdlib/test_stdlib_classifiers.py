@@ -332,7 +332,9 @@ def test_where_two_tests_have_leaves_for_few_of_the_classes_bayes_is_alone() -> 
     assert session.names()["r"] > 0.4 * 920
 
 
-@pytest.mark.parametrize(("signal", "attributes"), [(300, 0), (2600, 1), (4100, 2), (6400, 8), (16_000, 8), (40_000, 16)])
+@pytest.mark.parametrize(
+    ("signal", "attributes"), [(300, 0), (2600, 1), (4100, 2), (6400, 8), (16_000, 8), (40_000, 16)]
+)
 def test_how_many_attributes_stand_beside_a_tree_depends_on_rows_times_epsilon(signal: int, attributes: int) -> None:
     """Fewer rows at a larger ε, and more at a smaller one, are the same problem. Thresholds are 12 times the scale of
     the noise away, or more."""

@@ -34,7 +34,7 @@ from jostle.privacy.mechanisms.margin import CLAMP, LargeMargin, check_scale, cl
 from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.scores.rule import Rule, Score, Scores, check_weights, stability_of_score, values_of
+from jostle.privacy.scores import Rule, Score, Scores, check_weights, stability_of_score, values_of
 from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
 
 R = TypeVar("R")

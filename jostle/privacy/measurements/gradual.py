@@ -35,7 +35,7 @@ from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.margin import CLAMP, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score, values_of
+from jostle.privacy.scores import Score, Scores, check_weights, stability_of_score, values_of
 
 
 class _State(Struct, eq=False):

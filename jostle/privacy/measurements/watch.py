@@ -41,7 +41,7 @@ from jostle.privacy.measurements.choices import OfScores, measured_by, separatio
 from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchScales, below, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.selection import Selection
-from jostle.privacy.scores.rule import Score, Scores, check_weights, stability_of_score
+from jostle.privacy.scores import Score, Scores, check_weights, stability_of_score
 from jostle.source import Span
 
 TELLS = ("answer", "gap", "number")

@@ -20,8 +20,8 @@ from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms import least_cost
 from jostle.privacy.mechanisms.least_cost import MOST_BLOCKS, MOST_KEPT, Line, block_sums, reach, residuals
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.scores import Rule, Score, Scores
 from jostle.privacy.scores.cells import BITS, cube_of
-from jostle.privacy.scores.rule import Rule, Score, Scores
 
 MOST_BINS = 200
 

@@ -36,7 +36,7 @@ from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import AtRows, RowsOf
-from jostle.privacy.scores.rule import Rule, Score, Scores
+from jostle.privacy.scores import Rule, Score, Scores
 
 BITS = 10  # scores that are not whole are kept to a thousandth of a row
 

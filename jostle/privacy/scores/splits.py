@@ -27,8 +27,8 @@ from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import Folds, LeafFold, PublicTree
+from jostle.privacy.scores import Rule, Score, Scores
 from jostle.privacy.scores.cells import BITS
-from jostle.privacy.scores.rule import Rule, Score, Scores
 
 EXACT_SQUARES = 2**26  # rows of which squares on the grid fit 64 bits
 MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step

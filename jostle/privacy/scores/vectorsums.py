@@ -29,7 +29,7 @@ from jostle.privacy.rows.folds import (
     Sampler,
 )
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
-from jostle.privacy.scores.rule import Rule, Score, Scores
+from jostle.privacy.scores import Rule, Score, Scores
 from jostle.privacy.scores.splits import key_of_column, table_of
 
 

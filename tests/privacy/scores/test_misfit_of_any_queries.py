@@ -11,8 +11,8 @@ from jostle.kernels.workloads import marginals
 from jostle.kernels.workloads.boxes import Workload
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.vault import kernel_over
+from jostle.privacy.scores import values_of
 from jostle.privacy.scores.cells import closeness, misfit
-from jostle.privacy.scores.rule import values_of
 from jostle.readers.duckdb import LocalDuckDb
 
 SHAPE = (3, 2, 2)

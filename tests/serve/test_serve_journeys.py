@@ -175,6 +175,7 @@ def log_in(browser: Chromium, site: Site, name: str, *size: int, dark: bool = Fa
 
 def write(page: Page, program: str) -> None:
     """Types a program into the empty editor; words that are offered are left where they are."""
+    page.until("!!window.reprice")  # words are offered from then on
     if page.focused() != "A program in Jostle":
         page.tab_to("A program in Jostle")
     for line in program.split("\n"):
@@ -341,6 +342,24 @@ def test_04_a_mistake_has_a_way_out(browser: Chromium, site: Site, keep: Callabl
     page.tab_to("Tidy")
     page.key("Enter")
     page.key("Control+Enter")
+
+
+TYPED_AHEAD = """new MutationObserver((_, seen) => {
+  const box = document.getElementById("text");
+  if (box) { seen.disconnect(); box.value = "y = 2"; }
+}).observe(document, {childList: true, subtree: true});"""
+
+
+def test_what_is_typed_before_the_page_is_ready_is_not_lost(browser: Chromium, site: Site) -> None:
+    """The script of the page put what was stored into the editor, in place of what had been typed meanwhile."""
+    page = log_in(browser, site, "cleo")
+    page.until("!!window.reprice")
+    page.call("Page.addScriptToEvaluateOnNewDocument", source=TYPED_AHEAD)
+    for stored, shown in (("", "y = 2"), ("x = 1\n", "x = 1\ny = 2"), ("y = 2", "y = 2")):
+        page.ask(f"sessionStorage.setItem('program', {stored!r})")
+        page.go(f"{site.url}/")
+        page.until("!!window.reprice")
+        assert page.ask("text.value") == shown
 
 
 def test_05_a_budget_is_gone(browser: Chromium, site: Site, keep: Callable[..., None]) -> None:

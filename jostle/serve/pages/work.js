@@ -186,6 +186,9 @@ document.getElementById("tidy").onclick = () => call("POST /api/editor", {progra
 
 const earlier = new URLSearchParams(location.search).get("from");
 if (earlier && /^[0-9a-f]+$/.test(earlier)) call(`GET /api/runs/${earlier}`).then(run => replace(0, text.value.length, run.program), failed);
-else text.value = sessionStorage.getItem("program") || "";
+else {
+  const before = sessionStorage.getItem("program") || "";
+  if (text.value !== before) text.value = before + text.value;  // what was typed before this ran stands behind it
+}
 new ResizeObserver(scrolled).observe(text);
 changed();

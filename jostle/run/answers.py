@@ -171,13 +171,13 @@ def running_weights(matrix: Roots | Tree, step: int) -> Floats:
         return weights
     # running sums are those of D⁻¹C⁻¹y: the weight of y at i is Σ_k back[k] / d[i + k], as far as step
     scales, size = 2.0**STEP_BITS / matrix.scales[:step], 1 << (2 * step).bit_length()
-    product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(_inverse(matrix)[:step], size))
+    product = np.fft.rfft(scales, size) * np.conj(np.fft.rfft(inverse(matrix)[:step], size))
     weights = np.fft.irfft(product, size)[:step]
     return np.asarray(weights)
 
 
 @lru_cache(maxsize=2**4)
-def _inverse(matrix: Roots) -> Floats:
+def inverse(matrix: Roots) -> Floats:
     """The coefficients of the inverse of the rounded ones."""
     lags = matrix.lags / matrix.lags[0]
     back = np.zeros(matrix.steps)

@@ -253,23 +253,22 @@ class Estimates:
 
     def __init__(self, steps: int, batches: int) -> None:
         from jostle.privacy.measurements.running import Roots
+        from jostle.run.answers import inverse
 
         matrix = Roots(steps, batches)
-        self._lags = np.ldexp(matrix.lags[:batches].astype(float), -matrix.bits)
-        self._scales = matrix.scales.astype(float)
+        self._lags = matrix.lags[:batches] / matrix.lags[0]
+        self._units = np.ldexp(matrix.scales * float(matrix.lags[0]), -matrix.bits)
+        self._wider = np.sqrt(np.cumsum(inverse(matrix) ** 2)) / self._units
         self._last: list[Floats] = []
-        self._inverse: list[float] = []
+        self._step = 0
 
     def next(self, y: Floats) -> tuple[Floats, float]:
         """The estimate of the next step's sum, and how much larger its noise is than that of `y`."""
-        step = len(self._inverse)
-        scaled, inverse = y.astype(float), float(step == 0)
+        step, sums = self._step, y.astype(float)
         for lag in range(1, min(step, len(self._lags) - 1) + 1):
-            scaled = scaled - self._lags[lag] * self._last[-lag]
-            inverse -= self._lags[lag] * self._inverse[-lag]
-        self._last = [*self._last, scaled / self._lags[0]][-len(self._lags) :]
-        self._inverse.append(inverse / self._lags[0])
-        return self._last[-1] / self._scales[step], float(np.linalg.norm(self._inverse)) / self._scales[step]
+            sums = sums - self._lags[lag] * self._last[-lag]
+        self._step, self._last = step + 1, [*self._last, sums][-len(self._lags) :]
+        return sums / self._units[step], float(self._wider[step])
 
 
 def _bought(

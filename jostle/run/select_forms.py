@@ -185,7 +185,7 @@ class SelectForm:
                 name = key.expr.name if isinstance(key.expr, Column) else ""
                 fault = row_mistakes.open_key(key_node, kind, described, of_budget)
                 if any(name in exposure.unit.columns for exposure in table.exposures):
-                    rows = f"the rows of each person as one are `select … per {key_node.value.span.text}`"
+                    rows = f"one row for each person is `select … per {key_node.value.span.text}`"
                     fault = replace(fault, help=f"{rows}; {fault.help}")
                 return fault
         return None

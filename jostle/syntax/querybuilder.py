@@ -5,7 +5,8 @@ An Option as a class: `class DAWA(Option):` with a method `answer` and, if it va
 It means `DAWA = Option (data) { … } predict (F) { … }`. A parameter of `answer` that does not stand alone is a field of
 the data by its name; `db` is the field `database`.
 
-Words in a declaration of a private source that begin no clause of it: `budgte epsilon 1`, `protect rows`.
+Of declarations: columns that a description says how to read, which become texts and a `derive`; and words that begin
+no clause of a private source, such as `budgte epsilon 1` and `protect rows`.
 """
 
 from __future__ import annotations
@@ -321,7 +322,7 @@ def one_declaration(tree: n.Program, formats: bool) -> tuple[n.Private, tuple[tu
                 read = {column.name: domain_read(column.value) for column in readings}
                 for column in readings:
                     if not formats or not read[column.name][1]:
-                        message = f"`{column.name}` is described with how it is read, as in a program alone"
+                        message = f"`{column.name}` is described by how it is read, which a program alone may do"
                         help = f"write `{column.name}: text`; a program reads it by `derive`"
                         raise refuse("SyntaxError", message, column.span, help=help)
                 items = tuple([(name, read[name][0] if name in read else of) for name, of in texts.items])

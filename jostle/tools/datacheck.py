@@ -150,8 +150,8 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         yield f"describe it as {_real(domain)} to keep fractions"
     if column.form:
         example = _EXAMPLE.get(column.form, column.form)
-        yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}, or registered data"
-        yield "as `text`, and read it so by `derive` in programs"
+        yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}"
+        yield "(registered data have it as `text`, and programs read it by `derive`)"
     elif column.unreadable and kind in ("date", "time"):
         form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
         yield f'another form is read where it is described by it: {kind}("{form}")'

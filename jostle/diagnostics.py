@@ -92,7 +92,7 @@ class Refusal(Exception):
         """This refusal, placed at `span` where it has no place yet (the innermost place wins)."""
         if span is None or self.first.span is not None:
             return self
-        return Refusal(replace(self.first, span=span), *self.diagnostics[1:])
+        return type(self)(replace(self.first, span=span), *self.diagnostics[1:])
 
 
 def refuse(

@@ -7,13 +7,21 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Diagnostic, Refusal
+
+
+class NoValue(Refusal):
+    """An operation has no value for these numbers, as a division has none by 0; among many it is `none` there."""
+
+
+def no_value(message: str, help: str = "") -> NoValue:
+    return NoValue(Diagnostic("ValueError", message, help=help))
 
 
 def arithmetic(op: str, a: float, b: float) -> float:
     """`a op b` for `+ - * / % ^`; `ValueError` where it has no value. `%` has the sign of the divisor."""
     if op in ("/", "%") and b == 0:
-        raise refuse("ValueError", "division by zero", help="test the divisor first: `a / b if b != 0 else 0`")
+        raise no_value("division by zero", "test the divisor first: `a / b if b != 0 else 0`")
     try:
         match op:
             case "+":
@@ -31,9 +39,9 @@ def arithmetic(op: str, a: float, b: float) -> float:
     except OverflowError:
         return -math.inf if a < 0 and b % 2 == 1 else math.inf
     except ZeroDivisionError:
-        raise refuse("ValueError", "zero has no negative power") from None
+        raise no_value("zero has no negative power") from None
     if isinstance(power, complex):
-        raise refuse("ValueError", "a negative number has no fractional power")
+        raise no_value("a negative number has no fractional power")
     return float(power)
 
 

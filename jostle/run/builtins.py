@@ -12,7 +12,7 @@ from datetime import date
 from jostle.accounting.amounts import as_float
 from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
-from jostle.doubles import total
+from jostle.doubles import no_value, total
 from jostle.formulas import Noised, calculated
 from jostle.language import operations
 from jostle.language.operations import ROW_FUNCTIONS
@@ -105,7 +105,7 @@ def _defined(name: str, function: Callable[..., float], value: float) -> float:
     except (ValueError, OverflowError):
         if name == "exp":
             return math.inf
-        raise refuse("ValueError", f"`{name}` has no value at {value:g}") from None
+        raise no_value(f"`{name}` has no value at {value:g}") from None
 
 
 def _best(name: str, choose: Callable[[list[Value]], Value]) -> Callable[..., Value]:

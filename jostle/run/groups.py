@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
+from jostle.doubles import NoValue
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of, starts
 from jostle.language.operations import COMPARISONS
@@ -142,10 +143,11 @@ class Arrangement(Struct, frozen=True):
         inner.groups = True
         try:
             return interp.eval(expr, inner)
+        except NoValue:
+            return None
         except Refusal as refusal:
-            nothing = None in results.values() or None in columns.values()
-            if refusal.first.kind == "ValueError" or (nothing and refusal.first.kind == "TypeError"):
-                return None
+            if refusal.first.kind == "TypeError" and None in (*results.values(), *columns.values()):
+                return None  # `none` is calculated and compared with
             raise
         finally:
             interp.aggregates = outer

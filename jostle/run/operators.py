@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import date
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.doubles import arithmetic, folded, ordered
+from jostle.doubles import NoValue, arithmetic, folded, no_value, ordered
 from jostle.formulas import MOST_STEPS, Formula, Noised, OfElements, Vector, calculated, cuts_of
 from jostle.kernels import KernelError
 from jostle.language import patterns
@@ -219,7 +220,7 @@ def _constant_value(name: str, expr: Apply) -> Any:
     if result is None and "any" not in entry.kinds:
         form = _FORMATS.get(expr.op)
         help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{form}")`' if form else ""
-        raise refuse("ValueError", f"`{name}` has no value here", help=help)
+        raise no_value(f"`{name}` has no value here", help)
     return result
 
 
@@ -387,9 +388,16 @@ def _columns(op: str, left: object, right: object) -> NumberColumn:
     """Of columns of a grouped result, with numbers, and with lists and vectors of their length."""
     sides = [elements(value) if is_vector(value) and value.ndim == 1 else value for value in (left, right)]
     try:
-        return element_by_element(lambda a, b: None if op in "/%" and b == 0 else _numbers(op, a, b), *sides)
+        return element_by_element(partial(_number_or_none, op), *sides)
     except ValueError:
         raise refuse("ValueError", f"{_sized(left)} and {_sized(right)} do not fit together") from None
+
+
+def _number_or_none(op: str, a: float, b: float) -> object:
+    try:
+        return _numbers(op, a, b)
+    except NoValue:
+        return None
 
 
 def _sized(value: Any) -> str:

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.doubles import NoValue
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
@@ -339,9 +340,7 @@ def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[
         interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
         try:
             column.append(interp.eval(value, scope))
-        except Refusal as refusal:
-            if refusal.first.kind != "ValueError":
-                raise
+        except NoValue:
             column.append(None)
         finally:
             interp.aggregates = outer

@@ -131,7 +131,7 @@ def numbers_of(column: pa.Array) -> Whole:
     """What cells count as in a hash, of a column that stores whole numbers, doubles or truths."""
     if pa.types.is_floating(column.type):
         cells = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0  # none is NaN; no −0
-        return np.where(np.isfinite(cells), cells.view(np.int64), MISSING)
+        return np.where(np.isnan(cells), MISSING, cells.view(np.int64))
     if pa.types.is_boolean(column.type):
         truths = np.where(np.asarray(column.fill_null(False)), TRUE, FALSE)
         return np.where(np.asarray(column.is_null()), MISSING, truths)

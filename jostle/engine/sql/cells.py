@@ -78,19 +78,24 @@ def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
     if kind == "VARCHAR":
         spelled = functions.template(d, f"{target} of text", ())
         return f"({_short(d, cell, spelled.format(cell))})"
-    if kind == "DATE":
-        days = d.as_double(d.days.format(_moment(d, cell, kind)))
-        return days if target == "date" else f"({days} * {d.number(DAY)})"
     if not kind.startswith(("DATE", "TIMESTAMP")):
         return d.number(math.nan)
     micros = _micros(d, cell, kind)
-    return functions.day_of(d, micros) if target == "date" else functions.known_time(d, micros)
+    if kind.startswith("TIMESTAMP") and target == "time":
+        return functions.known_time(d, micros)
+    days = d.as_double(d.days.format(_moment(d, cell, kind))) if kind == "DATE" else functions.day_of(d, micros)
+    return days if target == "date" else f"({days} * {d.number(DAY)})"
 
 
 def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
-    """What the cell is hashed by: the whole number that it is, the bits of a double, else the cell's text."""
+    """What the cell is hashed by: the whole number that it is, the bits of a double that is no NaN, else its text.
+
+    It tells apart whatever any description does, or which of two rows stays would not follow from these rows alone.
+    """
     if kind in FLOATS:
-        return Physical(f"CASE WHEN {d.finite.format(cell)} THEN {d.bits.format(d.as_double(cell))} END", True)
+        finite = f"CASE WHEN {d.finite.format(cell)} THEN {d.bits.format(d.as_double(cell))}"
+        low, high = f"WHEN {cell} < 0 THEN {BELOW_ALL}", f"WHEN -({cell}) < 0 THEN {ABOVE_ALL}"  # NaN is neither
+        return Physical(f"{finite} {low} {high} END", True)
     if kind == "BOOLEAN":
         return Physical(f"CASE WHEN {cell} THEN {TRUE} WHEN NOT {cell} THEN {FALSE} END", True)
     return Physical(cell, True) if kind in WHOLE else Physical(text(d, cell, kind))
@@ -98,6 +103,8 @@ def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
 
 TRUE, FALSE = 199830401674338, 277888434016397
 """What the texts of truths count as in a row's hash (`persons.counted_as`)."""
+BELOW_ALL, ABOVE_ALL = -(2**52), 0x7FF << 52
+"""The bits of an infinite double as a whole number."""
 
 
 _SECONDS = 86_400

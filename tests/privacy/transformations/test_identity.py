@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 import pytest
 from one_value import ROWS, check_one_value_each
 
-from jostle.plan.plan import Column, Open, Scan
+from jostle.engine.duckdb.engine import DUCKDB
+from jostle.engine.sql.cells import clean, read, whole_or_text
+from jostle.plan.plan import Categories, Column, Integer, Moments, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -224,3 +226,36 @@ def test_what_a_masked_array_masks_is_none() -> None:
     session.bind("t", {"v": np.ma.masked_array([1, 2, 9, 4], [0, 0, 1, 0]), "w": np.arange(4)})
     program = 't = bound("t") described by {v: 0..9}\nprint({{ select sum(v) from t }}, {{ select count(v) from t }})\n'
     assert session.attempt(Source("p.jst", program)).output == ["7 3"]
+
+
+HOSTILE = {
+    "float64 beyond all": pa.array([np.inf, -np.inf, np.nan, None, -0.0, 0.0, 1.0]),
+    "float32 beyond all": pa.array([np.inf, -np.inf, np.nan, None, -0.0, 0.0, 1.0], pa.float32()),
+    "date64 within days": pa.array([0, 1, 43_200_000, 86_399_999, -1, None]).view(pa.date64()),
+    "long": pa.array(["x" * 70_000, "y" * 70_000, "0" * 70_000 + "7", " " * 70_000 + "7", "", None, "7"]),
+    "nanoseconds": pa.array([0, 1, 999, -1, 2**63 - 1, None], pa.timestamp("ns")),
+    "years": pa.array([2**62, -(2**62), 0, None], pa.timestamp("us")),
+}
+READINGS = (
+    *map(Open, ("text", "real", "integer", "boolean", "date", "time")), Integer(0, 9), Real(-9.0, 9.0),
+    Categories(("inf", "-inf", "nan", "7", "1970-01-01", "true", "")), Categories((0.0, 7.0, 1.0)),
+    Moments("date", 0, 9, ""), Moments("date", 0, 99, "month"), Moments("time", 0, 9 * 10**6, ""),
+    Moments("time", 0, 9 * 86_400 * 10**6, "hour"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *HOSTILE])
+def test_rows_that_tie_are_read_alike_under_every_description(tmp_path: Path, kind: str) -> None:
+    """Or which of a person's rows stay would depend on how a database orders what it takes for equal."""
+    table = pa.table({"id": (KINDS | HOSTILE)[kind]})
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as writer:
+        writer.write_table(table)
+    engine = LocalDuckDb()
+    raw, relation = engine.raw(engine.open(tmp_path / "t.arrow", public=True, names=("id",)).key, look=True)
+    cell = raw.cell("id")
+    seen = [clean(DUCKDB, *read(DUCKDB, *cell, domain), domain).alias for domain in READINGS]
+    rows = engine.fetch(f"SELECT {', '.join([whole_or_text(DUCKDB, *cell).alias, *seen])} FROM {relation}")
+    engine.close()
+    first: dict[Any, Any] = {}
+    for tied, *values in rows:
+        assert first.setdefault(tied, values) == values

@@ -7,6 +7,8 @@ from typing import Any
 
 from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount
 from jostle.diagnostics import refuse
+from jostle.engine.sql.rows import floors
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import open_keys
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
@@ -194,7 +196,8 @@ def _aggregates_of(
     if not keys or of.purchases is None:
         return Release(Answer(columns, [[] for _ in request.aggregates]), events)
     place = Key(exprs[0], tuple(columns[0]))
-    if len(exprs) > 1:
+    # a key that was found has the rows of this very value: 1.5 is not in the group of 1
+    if len(exprs) > 1 or (floors(place) and not is_integral(exprs[0], request.table.domains)):
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)
         group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))

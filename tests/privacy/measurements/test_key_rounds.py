@@ -148,3 +148,16 @@ assert min(g.mean) >= 0 and max(g.mean) <= 9 and spent(visits).epsilon <= 16
         't = table([{a: "x"}, {a: "y"}, {a: "x"}])\ng = {{ select a as b from t groupby a }}\nassert g.b == ["x", "y"]'
     )
     assert attempt(program).ok
+
+
+@pytest.mark.parametrize("unit", ["rows", "who up to 1 row"])
+def test_a_key_that_was_found_has_the_rows_of_this_value_alone(tmp_path: Path, unit: str) -> None:
+    """Where all that are found are whole: 1.25 is not in the group of 1, whatever is asked beside the count."""
+    cells = [(1.0, 1)] * 300 + [(2.0, 1)] * 300 + [(1 + i / 5001, 9) for i in range(1, 4000)]
+    (tmp_path / "t.csv").write_text("who,x,y\n" + "".join(f"{at},{x},{y}\n" for at, (x, y) in enumerate(cells)))
+    declared = f'private t = table("t.csv") described by {{x: real, y: 0..9}} protecting {unit} '
+    asked = "release g = {{ select count(*) as n, avg(y) as m from t groupby x with epsilon 40 delta 1e-6 }}\n"
+    result = Session(cwd=tmp_path).attempt(Source("t.jst", declared + f"budget epsilon 100, delta 1e-3\n{asked}"))
+    columns = dict(result.released)["g"]
+    assert list(columns["x"]) == [1.0, 2.0]
+    assert all(abs(n - 300) < 20 for n in columns["n"]) and all(abs(m - 1) < 1 for m in columns["m"])

@@ -36,7 +36,7 @@ from jostle.run.persons import Counted
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, expressions, key_names
+from jostle.syntax.walk import children, every, expressions, key_names
 
 _UNIT = attrgetter("unit")
 CLOSED = {
@@ -44,6 +44,9 @@ CLOSED = {
     n.ListOf, n.SetOf, n.Range,
 }  # fmt: skip
 """Expressions that mean the same wherever they stand, as long as their names do."""
+
+_BINDING = (n.Comprehension, n.Over, n.Lambda, n.Select)
+"""In these a name may be another than around them."""
 
 _CLASSES = {
     name: value for _, module, _ in iter_modules(files_of_aggregates.__path__)
@@ -152,6 +155,28 @@ class SelectForm:
     @cached_property
     def key_names(self) -> tuple[str, ...]:
         return tuple(key_names([(key.value, key.name) for key in self.node.keys], self.node.columns))
+
+    @cached_property
+    def bare(self) -> tuple[n.Name, ...]:
+        """The names beside the aggregates of calculated results."""
+        values = [output.value for output in self.outputs if output.value not in output.calls]
+        if any(isinstance(part, _BINDING) for value in values for part in every(value)):
+            return ()
+        inside = {id(part) for call in self.calls for part in every(call)}
+        return tuple([p for value in values for p in every(value) if isinstance(p, n.Name) and id(p) not in inside])
+
+    def need_values(self, table: Table | Cube, keys: Sequence[str], scope: Scope) -> None:
+        """Refuses results that are calculated, beside aggregates, of what has no value in a group."""
+        for name in self.bare:
+            if name.id in keys or scope.holds(name.id):
+                continue
+            if name.id in dict(table.schema):
+                message, help = lone_column(name, self.node.keys)
+                raise refuse("TypeError", message, name.span, help=help)
+            written = next((output.value.span for output in self.outputs if output.name == name.id), None)
+            help = "a result is calculated of aggregates, and of names outside of the select"
+            help = help if written is None or name.span.within(written) else f"write `{written.text}` in its place"
+            raise refuse("NameError", f"unknown name `{name.id}`", name.span, help=help)
 
     @cached_property
     def is_smooth(self) -> bool:

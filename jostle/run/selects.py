@@ -162,6 +162,7 @@ def _bound(
     if rows is None:
         form.need_aggregates(table)
         form.need_distinct_names(key_names)
+    form.need_values(table, key_names, scope)
     persons_of = form.counts_persons(table)
     if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
@@ -325,21 +326,26 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
         if isinstance(output.value, n.Call) and id(output.value) in simple:
             columns[output.name] = simple[id(output.value)]
         else:
-            columns[output.name] = _result_column(interp, output.value, simple, scope)
+            keys = {key: columns[key] for key in bound.keys if not scope.holds(key)}
+            columns[output.name] = _result_column(interp, output.value, simple, keys, scope)
     if bound.keys:
         return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
     record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
     return next(iter(record.values())) if len(record) == 1 else record
 
 
-def _result_column(interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[object]], scope: Scope) -> list[Any]:
-    """A result that is calculated from aggregates, group by group; none where numbers that were released have none, as
-    in a division by a count of 0: the others are not lost for it."""
+def _result_column(
+    interp: Evaluator, value: n.Expr, simple: dict[int, Sequence[object]], keys: dict[str, Sequence[object]],
+    scope: Scope,
+) -> list[Any]:  # fmt: skip
+    """A result that is calculated from aggregates and keys, group by group; none where numbers that were released have
+    none, as in a division by a count of 0: the others are not lost for it."""
     column, outer = [], interp.aggregates
     for group in range(len(next(iter(simple.values()), []))):
         interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
+        inner = Scope(scope, {key: values[group] for key, values in keys.items()}) if keys else scope
         try:
-            column.append(interp.eval(value, scope))
+            column.append(interp.eval(value, inner))
         except NoValue:
             column.append(None)
         finally:

@@ -11,11 +11,20 @@ import random
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from arena import Arena, lost, table
 
+from jostle.integers import fixed_width
+from jostle.privacy.kernel.handles import Cube, Summed
+from jostle.privacy.measurements.aggregates.quantile import Max
+from jostle.privacy.measurements.aggregates.sums import Sum
+from jostle.privacy.measurements.cubes import CubeRequest, CubeSelect
+from jostle.privacy.scores import cells as scores
+from jostle.privacy.scores import values_of
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -229,3 +238,40 @@ def test_huge_noise_neither_wraps_nor_fails(attempt: Attempt, tmp_path: Path) ->
             assert not result.ok or abs(result.values["x"]) <= 2.0**64
         assert len(said) == 1, said
     assert Session(cwd=tmp_path).attempt(Source("p.jst", "x = 1\n")).ok
+
+
+class Weights24(Summed, frozen=True):
+    bits = 24
+
+
+SUMS = {"size", "largest_marginal", "l2", "l1_to_uniform", "total_variation", "sum", "max", "misfit", "distance"}
+
+
+@pytest.mark.parametrize("name", sorted(SUMS))
+@pytest.mark.parametrize("shape", [(2,), (4,), (2, 2)])
+def test_sums_of_weights_at_the_edge_of_64_bits_do_not_wrap(name: str, shape: tuple[int, ...]) -> None:
+    """Cells that hold sums of weights may each be 2^62: rows by the list of an `explode`, records beside themselves."""
+    size = int(np.prod(shape))
+    step = 2**54  # what one unit moves the cells by, in units of 2^-24
+    full = np.full(shape, 2**62, dtype=np.int64)
+    less = full.copy()
+    less.flat[1] -= step
+
+    def exact(cells: np.ndarray) -> int:
+        reader: Any = SimpleNamespace(units=lambda _: cells)
+        cube: Any = Cube((), Weights24(), ("x", "y")[: len(shape)], shape)
+        if name in ("sum", "max"):
+            request = CubeRequest(cube, None, (), ((Sum if name == "sum" else Max)(),), None, ())
+            (numbers,) = CubeSelect((), "", None, (), request, None).read(reader)
+            return int(fixed_width(numbers)[0])
+        if name in ("misfit", "distance"):
+            boxes = {"kind": "boxes", "lows": [[0] * len(shape)], "highs": [[side - 1 for side in shape]]}
+            none = np.zeros(size)
+            score: Any = scores.misfit(cube, [boxes], none) if name == "misfit" else scores.distance(cube, none)
+        else:
+            score = getattr(scores, name)(cube)
+        return int(values_of(reader, [score])[0])
+
+    moved = abs(exact(full) - exact(less))
+    bits = 10 if name in ("l2", "l1_to_uniform") else 0
+    assert moved <= (step << bits) * (2 if name == "total_variation" else 1) + 1

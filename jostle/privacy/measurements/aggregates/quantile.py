@@ -347,7 +347,7 @@ class Max(Quantile):
     row = AGGREGATES["max"]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
-        answers = np.zeros(groups, dtype=np.int64)
+        answers = np.zeros(groups, dtype=cells.dtype)
         np.maximum.at(answers, group, cells)
         return answers
 

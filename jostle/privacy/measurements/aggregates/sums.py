@@ -74,7 +74,7 @@ class Sum(AdditiveAggregate):
     row = AGGREGATES["sum"]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
-        answers = np.zeros(groups, dtype=np.int64)
+        answers = np.zeros(groups, dtype=cells.dtype)
         np.add.at(answers, group, cells)
         return answers
 

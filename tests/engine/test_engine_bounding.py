@@ -80,7 +80,10 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
     many = len(dated["a"])
     days = [rng.choice([None, 0, -719_162, -719_163, 2_932_897, 19_000]) for _ in range(many)]
     dated["d"] = pa.array(days, pa.int32()).cast(pa.date32())
-    dated["f"] = pa.array([rng.choice([0.1, -0.0, 0.0, float("inf"), -float("inf"), float("nan"), None]) for _ in range(many)], pa.float32())
+    dated["f"] = pa.array(
+        [rng.choice([0.1, -0.0, 0.0, float("inf"), -float("inf"), float("nan"), None]) for _ in range(many)],
+        pa.float32(),
+    )
     dated["b"] = pa.array([rng.choice([True, False, None]) for _ in range(many)])
     dated["z"] = pa.nulls(many)
     more = (("d", Open("date")), ("f", Real(-9.0, 9.0)), ("b", Open("boolean")), ("z", Open("text")))

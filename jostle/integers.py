@@ -55,11 +55,6 @@ def shifted(values: Ints, bits: int) -> Ints:
     return np.left_shift(np.clip(values, -room, room), bits)
 
 
-def summable(values: Ints) -> Array:
-    """The same numbers; as Python's integers where sums of them may leave 64 bits, which would wrap."""
-    return values if float(np.abs(values).sum(dtype=float)) < LIMIT else values.astype(object)
-
-
 def narrowed(values: object, kind: type[np.signedinteger[Any]]) -> Array:
     """Integers or doubles (rounded toward zero) as a given kind of integer, clamped to its ends; NaN is 0. For places
     among public values, and for whole multiples of a public grid."""

@@ -409,7 +409,7 @@ class ServerEngine(StoredRelations, PublicSql):
             moment = kind.startswith(_MOMENTS)
             sent = "BIGINT" if moment else _SENT.get(kind, "VARCHAR") or kind
             value = cell if moment or kind in _SENT else sql_cells.text(DUCKDB, cell, kind)
-            value = sql_cells.short(DUCKDB, value) if sent == "VARCHAR" else value
+            value = sql_cells.short(DUCKDB, value, value) if sent == "VARCHAR" else value
             items.append(f"CAST({value} AS {sent}) AS c{i}")
             cells.append((f"c{i}", kind if moment else sent))
         rows = self.here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)

@@ -271,7 +271,7 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
     op = expr.op
     if op in ("if", "coalesce"):
         values = expr.args[int(op == "if") :]  # an `if` has its condition before them
-        branches = [_bounds(value, schema) for value in values if not _is_none(value)]
+        branches = [_bounds(value, schema) for value in values if value != Constant(None)]
         bounds = [one for one in branches if one is not None]
         return (min(bounds)[0], max(b for _, b in bounds)) if 0 < len(bounds) == len(branches) else None
     if op == "bucket":
@@ -307,10 +307,6 @@ def _finite(bounds: Interval | None) -> Interval | None:
     if bounds is None or not (math.isfinite(bounds[0]) and math.isfinite(bounds[1])):
         return None
     return bounds[0] + 0.0, bounds[1] + 0.0  # no negative zeros
-
-
-def _is_none(expr: RowExpr) -> bool:
-    return isinstance(expr, Constant) and expr.value is None
 
 
 def is_integral(expr: RowExpr, schema: Schema) -> bool:

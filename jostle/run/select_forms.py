@@ -157,7 +157,7 @@ class SelectForm:
         return tuple(key_names([(key.value, key.name) for key in self.node.keys], self.node.columns))
 
     @cached_property
-    def bare(self) -> tuple[n.Name, ...]:
+    def beside(self) -> tuple[n.Name, ...]:
         """The names beside the aggregates of calculated results."""
         values = [output.value for output in self.outputs if output.value not in output.calls]
         if any(isinstance(part, _BINDING) for value in values for part in every(value)):
@@ -167,15 +167,15 @@ class SelectForm:
 
     def need_values(self, table: Table | Cube, keys: Sequence[str], scope: Scope) -> None:
         """Refuses results that are calculated, beside aggregates, of what has no value in a group."""
-        for name in self.bare:
+        for name in self.beside:
             if name.id in keys or scope.holds(name.id):
                 continue
             if name.id in dict(table.schema):
                 message, help = lone_column(name, self.node.keys)
                 raise refuse("TypeError", message, name.span, help=help)
-            written = next((output.value.span for output in self.outputs if output.name == name.id), None)
+            span = next((output.value.span for output in self.outputs if output.name == name.id), None)
             help = "a result is calculated of aggregates, and of names outside of the select"
-            help = help if written is None or name.span.within(written) else f"write `{written.text}` in its place"
+            help = help if span is None or name.span.within(span) else f"write `{span.text}` in its place"
             raise refuse("NameError", f"unknown name `{name.id}`", name.span, help=help)
 
     @cached_property

@@ -56,8 +56,7 @@ def text(d: Dialect, cell: str, kind: str) -> str:
             message = f"{d.name} cannot write a number that may not be whole as the other engines do"
             raise refuse("DataError", message, help="describe it as a number; persons are told by whole numbers")
         whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
-        infinite = f"WHEN {cell} < 0 THEN '-inf' WHEN -({cell}) < 0 THEN 'inf'"  # NaN comes after all numbers
-        other = f"CASE WHEN {d.finite.format(cell)} THEN {d.spelled.format(cell)} {infinite} END"
+        other = _of_double(d, cell, d.spelled.format(cell), "'-inf'", "'inf'")
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")
     if kind == "VARCHAR":
         if not d.short:
@@ -71,13 +70,19 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
 
 
+def _of_double(d: Dialect, cell: str, finite: str, low: str, high: str) -> str:
+    """A value for finite numbers, and one for what is below and above all of them; NaN is neither."""
+    ends = f"WHEN {cell} < 0 THEN {low} WHEN -({cell}) < 0 THEN {high}"  # NaN comes after all numbers
+    return f"CASE WHEN {d.finite.format(cell)} THEN {finite} {ends} END"
+
+
 def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
     """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
     if kind == MOMENT:
         return cell
     if kind == "VARCHAR":
         spelled = functions.template(d, f"{target} of text", ())
-        return f"({_short(d, cell, spelled.format(cell))})"
+        return f"({short(d, cell, spelled.format(cell))})"
     if not kind.startswith(("DATE", "TIMESTAMP")):
         return d.number(math.nan)
     micros = _micros(d, cell, kind)
@@ -88,14 +93,11 @@ def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
 
 
 def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
-    """What the cell is hashed by: the whole number that it is, the bits of a double that is no NaN, else its text.
-
-    It tells apart whatever any description does, or which of two rows stays would not follow from these rows alone.
-    """
+    """What the cell is hashed by: the whole number that it is, the bits of a double that is no NaN, else its text. It
+    tells apart whatever a description does, or which of two rows stays would not follow from these rows alone."""
     if kind in FLOATS:
-        finite = f"CASE WHEN {d.finite.format(cell)} THEN {d.bits.format(d.as_double(cell))}"
-        low, high = f"WHEN {cell} < 0 THEN {BELOW_ALL}", f"WHEN -({cell}) < 0 THEN {ABOVE_ALL}"  # NaN is neither
-        return Physical(f"{finite} {low} {high} END", True)
+        bits = d.bits.format(d.as_double(cell))
+        return Physical(_of_double(d, cell, bits, f"{-(2**52)}", f"{0x7FF << 52}"), True)
     if kind == "BOOLEAN":
         return Physical(f"CASE WHEN {cell} THEN {TRUE} WHEN NOT {cell} THEN {FALSE} END", True)
     return Physical(cell, True) if kind in WHOLE else Physical(text(d, cell, kind))
@@ -103,8 +105,6 @@ def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
 
 TRUE, FALSE = 199830401674338, 277888434016397
 """What the texts of truths count as in a row's hash (`persons.counted_as`)."""
-BELOW_ALL, ABOVE_ALL = -(2**52), 0x7FF << 52
-"""The bits of an infinite double as a whole number."""
 
 
 _SECONDS = 86_400
@@ -153,15 +153,11 @@ def truth(d: Dialect, cell: str, kind: str) -> str:
         return f"CASE {value} WHEN 1 THEN TRUE WHEN 0 THEN FALSE END"
     word = f"lower(trim(BOTH ' \t' FROM {cell}))"
     true, false = (f"{word} IN ({', '.join(map(d.literal, words))}) OR {value} = {n}" for words, n in TRUTHS)
-    return _short(d, cell, f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END")
+    return short(d, cell, f"CASE WHEN {true} THEN TRUE WHEN {false} THEN FALSE END")
 
 
-def short(d: Dialect, cell: str) -> str:
-    """A text, or NULL where it is longer than texts are."""
-    return _short(d, cell, cell)
-
-
-def _short(d: Dialect, cell: str, value: str) -> str:
+def short(d: Dialect, cell: str, value: str) -> str:
+    """A value of a text, or NULL where that is longer than texts are."""
     return f"CASE WHEN {d.short.format(cell)} THEN {value} END" if d.short else value
 
 

@@ -318,8 +318,8 @@ def addends(source: Relation, rows: RowSql, terms: tuple[Term, ...]) -> list[Add
 
 
 def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> Addend:
-    if term.weighted:
-        _need_weights(source)
+    if term.weighted and not source.weighted:
+        raise refuse("TypeError", "these rows have no weights")
     if isinstance(term, FixedSum):
         value, largest, unit = fixed_term(rows, term, source.schema, source.most_rows)
         return Addend(value, f"sum({name})", largest * source.most_rows >= 2**63, unit)
@@ -356,11 +356,6 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
         whole = source.dialect.tiny if size < 2**7 else "SMALLINT" if size < 2**15 else "INTEGER"
         items.append(f"CAST(coalesce({place}, -1) AS {whole}) AS k{i}")
     return f"SELECT {', '.join(items)} FROM {subquery(rows.over(source.sql))}{lists}"
-
-
-def _need_weights(source: Relation) -> None:
-    if not source.weighted:
-        raise refuse("TypeError", "these rows have no weights")
 
 
 def _weight_where(rows: RowSql, term: Count, schema: Schema) -> str:

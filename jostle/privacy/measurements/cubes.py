@@ -19,7 +19,6 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
-from jostle.integers import summable
 from jostle.lazy import Bools, Floats, Ints, np
 from jostle.plan.plan import Column, Key, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
@@ -132,7 +131,7 @@ class CubeSelect(LinearMeasurement[Answer]):
         return sum_prices(needed(self.amount), [self.how.price] * len(self.linear) if self.how else [])
 
     def read(self, reader: Reader) -> list[Ints]:
-        return self.request.integers(summable(reader.units(self.request.cube)))
+        return self.request.integers(reader.units(self.request.cube))
 
     def measured(self) -> tuple[Measured, ...]:
         stability, law = weighted_stability_of(self.request.cube), self.linear[0].law

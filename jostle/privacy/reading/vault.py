@@ -53,9 +53,12 @@ class Reader:
         return self.units(cube)
 
     def units(self, cube: Cube) -> Ints:
-        """The exact cells of a cube in units of 2^-`cube.bits`, int64, in its shape. Do not write to it."""
+        """The exact cells of a cube in units of 2^-`cube.bits`, in its shape: int64, and of weights, sums of which may
+        leave 64 bits, Python's integers where they do. Do not write to it."""
         self._need_open(cube.exposures)
-        return self._cells(cube.cells, cube)
+        cells = self._cells(cube.cells, cube)
+        wide = cube.bits and float(np.abs(cells).sum(dtype=float)) >= 2.0**62
+        return np.asarray(cells, dtype=object) if wide else cells
 
     def all_units(self, cubes: Sequence[Cube]) -> list[Ints]:
         """The cells of several cubes: what those of one table ask is counted in one pass, where it can be."""

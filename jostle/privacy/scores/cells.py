@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.integers import fixed_width, summable
+from jostle.integers import fixed_width
 from jostle.lazy import Array, Floats, Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Count
 from jostle.plan.records import CELL_BITS
@@ -58,7 +58,7 @@ class CellScore(Rule):
         return Score(value.exposures, self, value, sensitivity, monotone, self.bits + value.bits)
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        return [self.compute(summable(reader.units(cube_of(score))))]
+        return [self.compute(reader.units(cube_of(score)))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class Size(Rule):
         if isinstance(score.base, Table):
             (count,) = reader.answers.group(score.base.plan, (), (Count(weighted=score.base.weighted),))
             return [int(count)]
-        return [int(summable(reader.units(cube_of(score))).sum())]
+        return [int(reader.units(cube_of(score)).sum())]
 
 
 def _adds_alone(value: Handle) -> bool:
@@ -143,7 +143,7 @@ class Fit(Rule):
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         cube = cube_of(score)
-        return self.compute(score, summable(reader.units(cube)), cube.bits)
+        return self.compute(score, reader.units(cube), cube.bits)
 
 
 DISTANCE = Fit("distance", True, lambda score, cells, bits: [distance_of(score, cells, bits)])

@@ -146,6 +146,8 @@ def check_domains(described: n.RecordOf, report: Report) -> None:
         match domain:
             case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
                 help = f"a range has two dots: `{name}: {low.value:g}..{high.value:g}`"
+            case n.String(value=form) if "%" in form:
+                help = f'a format is of a date or a time: write `{name}: date("{form}")`'
             case n.Number() | n.String():
                 pass
             case n.ListOf(items=(n.Range(low=n.Number(value=low), high=n.Number(value=high)),)):

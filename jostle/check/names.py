@@ -24,8 +24,8 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions
 
 DOMAIN_WORDS = {
-    **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "DOUBLE"), "real"),
+    **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT", "int64", "int32", "Int64"), "integer"),
+    **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "float64", "inf"), "real"),
     **dict.fromkeys(("str", "string", "varchar", "char", "TEXT", "VARCHAR", "object"), "text"),
     **dict.fromkeys(("bool", "boolean", "BOOLEAN"), "{true, false}"), "datetime": "time", "timestamp": "time",
     **dict.fromkeys(("category", "categorical", "factor", "enum"), '{"a", "b"}'),

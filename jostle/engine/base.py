@@ -45,14 +45,14 @@ pickled, and knows nothing but what is in it."""
 
 
 class Opened(Struct, frozen=True):
-    """A data set that an engine knows. `identity` is equal for two names of one file or object; of several files it is
-    a frozenset of what each is known by. `unread` has the columns whose types no engine reads, with these."""
+    """A data set that an engine knows. `identity` is equal for two names of one file, and of several files a frozenset;
+    `unread` has columns whose types no engine reads; `header` is the line of names, 0 where types have them."""
 
     key: str
     columns: tuple[str, ...]
     identity: Hashable
     unread: tuple[tuple[str, str], ...] = ()
-    header: int | None = None
+    header: int | None = 0
 
 
 class Here(Protocol):

@@ -52,7 +52,7 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
 
     def meant(key: n.GroupKey) -> n.GroupKey:
         name = key.value.id if isinstance(key.value, n.Name) else None
-        if name is None or name in columns or name not in by_alias or key.over is not None:
+        if name is None or name in columns or name not in by_alias:
             return key
         used.add(name)
         return replace(key, value=by_alias[name], name=key.name or name)

@@ -4,22 +4,21 @@ A person who writes one knows what is wanted, so that the way out can be the lin
 method is called on, `<0>` and `<1>` for its arguments, `<column>` for a column of a table, `<number>` and `<key>` for
 columns of it that a mean and groups can be of. A form with a place that nothing fills is not told.
 
-Words of other languages that programs do not know, and what to write instead.
-
-A key is a word, or a call of it with its arguments' names; of a call with as many arguments the help is written with
-those that stand there.
+Words of other languages that programs do not know have their ways out in `grammar/functions.toml`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.operations import COMPARISONS
 from jostle.records import replace
+from jostle.resources import folder
 from jostle.syntax import nodes as n
 
 _PLACE = re.compile(r"<(\w+)>")
@@ -221,84 +220,20 @@ def _write(line: str) -> str:
     return f"write `{line}`" if line else ""
 
 
-_WINDOWS = "shares are `g.n / sum(g.n)` of a result; `up to 1 row by date desc` reads one row of each person"
-_CLOCK = "the day itself, such as `2024-03-01`: a program has no clock"
-_TEXTS = "`groupby x` for how often each text occurs: texts of rows are not handed out"
-_COMPARE = '`compare(t, "x", "by")` of `use statistics`: the difference of two groups, with its interval'
-_INDEPENDENCE = "`independence(t, x, y)` of `use statistics`: whether two columns have to do with each other"
-_CLASSIFIERS = '`best_classifier(t, "class")` of `use best`'
-_BINS = "`groupby floor(x / 10)`, with a count for each bin"
-_CORRELATION = "`covariance(x, y) / (stddev(x) * stddev(y))`"
-_SURVIVAL = "`kaplan_meier(t, \"years\", \"event\")` of `use statistics`"
-_ERROR = "`error(x)`, the 95 % half-width of a measured number"
-_INSTEAD = {
-    "null": "`none`", "nil": "`none`", "None": "`none`", "NULL": "`none`", "True": "`true`", "False": "`false`",
-    "nan": "`none`", "na": "`none`", "undefined": "`none`", "type": "nothing: `:type NAME` tells it in `jostle repl`",
-    "__name__": "the lines alone: a program runs from the top", "input": "`param answer = \"\"`, and `--set answer=…`",
-    "dataframe": "`table([{a: 1}, {a: 2}])`",
-    "self": "a parameter", "dict": "`{a: 1}`, or `record(pairs)`", "reduce": "`sum over x in xs of f(x)`, or a loop",
-    "range": "`0..4` for the numbers from 0 to 4", "map": "`[f(x) for x in xs]`", "int": "`floor(x)`",
-    "filter": "`[x for x in xs if x > 1]`", "any": "`len([x for x in xs if x > 1]) > 0`", "float": "`number(x)`",
-    "all": "`len([x for x in xs if not x > 1]) == 0`", "length": "`len(x)`", "len_chars": "`length(x)`",
-    "exit": "nothing more: a program ends with its text", "quit": "nothing more: a program ends with its text",
-    "mean": "`avg`", "average": "`avg`", "variance": "`var`", "std": "`stddev`", "stdev": "`stddev`",
-    "var_samp": "`var`", "stddev_samp": "`stddev`", "covar_samp": "`covariance`",
-    "var_pop": "`var(x)`, which is the sample's", "stddev_pop": "`stddev(x)`, which is the sample's",
-    "corr(x, y)": _CORRELATION, "correlation(t, x, y)": "`use statistics` above, which has it",
-    "approx_count_distinct(x)": "`count(distinct x)`",
-    "countif(c)": "`count(1 if c else none)`", "count_if(c)": "`count(1 if c else none)`",
-    "sumif(x, c)": "`sum(x if c else 0)`", "percentile_cont": "`quantile(x, 0.5)`",
-    "percentile(x, share)": "`quantile(x, share)`",
-    "approx_quantiles(x, y)": "`quantile(x, 0.25) as low, median(x) as middle`, and so on",
-    "safe_divide(x, y)": "`x / y`, which is none where y is 0", "div0(x, y)": "`x / y`, which is none where y is 0",
-    "library": "`use statistics`, or another module of the library", "require": "`use statistics`, or another module",
-    "iif(c, x, y)": "`x if c else y`", "nullif(x, y)": "`none if x == y else x`", "isnan(x)": "`x is missing`",
-    "isnull(x)": "`x is missing`", "isnull(x, y)": "`coalesce(x, y)`", "isna(x)": "`x is missing`",
-    "ifnull(x, y)": "`coalesce(x, y)`", "nvl(x, y)": "`coalesce(x, y)`", "fillna(x, y)": "`coalesce(x, y)`",
-    "greatest(x, y)": "`max(x, y)`", "least(x, y)": "`min(x, y)`", "clip(x, y, z)": "`clamp(x, y, z)`",
-    "pow(x, y)": "`x ^ y`", "power(x, y)": "`x ^ y`", "mod(x, y)": "`x % y`", "ln(x)": "`log(x)`",
-    "log10(x)": "`log(x) / log(10)`", "log2(x)": "`log(x) / log(2)`", "ceiling(x)": "`ceil(x)`",
-    "sign(x)": "`1 if x > 0 else -1 if x < 0 else 0`", "substr": "`substring(x, 1, 3)`",
-    "concat(x, y)": "`x + y`", "concat(x, y, z)": "`x + y + z`", "concat(x, y, z, u)": "`x + y + z + u`",
-    "initcap(x)": "`upper(substring(x, 1, 1)) + lower(substring(x, 2))`", "left(x, y)": "`substring(x, 1, y)`",
-    "right(x, y)": "`ends_with(x, \"s\")`, or `matches(x, \"s$\")`", "char_length(x)": "`length(x)`",
-    "len(x)": "`length(x)`", "ltrim(x)": "`trim(x)`", "rtrim(x)": "`trim(x)`", "strpos(x, y)": "`position(x, y)`",
-    "locate(y, x)": "`position(x, y)`", "charindex(y, x)": "`position(x, y)`", "split_part": "`part(x, \";\", 1)`",
-    "regexp_contains(x, y)": "`matches(x, y)`", "regexp_like(x, y)": "`matches(x, y)`",
-    "regexp_matches(x, y)": "`matches(x, y)`", "string_agg": _TEXTS, "group_concat": _TEXTS, "listagg": _TEXTS,
-    "array_agg": _TEXTS, "date_trunc(y, x)": "`trunc(x, y)`", "date_part(part, x)": "`part(x)`",
-    "datepart(part, x)": "`part(x)`", "dateadd(z, y, x)": "`x + y`", "date_add(x, y)": "`x + y`",
-    "datediff(x, y)": "`days_between(y, x)`", "datediff(z, x, y)": "`days_between(x, y)`",
-    "date_diff(z, x, y)": "`days_between(x, y)`", "to_date(x)": "`date(x)`", "to_timestamp(x)": "`time(x)`",
-    "to_char(x)": "`text(x)`", "strptime": "`time(x, \"%d/%m/%Y\")`", "parse_date": "`date(x, \"%d/%m/%Y\")`",
-    "parse_time": "`time(x, \"%I:%M %p\")`", "dayofweek(x)": "`weekday(x)`", "dow(x)": "`weekday(x)`",
-    "dayname": "`weekday(x)`, 1 for Monday",
-    "at_timezone(x, y)": "`in_zone(x, y)`", "current_date": _CLOCK, "current_timestamp": _CLOCK, "now": _CLOCK,
-    "getdate": _CLOCK, "today": _CLOCK, "row_number": _WINDOWS, "rank": _WINDOWS,
-    "lag": _WINDOWS, "lead": _WINDOWS,
-    "value_counts": "`{{ select count(*) as n from people groupby city with epsilon 0.1 }}`",
-    "value_counts(t, x)": "`{{ select count(*) as n from t groupby x with epsilon 0.1 }}`",
-    "t_test": _COMPARE, "ttest": _COMPARE, "ttest_ind": _COMPARE,
-    **{f"{name}(t, x, y)": _INDEPENDENCE for name in (
-        "chi2", "chi_square", "chi_squared", "chisquare", "chisq_test", "chi2_contingency", "independence_test")},
-    "linearregression": "`linear_regression(t, \"y\", [\"x\"])` of `use statistics`",
-    "logisticregression": _CLASSIFIERS, "decisiontreeclassifier": _CLASSIFIERS, "gaussiannb": _CLASSIFIERS,
-    "randomforestclassifier": _CLASSIFIERS, "hist(x)": _BINS, "histogram(x)": _BINS,
-    **{f"{name}(x, y)": _BINS.replace("10", "y") for name in ("hist", "histogram", "bin", "bucket")},
-    "top": "`top_k(t, \"x\", 3)` of `use statistics`", "confint": _ERROR, "ci": _ERROR, "stderr": _ERROR,
-    "first(x)": "`min(x)`, or `up to 1 row by date` where the data are declared",
-    "last(x)": "`max(x)`, or `up to 1 row by date desc` where the data are declared",
-    "mad(x)": "`median(abs(x - middle))`, where `middle` is a median that was measured",
-    "survival": _SURVIVAL, "survfit": _SURVIVAL, "kaplan": _SURVIVAL, "sem": _ERROR, "correlation(x, y)": _CORRELATION,
-    "iqr(x)": "`quantile(x, 0.25) as low, quantile(x, 0.75) as high`", "proportion": "`avg(1 if x == \"a\" else 0)`",
-    "nrow": "`count(*)` in a query, `len(x)` of a list", "n_distinct(x)": "`count(distinct x)`",
-}  # fmt: skip
 _EMPTY_CALLS = {"n": "`count(*)`", "tally": "`count(*)`", "rows": "`count(*)`"}
-_CALLS: dict[str, dict[int, tuple[list[str], str]]] = {}
-for _key, _help in _INSTEAD.items():
-    _name, _, _parameters = _key.partition("(")
-    _listed = _parameters.rstrip(")").split(", ") if _parameters else []
-    _CALLS.setdefault(_name, {})[len(_listed)] = _listed, _help
+
+
+@cache
+def _calls() -> dict[str, dict[int, tuple[list[str], str]]]:
+    """The ways out of `functions.toml`, by the name of the function and how many arguments it has."""
+    import tomllib
+
+    calls: dict[str, dict[int, tuple[list[str], str]]] = {}
+    for key, help in tomllib.loads((folder("grammar") / "functions.toml").read_text(encoding="utf-8")).items():
+        name, _, parameters = key.partition("(")
+        listed = parameters.rstrip(")").split(", ") if parameters else []
+        calls.setdefault(name, {})[len(listed)] = listed, help
+    return calls
 
 
 def way(name: str, args: Sequence[n.Expr] = ()) -> str:
@@ -308,7 +243,7 @@ def way(name: str, args: Sequence[n.Expr] = ()) -> str:
     """
     if name.endswith("()"):
         return f"write {_EMPTY_CALLS[name[:-2]]}" if name[:-2] in _EMPTY_CALLS else ""
-    forms = _CALLS.get(name.lower(), _CALLS.get(name))
+    forms = _calls().get(name.lower(), _calls().get(name))
     if name.lower() == "exists":
         return _partner(args)
     if forms is None:

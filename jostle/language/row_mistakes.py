@@ -53,6 +53,8 @@ def no_column(
     of = next((column for column, texts in values.items() if name in texts), None)
     clock = way(name) if name.lower().startswith("current_") else ""
     help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, columns))
+    if name.lower() == "all" and name not in columns:
+        help = f"name the keys: {listed(columns)}"
     help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
     message = f"there is no column `{name}`: only described columns exist"
     return Diagnostic("NameError", message, span, label="no such column", help=help)
@@ -92,8 +94,9 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
         return ""
     op, one, two = node.op, node.left, node.right
     if op in COMPARISONS and isinstance(two, n.String):
-        if _MOMENT.fullmatch(two.value) and left in _MOMENTS:
-            return f"a date has no quotes: write `{one.span.text} {op} {two.value.replace(' ', 'T')}`"
+        moment = re.sub(r"^(\d\d)\.(\d\d)\.(\d{4})$", r"\3-\2-\1", two.value)
+        if _MOMENT.fullmatch(moment) and left in _MOMENTS:
+            return f"a date has no quotes: write `{one.span.text} {op} {moment.replace(' ', 'T')}`"
         if _is_number(two.value):
             return f"write `{one.span.text} {op} {two.value}`"
     text = one if left == "text" else two if right == "text" else None
@@ -171,8 +174,11 @@ def open_key(key: n.GroupKey, kind: str, described: bool, of_budget: bool = Fals
     the budget."""
     text = key.value.span.text
     such = {"text": '{"a", "b"}', "number": "0..99"}.get(kind, "2024-01-01..2024-12-31")
-    if isinstance(key.value, n.Call) and isinstance(key.value.function, n.Name) and key.value.function.id == "year":
-        such = "2000..2030"
+    match key.value:
+        case n.Call(function=n.Name(id="year")):
+            such = "2000..2030"
+        case n.Call(function=n.Name(id="trunc"), args=[_, n.String(value=unit)]):
+            such = f"from 2024-01-01 to 2024-12-31 by {unit}"
     describe = f"describe them, `{text}: {such}`" if described else "describe the column that it reads"
     message = f"the values of `{text}` are not public, so its groups are not either"
     delta = "declare a delta in the budget, `budget epsilon 1, delta 1e-6`" if of_budget else "give a delta"

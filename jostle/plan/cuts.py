@@ -42,8 +42,8 @@ _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", 
 def expression(expr: RowExpr, inside: bool = False) -> str:
     """A row expression as a program may write it; with `inside` in parentheses where it needs some."""
     match expr:
-        case Column():
-            return expr.name
+        case Column(name=name):
+            return name if name.isascii() and name.isidentifier() else f"`{name}`"
         case Constant():
             return constant(expr.value)
         case Apply(op=op, args=(left, right)) if op in _BETWEEN:
@@ -56,8 +56,10 @@ def expression(expr: RowExpr, inside: bool = False) -> str:
             text = f"not {expression(value, True)}"
         case Apply(op="neg", args=(value,)):
             return f"-{expression(value, True)}"
-        case Apply():
-            return f"{expr.op.removesuffix(' of count')}({', '.join(map(expression, expr.args))})"
+        case Apply(op=op, args=args):
+            if op.endswith(" of text") and isinstance(args[0], Apply) and args[0].op.endswith(" by format"):
+                args = args[0].args
+            return f"{op.partition(' ')[0]}({', '.join(map(expression, args))})"
         case _:
             assert_never(expr)
     return f"({text})" if inside else text

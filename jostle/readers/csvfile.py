@@ -199,6 +199,7 @@ _WITHOUT_GROUPS = "CASE WHEN regexp_matches({0}, " + _GROUPED + ") THEN replace(
 _WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$', '\\1.\\2')"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
+_ANEW = {"UTF-16": "write it anew: `iconv -f UTF-16 -t UTF-8 a.csv > b.csv`"}
 
 _LINES = (
     'write it as JSON lines, such as by pandas.read_json("a.json").to_json("a.jsonl", orient = "records", lines = True)'
@@ -372,7 +373,8 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
     begin = (above or raw).removeprefix(BOM).strip()
     for magic, what in _NO_TEXT.items():
         if (above or raw).startswith(magic):
-            raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help="convert it first")
+            help = _ANEW.get(what, "convert it first")
+            raise refuse("DataError", f"{label} is {what}, not a CSV file in UTF-8", help=help)
     if begin.startswith((b'{"', b'[{"')) or begin == b"[":
         message = f"{label} is JSON, which is read a record a line, and not as one document"
         raise refuse("DataError", message, help=_LINES)

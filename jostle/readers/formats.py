@@ -103,7 +103,7 @@ def opened_file(
 ) -> ReadRaw:
     """The raw cells of one file, under the table name `name`."""
     kind, label = format_of(file), f"`{file.path}`"
-    _check_reading(kind, label, reading)
+    check_reading(kind, label, reading)
     if kind not in ("csv", "json") and is_compressed(file):
         message = f"{label} is compressed, and what stands in it is no text"
         raise refuse("DataError", message, help="give it as it is: Parquet and Arrow compress by themselves")
@@ -113,7 +113,7 @@ def opened_file(
         raise refuse("DataError", f"{label} cannot be read: {error.strerror or ''}") from None
 
 
-def _check_reading(kind: str, label: str, reading: Reading) -> None:
+def check_reading(kind: str, label: str, reading: Reading) -> None:
     """The part is a part of what a file is known by: so it is said of every file that has parts, and of no other."""
     from jostle.readers.csvfile import ENCODINGS, OTHER_SEPARATORS, SEPARATORS
 

@@ -34,10 +34,12 @@ FORMATS = {
 }
 """How dates and times are often written, other than as 2024-12-31."""
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
+_BLANK, _QUOTE = " \u00a0\u202f", ("'", ".", (("'", ""),))
+_BLANKS = (_BLANK, ",", (*((one, "") for one in _BLANK), (",", ".")))
 NUMBERS = {
     f"{example} {sign}".strip(): (sign, *style)
     for sign in ("", *"€$£%")
-    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA))
+    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1 234,5", _BLANKS), ("1'234.5", _QUOTE))
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
 thousands, what before the fraction, and what is replaced to read them."""
@@ -83,7 +85,9 @@ def survey(
         opened = engine.open(file, public=False, names=tuple(name for name, _ in schema))
         for name, _ in schema:
             if name not in opened.columns:
-                raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`")
+                help = f"its header has {', '.join(f'`{one}`' for one in opened.columns[:12] if one)}"
+                help += "; where titles stand above it, `--header 3` says which line it is"
+                raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`", help=help)
         raw, table = engine.raw(opened.key, look=True)
         cells = [raw.cell(name) for name, _ in schema]
         return surveyed(DUCKDB, partial(engine.fetch, label=raw.label), table, cells, schema, forms, raw.irregular)
@@ -127,9 +131,19 @@ def surveyed(
 def _read(d: Dialect, cell: str, kind: str, target: str, form: str) -> str:
     """A cell that a format reads, as ISO writes it; of others the text, unless that would be read in its place."""
     own = text(d, cell, kind)
+    if form in NUMBERS:
+        return with_edits(form, own, lambda text, old, new: f"replace({text}, {d.literal(old)}, {d.literal(new)})")
     read = template(d, f"{target} by format", (form,)).format(own)
     other = f"CASE WHEN {of_text(target)(d).format(own)} IS NULL THEN {own} ELSE 'other' END"
     return f"coalesce({read}, {other})"
+
+
+def with_edits(form: str, text: str, put: Callable[[str, str, str], str]) -> str:
+    """The expression of a text that is written as a number is, by that of what is replaced in one."""
+    sign, _, _, edits = NUMBERS[form]
+    for old, new in ((sign, ""), *edits):
+        text = put(text, old, new) if old else text
+    return text
 
 
 def _forms_of(domain: Domain) -> Collection[str]:
@@ -152,7 +166,7 @@ def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
 
 def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
     """The condition that a text is a number with a sign before or behind it, in groups of thousands or in none."""
-    whole = rf"[0-9]+|[0-9][0-9]?[0-9]?(\{group}[0-9][0-9][0-9])+"
+    whole = rf"[0-9]+|[0-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
     pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
     bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
     return template(d, "matches", (pattern,)).replace("{0}", bare)

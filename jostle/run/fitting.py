@@ -55,6 +55,7 @@ TAKEN = {
     "number column": frozenset({TEXT, LIST}),
     "column of values": frozenset({TEXT, LIST}),
     "column": frozenset({TEXT, LIST}),
+    "columns": frozenset({LIST}),
 }
 """The kinds that a word of a signature allows."""
 WORDS = {
@@ -65,8 +66,9 @@ WORDS = {
     "points": "a table, or a list of points", "queries": "a workload",
     "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
+    "columns": "a list of columns",
 }  # fmt: skip
-COLUMNS = ("number column", "column of values", "column")
+COLUMNS = ("number column", "column of values", "column", "columns")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 OF_DATA = frozenset({
     "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured"
@@ -178,6 +180,9 @@ def _passed_on(function: Function) -> dict[str, str]:
                     takes.setdefault(part.id, []).append(_word(call, param))
     if function.name in OF_COLUMNS:
         takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
+    for words in takes.values():
+        if "items" in words and not {*words}.isdisjoint(COLUMNS):
+            words.append("columns")
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
@@ -242,6 +247,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
             **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
+            ("columns", TEXT): f"write `[{it}]`",
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))

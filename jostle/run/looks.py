@@ -110,7 +110,7 @@ class Looked(Struct, frozen=True):
         A file's own number that an engine cannot write as a text is read as a number: one that is not finite is none
         either way. None too where what a cell is cannot be asked.
         """
-        column = Column(name) if name in self.schema else _converted(self.conversions[name])[0]
+        column = Column(name) if name in self.schema else _column_of(self.conversions[name])
         read = self.read
         for each in () if read else self.schema:
             read[each] = Open("real")
@@ -121,7 +121,7 @@ class Looked(Struct, frozen=True):
             state = cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
             unread = either(is_word(column, {}), None, Constant("unreadable"), {})
-            unread = either(Apply("missing", (column,)), None, unread, {})
+            unread = either(Apply("missing", (_text_of(self.conversions[name]),)), None, unread, {})
             state = either(Apply("not", (Apply("missing", (self.conversions[name],)),)), FITS, unread, {})
         if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
             return None
@@ -133,10 +133,8 @@ class Looked(Struct, frozen=True):
     def readings(self, read: Collection[str | Apply]) -> list[str]:
         """Of what is read the columns, and the conversions of columns of texts."""
         for one in read:
-            if isinstance(one, Apply):
-                column, form = _converted(one)
-                if self.schema.get(column.name) == Open("text"):
-                    self.conversions[f"{one.op.partition(' ')[0]}({column.name}{form})"] = one
+            if isinstance(one, Apply) and self.schema.get(_column_of(one).name) == Open("text"):
+                self.conversions[expression(one)] = one
         converted = sorted([name for name, one in self.conversions.items() if one in read]) if self.conversions else ()
         return [*filter(read.__contains__, self.schema), *converted]
 
@@ -207,7 +205,8 @@ class Looks(Struct):
                 pass  # or refused, as the whole of it would be
         for exposure, looked, looks in due:
             share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
-            self.planned.append(Planned(span, exposure.source.name, tuple(looks), share))
+            columns = tuple(name if name in looked.conversions else expression(Column(name)) for name in looks)
+            self.planned.append(Planned(span, exposure.source.name, columns, share))
             looked.last.update(dict.fromkeys(looks, Amount(amount.unit, part)))
         try:
             yield cast("A", Amount(amount.unit, amount.value - paid, amount.delta))
@@ -316,7 +315,8 @@ class Looks(Struct):
             if name in looked.filled:
                 says = says.replace("`none`", expression(looked.filled[name]))
             if name in looked.conversions:
-                says, help = f"{share} of texts are not read by it, and count as `none`", WAYS_OUT["conversion"]
+                says = f"{share} of texts are not read by it, and count as `none`"
+                help = WAYS_OUT[f"conversion to {kind}"]
             if self.warn is not None and what not in before:
                 warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                 self.warn(place.source if place is not None else Source("", ""), [warning])
@@ -361,7 +361,7 @@ def _add_below(plan: Plan, names: frozenset[str | Apply], scans: list[tuple[Scan
         case Derive(columns=columns):
             read = [expr for name, expr in columns if name in names]
             identities = {expr for name, expr in columns if expr == Column(name)}
-            names = frozenset(one for one in names if isinstance(one, Apply) and _converted(one)[0] in identities)
+            names = frozenset(one for one in names if isinstance(one, Apply) and _column_of(one) in identities)
         case GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
@@ -376,14 +376,17 @@ def _add_below(plan: Plan, names: frozenset[str | Apply], scans: list[tuple[Scan
         _add_below(source, names, scans)
 
 
-def _converted(conversion: Apply) -> tuple[Column, str]:
-    """The column whose texts are read, and the format as it is written behind it; no column, if it is none alone."""
-    match conversion.args[0]:
-        case Column() as column:
-            return column, ""
-        case Apply(args=(Column() as column, Constant(value=form))):
-            return column, f', "{form}"'
-    return Column(""), ""
+@cache
+def _column_of(conversion: Apply) -> Column:
+    """The one column whose texts are read, as they are or with something replaced; no column, if it is not one."""
+    names = {name for name in _parts(conversion.args)[0] if isinstance(name, str)}
+    return Column(names.pop() if len(names) == 1 else "")
+
+
+def _text_of(conversion: Apply) -> RowExpr:
+    """The text that is read."""
+    (text,) = conversion.args
+    return text.args[0] if isinstance(text, Apply) and text.op.endswith(" by format") else text
 
 
 @cache

@@ -5,6 +5,7 @@ Operations of rows stand here too: what is missing in a row is a refusal in a pr
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from datetime import date
 from functools import partial
@@ -114,6 +115,9 @@ def _array(numbers: list[object]) -> object:
 
 _FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}
 """How a text may be written that is no date or time as ISO writes them."""
+_LETTERS_AS = {"yyyy": "%Y", "yy": "%y", "mm": "%m", "dd": "%d", "hh": "%H", "ss": "%S"}
+_LETTERS = re.compile("|".join(_LETTERS_AS), re.IGNORECASE)
+"""How Excel and SQL say the same."""
 
 
 _OVERLOADED = frozenset(spelling[0] for spelling in OVERLOADS)
@@ -220,6 +224,9 @@ def _constant_value(name: str, expr: Apply) -> Any:
     if result is None and "any" not in entry.kinds:
         form = _FORMATS.get(expr.op)
         help = f'texts are read as ISO writes them; else a format says how, `{name}(x, "{form}")`' if form else ""
+        signs = _LETTERS.sub(lambda word: _LETTERS_AS[word[0].lower()], str(arguments[0]))
+        if form and "%" in signs and not re.search(r"(?<!%)[A-Za-z]", signs):
+            help = f'a format has signs of its own: write `{name}("{signs}")`'
         raise no_value(f"`{name}` has no value here", help)
     return result
 

@@ -157,12 +157,16 @@ def open_origin(
     return opened(interp, origin, span, public=public, names=names)
 
 
+_TYPED = (".parquet", ".arrow", ".feather", ".db", ".sqlite", ".sqlite3", ".duckdb")
+"""Endings of files whose columns have names outside of their rows."""
+
+
 def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Opened:
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
         data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
-        if isinstance(origin, FileSet):
+        if isinstance(origin, FileSet) and not origin.parts[0].path.lower().endswith(_TYPED):
             data = replace(data, header=origin.reading.header)
         ledger = interp.ledger
         registered = ledger.known_as(data.identity) if isinstance(origin, RemoteData) and ledger is not None else None
@@ -259,16 +263,16 @@ def _identity(interp: Evaluator, array: object) -> Hashable:
 
 
 def check_column(name: str, data: Opened, *, private: bool = False) -> None:
-    """Refuses with `DataError` a column that a file does not have. Of a private one the names are listed where the
-    program says which line has them: without a header, its first line would be a row."""
+    """Refuses with `DataError` a column that a file does not have. Of a private one the names are listed where types
+    have them or the program says which line does: without a header, its first line would be a row."""
     check_read(name, data.unread)
     if name in data.columns:
         return
     names = [column for column in data.columns if column]
     listed = did_you_mean(name, names) or f"the columns are {', '.join(names[:12])}{', …' * (len(names) > 12)}"
-    if private and data.header is not None:
+    if private and data.header:
         listed = f"line {data.header} has the names: {', '.join(f'`{one}`' for one in names)}"
-    elif private:
+    elif private and data.header is None:
         listed = "names are as in the file's header: its first line, and in its case"
         marks = [mark for mark in ",\t;|" if len(names) == 1 and mark in names[0]]
         if marks:

@@ -20,7 +20,7 @@ from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import ColumnHandle
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.records import replace
 from jostle.run.calls import Body, inlined
 from jostle.run.evaluator import Evaluator
@@ -43,7 +43,6 @@ from jostle.run.values import (
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-MEASURE = "measure it first, with an amount of its own, and use the number"
 MOST_ITEMS = 1_000  # that `sum over` walks through on rows
 _NO_TABLES = Qualifiers()
 CALLED = (Function, Builtin, RowForm, Part, Module)
@@ -416,8 +415,9 @@ class RowCompiler:
             self._need(value.name, node)
             return Column(value.name)
         if handles_in(value):
-            message = "a private value cannot stand in a condition or a key"
-            raise refuse("PrivateValue", message, node.span, help=MEASURE)
+            help = "rows are counted by `count(*)`, and columns stand by their names"
+            help = help if isinstance(value, Table) else facts.MEASURED_FIRST
+            raise refuse("PrivateValue", "a private value cannot stand in a condition or a key", node.span, help=help)
         if value is None or isinstance(value, (bool, str, date)):
             return Constant(value)
         if is_number(value):

@@ -129,15 +129,6 @@ def equal_sign(place: ErrorPlace) -> Diagnostic | None:
     )  # fmt: skip
 
 
-def several_names(place: ErrorPlace) -> Diagnostic | None:
-    """`a, b = f(x)`."""
-    if place.text != "," or place.frame.kind != "block" or not place.statement:
-        return None
-    if any(token.type != "NAME" for token in place.statement):
-        return None
-    return place.error("one name is given a value at a time", help="write a line for each name")
-
-
 def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
     """`größe = 3`: the name ends before the letter, and would look like a word of its own."""
     if place.type or not place.text.isalpha():
@@ -201,13 +192,6 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
-def missing_test(place: ErrorPlace) -> Diagnostic | None:
-    """`x is 5`."""
-    if place.previous is None or place.previous.type != "_IS":
-        return None
-    return place.error("`is` only tests for a missing value", help="write `x is missing`, or `==` to compare")
-
-
 def misspelt_clause(place: ErrorPlace) -> Diagnostic | None:
     """`from people whre age > 3`: the word was taken as another name of the table."""
     previous = place.previous
@@ -267,14 +251,6 @@ def _slice(place: ErrorPlace) -> str:
     return as_line(line.replace(match.group(), f"[{name}[i] for i in {first or 0}..{last}]"))
 
 
-def select_star(place: ErrorPlace) -> Diagnostic | None:
-    """`select *`."""
-    if place.text != "*" or place.previous is None or place.previous.type != "_SELECT":
-        return None
-    help = place.rewritten(r"(?i)\bselect \*", "select count(*)")
-    return place.error("`select *` would hand out rows", help=help or "select aggregates: `count(*)`, `avg(age)`")
-
-
 def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:
     """`a + f(x) with epsilon 1`."""
     if place.type != "_WITH":
@@ -291,7 +267,7 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type != "_SELECT":
         return None
     if not place.in_query:
-        help = place.rewritten(r"\bselect\b[^{}]*$", r"{{ \g<0> }}") or "write `{{ select … from … }}`"
+        help = place.rewritten(r"(?i)\b(select\b[^{};]*?) *;?$", r"{{ \1 }}") or "write `{{ select … from … }}`"
         return place.error("a `select` stands outside a query", label="not in `{{ }}`", help=help)
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 
@@ -376,9 +352,9 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
 
 
 COMMON_MISTAKES = (
-    open_bracket, missing_comma, foreign_letter, formatted_text, clause_of_a_select, missing_test, misspelt_clause,
-    of_a_source, equal_sign, several_names, number_with_commas,
-    chained, colon, select_star, spend_after_sum, loose_select, lonely_else,
+    open_bracket, missing_comma, foreign_letter, formatted_text, clause_of_a_select, misspelt_clause,
+    of_a_source, equal_sign, number_with_commas,
+    chained, colon, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip
 
@@ -402,7 +378,7 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
             repair = f"`release {node.value.id}`" if isinstance(node.value, n.Name) else "`release x = …`"
             raise refuse("SyntaxError", "a `return` outside a function", node.span, help=f"write {repair}")
         if isinstance(node, n.Bare) and not (interactive and id(node) not in of_functions):
-            _does_something(node.value)
+            _does_something(node.value, id(node) in of_functions)
         elif isinstance(node, n.Def | n.Part) and id(node) not in of_functions:
             of_functions |= set(map(id, every(node)))
         _means_what_it_says(node)
@@ -459,7 +435,7 @@ def _no_rollup(call: n.Call) -> None:
         raise refuse("SyntaxError", word["message"], call.span, help=word["help"])
 
 
-def _does_something(value: n.Expr) -> None:
+def _does_something(value: n.Expr, in_function: bool) -> None:
     while isinstance(value, n.Spending):
         value = value.value
     if isinstance(value, n.Call | n.Query):
@@ -472,6 +448,11 @@ def _does_something(value: n.Expr) -> None:
         word = entry
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
     help = f"give it a name, `x = …`, or show it: `print({value.span.text})`"
+    if in_function:
+        help = f"write `return {value.span.text}`, or give it a name"
+    if isinstance(value, n.Index) and not any(isinstance(arg, n.Number) for arg in value.args):
+        query = f"{{{{ select count(*) from {value.value.span.text} with epsilon 0.1 }}}}"
+        help += f"; rows are measured in a query: `{query}`"
     if isinstance(value, n.Binary) and value.op == "<" and re.fullmatch(r"\w+ *<- *.+", value.span.text):
         help = "write `" + re.sub(r" *<- *", " = ", value.span.text, count=1) + "`"
         raise refuse("SyntaxError", "a value is given by `=`, and `<-` compares with a negative", value.span, help=help)

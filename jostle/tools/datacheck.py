@@ -18,10 +18,10 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.readers.formats import format_of
-from jostle.readers.survey import FORMATS, NO_FORMS, NUMBERS, ColumnSurvey, Forms, Survey, survey
+from jostle.readers.survey import FORMATS, NO_FORMS, ColumnSurvey, Forms, Survey, survey, with_edits
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.draft.columns import categories, column_word, name_of
+from jostle.tools.draft.columns import categories, column_word, name_of, quoted
 from jostle.tools.render import clean
 from jostle.trace.text import number, plural
 
@@ -63,7 +63,7 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
         name, form = name_of(clean(column.name)), forms.get(column.name)
         line = bounded(reading(name, domain_kind(domain), form), domain) if form else domain_text(domain)
         lines += ["", f"{name}: {line}", f"  {shares or 'every cell fits'}"]
-        lines += [f"  {advice}" for advice in _advice(column, domain, decimal)]
+        lines += [f"  {advice}" for advice in _advice(column, domain, decimal, whole.rows)]
     lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in kinds)]
     lines.append(EXACT)
     return "\n".join(lines) + "\n"
@@ -105,8 +105,9 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
     whole, decimal = fit(path, domains, reading, engine, forms)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
-        counts = {what: n for what, n in _counts(column).items() if what != "empty" or column.name in filled}
-        advice = list(_advice(column, domain, None))[:2]
+        all_of = column.name in filled or column.empty == whole.rows > 0
+        counts = {what: n for what, n in _counts(column).items() if what != "empty" or all_of}
+        advice = list(_advice(column, domain, None, whole.rows))[:2]
         if counts:
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
@@ -143,8 +144,8 @@ def _counts(column: ColumnSurvey) -> dict[str, int]:
 _TRUTHS = {"true", "t", "yes", "y", "false", "f", "no", "n"}
 
 
-def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterator[str]:
-    """How more of a column's cells would be read, a line each."""
+def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None, rows: int) -> Iterator[str]:
+    """How more of a column's cells, of so many rows, would be read, a line each."""
     name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
@@ -154,7 +155,10 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None) -> Iterat
         yield "(registered data have it as `text`, and programs read it by `derive`)"
     elif column.unreadable and kind in ("date", "time"):
         form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
-        yield f'another form is read where it is described by it: {kind}("{form}")'
+        yield f'another form is read where it is described by it: {kind}("{form}"); months have English names'
+    elif 2 * column.unreadable > rows and decimal is None:
+        other = f'take out what is no digit: `number(replace({name}, "kg", ""))`'
+        yield 'list the values that the cells have, such as {"ja", "nein"}' if kind == "boolean" else other
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):
@@ -172,10 +176,7 @@ def reading(name: str, kind: str, form: str) -> str:
     """The description of a column, `name`, whose texts are written in one of the forms of a survey."""
     if kind != "number":
         return f'{kind}("{form}")'
-    sign, _, _, edits = NUMBERS[form]
-    for old, new in ((sign, ""), *edits):
-        name = f'replace({name}, "{old}", "{new}")' if old else name
-    return f"number({name})"
+    return f"number({with_edits(form, name, lambda text, old, new: f'replace({text}, {quoted(old)}, {quoted(new)})')})"
 
 
 def bounded(value: str, domain: Domain) -> str:

@@ -140,8 +140,10 @@ def _header(path: Path, reading: Reading) -> tuple[str, ...]:
     """The names of a file's columns; none where it has no header that can be read, which its run tells."""
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
+    from jostle.readers.formats import check_reading
 
     try:
+        check_reading("csv", "", reading)
         return header(open_file(path), "", reading).readable
     except Refusal:
         return ()
@@ -160,6 +162,7 @@ def _misfits(
     from jostle.engine.base import Opened
     from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
+    from jostle.readers.formats import check_reading
     from jostle.run.origins import check_private_columns
 
     name = path.value
@@ -174,6 +177,7 @@ def _misfits(
     if private is None or not isinstance(private.described, n.RecordOf):
         return
     try:
+        check_reading("csv", f"`{name}`", reading)
         head = header(open_file(there), f"`{name}`", reading)
     except Refusal as refusal:
         yield from refusal.at(path.span).diagnostics

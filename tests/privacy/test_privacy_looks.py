@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
@@ -66,6 +68,8 @@ MISFITS = [
     ("an open integer", "integer", "{k}.25", "select count(*) from t where x > 3", "fractions"),
     ("words for truth", "{{true, false}}", "ja", "select count(*) from t where x", "no true or false"),
     ("numbers of texts", "text", '"{k},5"', "select count(*) from t where number(x) > 3", "not read by it"),
+    ("thin blanks between digits", "text", "1\u202f{k:03}",
+     'select count(*) from t where number(replace(x, " ", "")) > 3', "not read by it"),
     ("dates of texts", "text", "31.12.20{k:02}", "select count(*) from t where date(x) > 2010-05-01", "not read by it"),
     ("words for what is missing", "0..3 never missing", "NA", "select count(*) from t groupby x",
      "missing, and count as 0"),
@@ -105,6 +109,8 @@ FITTING = [
     ("{{1, 2}}", "1.0", "select avg(x) from t"),
     ("{{true, false}}", "Yes", "select count(*) from t where x"),
     ("text", "{k}.5", "select count(*) from t where number(x) > 3"),
+    ("text", "1 {k:03}", 'select count(*) from t where number(replace(x, " ", "")) > 3'),
+    ("text", "{k}", 'select count(*) from t where number(part(x, "/", 2)) > 3'),
     ("0..99", "NA", "select avg(x) from t"),
     (DATES, "-", "select avg(year(x)) from t"),
     ('{{"yes", "no"}}', "n/a", "select count(*) from t groupby x"),
@@ -486,3 +492,13 @@ def test_a_sparse_column_behind_others_is_looked_at_by_itself_by_the_next_charge
     (warned,) = said(often)
     share = re.search(r"`d`: (\d+) %", warned)
     assert share is not None and int(share[1]) > 60 and often.budget["t"]["epsilon"]["spent"] == "36"
+
+
+def test_a_time_with_a_zone_of_a_parquet_file_fits() -> None:
+    times = pa.array([1_700_000_000_000_000 + i for i in range(ROWS)], pa.timestamp("us", "America/New_York"))
+    pq.write_table(pa.table({"x": times}), "zones.parquet")
+    text = of("time", "select count(*) from t where x > 2020-01-01").replace("t.csv", "zones.parquet")
+    refused = Session().attempt(Source("p.jst", text)).diagnostics[0]
+    assert refused.message == "there is no column `id`" and refused.help == "the columns are x"
+    result = ran(text.replace(", id: text", ""))
+    assert len(looks(result)) == 1 and "unfit-cells" not in {w.kind for w in result.warnings}

@@ -146,6 +146,7 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
 @pytest.mark.parametrize(("written", "value"), [
     ("{}.123,45 €", 42_123.45), ("{},123.45", 42_123.45), ("${},123", 42_123), ("{},5 %", 42.5), ("{}.000.000 €", 42e6),
     (" {} % ", 42), ("£ {}", 42), ("-{}.123,0", -42_123),
+    ("{}\u202f123,5 €", 42_123.5), ("{} 123", 42_123), ("{}'123.5", 42_123.5),
 ])  # fmt: skip
 def test_numbers_with_signs_and_groups_of_thousands_are_read(
     folder: Path, capsys: pytest.CaptureFixture[str], written: str, value: float
@@ -161,6 +162,27 @@ def test_numbers_with_signs_and_groups_of_thousands_are_read(
     result = session.attempt(Source("amounts.jst", plain))
     assert result.ok and [one.kind for one in session.warnings] == ["large-epsilon"]
     assert result["a"] == pytest.approx(value, abs=0.3)  # steps of so wide a sum
+
+
+def test_fractions_beside_signs_are_kept_where_whole_numbers_are_described(folder: Path) -> None:
+    Path("rises.csv").write_text("rise,pay\n" + "3.7%,$12\n" * 40)
+    assert main(["init", "rises.csv", "--describe", "{rise: -10..20, pay: 0..50}"]) == 0
+    text = Path("rises.jst").read_text()
+    assert ', "")), -10.0, 20.0)' in text and "pay: clamp(floor(" in text
+
+
+def test_what_stands_beside_numbers_and_what_nothing_fills_has_its_way_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("units.csv").write_text("weight,smokes,later\n" + "70 kg,ja,\n" * 40)
+    assert main(["init", "units.csv", "--describe", "{weight: 20..200, smokes: {true, false}, later: 0..9}"]) == 0
+    out = capsys.readouterr().out
+    assert '`number(replace(weight, "kg", ""))`' in out and '{"ja", "nein"}' in out
+    assert "later: empty 40 (100.0 %)" in out
+    Path("titled.csv").write_text("Survey of 2024,\nage,sex\n40,F\n")
+    capsys.readouterr()
+    assert main(["data", "check", "titled.csv", "--schema", "{age: 0..99}"]) == 1
+    assert "`--header 3` says which line it is" in capsys.readouterr().err
 
 
 def test_words_for_what_is_missing_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,7 +67,7 @@ def text(d: Dialect, cell: str, kind: str) -> str:
         )
     if kind in NATIVE - {"DATE"}:
         return d.ordered.format(d.as_text(cell))
-    return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00'" if kind.endswith(" UTC") else ""))
+    return d.ordered.format(d.as_text(_moment(d, cell, kind)) + (" || '+00:00'" if kind.endswith(" UTC") else ""))
 
 
 def _of_double(d: Dialect, cell: str, finite: str, low: str, high: str) -> str:

@@ -176,13 +176,14 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
     forms |= {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
+    if any(forms.get(name) in NUMBERS for name in by_name):
+        again, _ = _fit(options, ordered, reading, forms)
+        by_name = {column.name: column for column in (again or survey).columns}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
     text = first_program(
         table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), forms=forms
     )
-    as_read = [(name, Open("text") if forms.get(name) in NUMBERS else domain) for name, domain in ordered]
-    formats = {name: form for name, form in forms.items() if form not in NUMBERS}
-    return _with_left(text, left), misfits(options.file, as_read, reading, decimal, engine, forms=formats)
+    return _with_left(text, left), misfits(options.file, ordered, reading, decimal, engine, forms=forms)
 
 
 def _fit(

@@ -6,7 +6,7 @@ general. It looks at the text and at the tokens of the statement so far, never a
 
 Lines as other languages have them, and the same line as it should be.
 
-`grammar/lines.toml`, and of declarations `clauses.toml`, list them by pattern. They are tried on the line at which a
+`clauses.toml`, `desks.toml` and `lines.toml` of `grammar` list them by pattern. They are tried on the line at which a
 text stops to parse, and only one that covers the place is meant.
 """
 
@@ -255,12 +255,15 @@ class ForeignLine(Struct, frozen=True):
     say: str = ""
 
 
+_LINES = ("clauses.toml", "desks.toml", "lines.toml")
+
+
 @cache
 def foreign_lines() -> tuple[ForeignLine, ...]:
     """The tables, in their order."""
     import tomllib
 
-    texts = ((folder("grammar") / name).read_text(encoding="utf-8") for name in ("clauses.toml", "lines.toml"))
+    texts = ((folder("grammar") / name).read_text(encoding="utf-8") for name in _LINES)
     return tuple(
         ForeignLine(re.compile(entry.pop("pattern").replace("<end>", _END_OF_SELECT)), **entry)
         for text in texts

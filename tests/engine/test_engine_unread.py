@@ -99,3 +99,17 @@ def test_a_public_table_has_no_such_columns_where_it_is_not_described(tmp_path: 
     for asked_for, ok in (("y", True), ("x", False)):
         program = f'print({{{{ select sum(y) from table("t.parquet") where {asked_for} != none }}}})'
         assert Session(cwd=tmp_path).attempt(Source("p", program)).ok == ok
+
+
+def test_a_time_with_a_zone_fits_and_what_is_not_there_is_said_by_the_types(tmp_path: Path) -> None:
+    times = pa.array([1_700_000_000_000_000 + i for i in range(3000)], pa.timestamp("us", "America/New_York"))
+    pq.write_table(pa.table({"x": times}), tmp_path / "zones.parquet")
+    text = (
+        'private t = table("zones.parquet") described by {x: time} protecting rows budget epsilon 9\n'
+        "release a = {{ select count(*) from t where x > 2020-01-01 with epsilon 3 }}\n"
+    )
+    session = Session(cwd=tmp_path, look=True)
+    refused = session.attempt(Source("p.jst", text.replace("x: time", "x: time, id: text"))).diagnostics[0]
+    assert refused.message == "there is no column `id`" and refused.help == "the columns are x"
+    result = session.attempt(Source("p.jst", text))
+    assert result.ok and abs(result["a"] - 3000) < 30 and "unfit-cells" not in {w.kind for w in result.warnings}

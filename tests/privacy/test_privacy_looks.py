@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from jostle.diagnostics import Refusal
@@ -492,13 +490,3 @@ def test_a_sparse_column_behind_others_is_looked_at_by_itself_by_the_next_charge
     (warned,) = said(often)
     share = re.search(r"`d`: (\d+) %", warned)
     assert share is not None and int(share[1]) > 60 and often.budget["t"]["epsilon"]["spent"] == "36"
-
-
-def test_a_time_with_a_zone_of_a_parquet_file_fits() -> None:
-    times = pa.array([1_700_000_000_000_000 + i for i in range(ROWS)], pa.timestamp("us", "America/New_York"))
-    pq.write_table(pa.table({"x": times}), "zones.parquet")
-    text = of("time", "select count(*) from t where x > 2020-01-01").replace("t.csv", "zones.parquet")
-    refused = Session().attempt(Source("p.jst", text)).diagnostics[0]
-    assert refused.message == "there is no column `id`" and refused.help == "the columns are x"
-    result = ran(text.replace(", id: text", ""))
-    assert len(looks(result)) == 1 and "unfit-cells" not in {w.kind for w in result.warnings}

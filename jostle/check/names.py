@@ -16,7 +16,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition
-from jostle.language.methods import MODULES, OF_TABLES, of_call, way
+from jostle.language.methods import MODULES, forms, of_call, way
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
@@ -297,7 +297,7 @@ class Names:
         while isinstance(function, n.Attribute | n.Call | n.Index):
             before, function = function, function.function if isinstance(function, n.Call) else function.value
             if isinstance(before, n.Attribute) and isinstance(function, n.Name):
-                return before.name in OF_TABLES and function.id in self._columns.values()
+                return before.name in forms("table") and function.id in self._columns.values()
         return False
 
     def _built_in_function(self, function: n.Expr, scope: Scope) -> str:

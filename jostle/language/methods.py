@@ -22,113 +22,25 @@ from jostle.resources import folder
 from jostle.syntax import nodes as n
 
 _PLACE = re.compile(r"<(\w+)>")
-_COUNT = "{{ select count(*) from <it> with epsilon 0.1 }}"
-_GROUPS = "{{ select count(*) as n from <it> groupby <key> with epsilon 0.1 }}"
-
-
-def _named(forms: dict[str, str]) -> dict[str, str]:
-    return {name: form for names, form in forms.items() for name in names.split()}
-
-
-OF_VALUES = {
-    "a text": _named({
-        "upper lower length": "<name>(<it>)", "strip trim": "trim(<it>)", "len size": "length(<it>)",
-        "replace": "replace(<it>, <0>, <1>)", "startswith": "starts_with(<it>, <0>)",
-        "endswith": "ends_with(<it>, <0>)", "split": "part(<it>, <0>, 1)", "find index": "contains(<it>, <0>)",
-        "format": "<filled> + str(<0>)", "match search": "matches(<it>, <0>)", "contains": "contains(<it>, <0>)",
-        "join": "for x in <0>: s = x if s == \"\" else s + <it> + x",
-    }),
-    "a list": _named({
-        "append add": "<it> = append(<it>, <0>)", "extend": "<it> = <it> + <0>", "sort": "<it> = sorted(<it>)",
-        "reverse": "<it> = reversed(<it>)", "length size shape count": "len(<it>)", "sum min max": "<name>(<it>)",
-        "mean": "avg(<it>)", "std": "stddev(<it>)", "pop": "<it>[-1]", "remove": "<it> - [<0>]",
-        "map": "[f(x) for x in <it>]", "tolist": "list(<it>)",
-    }),
-    "a number": _named({
-        "round": "round(<it>, <0>)", "abs sqrt floor ceil": "<name>(<it>)", "toFixed": "round(<it>, <0>)",
-    }),
-    "a record": _named({
-        "get": "<it>[<0>]", "items": "for k in keys(<it>)", "keys values": "<name>(<it>)", "length size": "len(<it>)",
-    }),
-    "a grouped result": _named({
-        "mean": "avg(<it>.<column>)", "sum max min": "<name>(<it>.<column>)", "head": "<it>[0]", "iloc": "<it>[0]",
-        "loc at": "<it>[<0>]\n<it>[\"…\"]",
-        "plot hist": "plot(\"<column>\", x = <it>.<key>, y = <it>.<column>, kind = \"bars\")",
-        "to_dict to_dicts": "list(<it>)", "to_csv": "release <it>", "iterrows": "for r in <it>",
-        "reset_index to_frame": "table(<it>)",
-        "size length shape count": "len(<it>)", "sort_values sort": "sorted(<it>, \"<column>\")",
-    }),
-}  # fmt: skip
-"""By kind of value, as messages call it, and name."""
-
 _AGGREGATES = {
     "mean": "avg", "average": "avg", "avg": "avg", "median": "median", "sum": "sum", "min": "min", "max": "max",
     "std": "stddev", "stddev": "stddev", "var": "var", "count": "count", "mode": "mode",
 }  # fmt: skip
 
-OF_COLUMNS = {
-    **{name: "{{ select " + of + "(<column>) from <it> with epsilon 0.1 }}" for name, of in _AGGREGATES.items()},
-    **_named({
-        "nunique": "{{ select count(distinct <column>) from <it> with epsilon 0.1 }}",
-        "quantile percentile": "{{ select quantile(<column>, <share>) from <it> with epsilon 0.1 }}",
-        "value_counts unique": "{{ select count(*) as n from <it> groupby <column> with epsilon 0.1 }}",
-        "fillna": "derive(<it>, <column> = coalesce(<column>, <0>))",
-        "isna isnull": "where(<it>, <column> is missing)", "notna notnull": "where(<it>, <column> is not missing)",
-        "str": "derive(<it>, <column> = <method>(<column>))", "dt": "derive(<it>, <method> = <method>(<column>))",
-        "crosstab table": "{{ select count(*) as n from <it> groupby <column>, <other> with epsilon 0.1 }}",
-        "cut qcut": "use classifiers` and `binned(<it>, \"<column>\", <0list>)\ngroupby floor(<it>.<column> / 10)",
-        "to_datetime": "derive(<it>, <column> = date(<column>))",
-        "hist plot": "histogram(<it>, x = <column>)",
-        "between": "where(<it>, <column> between <0> and <1>)", "isin": "where(<it>, <column> in <0>)",
-        "apply map astype": "derive(<it>, <column> = f(<column>))",
-        "corr": "use statistics` and `correlation(<it>, \"<column>\", \"<other>\")",
-    }),
-}  # fmt: skip
-"""Of a column that was taken out of a table, by the method that is called on it."""
 
-OF_TABLES = _named({
-    "head tail sample iloc iterrows itertuples values to_numpy info shape": _COUNT,
-    "size count rows height len nrow dim lazy collect": _COUNT,
-    "unique distinct drop_duplicates": "{{ select count(distinct <0bare>) from <it> with epsilon 0.1 }}",
-    "describe summary": "use statistics` and `describe_numeric(<it>, \"<number>\")",
-    "mean median sum min max std var": "{{ select <aggregate>(<number>) from <it> with epsilon 0.1 }}",
-    "groupby group_by": "{{ select count(*) as n from <it> groupby <0bare> with epsilon 0.1 }}",
-    "value_counts": _GROUPS,
-    "sort_values sort order_by nlargest":
-        "{{ select count(*) as n from <it> groupby <key> order by n desc with epsilon 0.1 }}",
-    "query filter loc": "where(<it>, <0row>)",
-    "merge join": "{{ select count(*) from <it> join <0> on <on> with epsilon 0.1 }}",
-    "dropna": "where(<it>, <number> is not missing)", "fillna": "derive(<it>, <number> = coalesce(<number>, <0>))",
-    "assign mutate with_columns": "derive(<it>, <keywords>)", "rename": "derive(<it>, name = <number>)",
-    "drop select": "pick(<it>, <number>)",
-    "apply agg pipe": _GROUPS,
-    "pivot_table pivot":
-        "{{ select avg(<values>) as <values> from <it> groupby <index> with epsilon 0.1 }}\n" + _GROUPS,
-    "hist plot": "histogram(<it>, x = <number>)",
-    "corr": "use statistics` and `correlation(<it>, <0>, <1>)\n"
-            "use statistics` and `correlation_matrix(<it>, [\"<number>\", …])",
-    "t_test ttest ttest_ind wilcoxon mannwhitneyu":
-        "use statistics` and `compare(<it>, <0>, <1>)\nuse statistics` and `compare(<it>, \"<number>\", \"by\")",
-    "chi_squared chi2 chisq_test chi2_contingency": "use statistics` and `independence(<it>, <0>, <1>)\n"
-        "use statistics` and `independence(<it>, \"<number>\", \"by\")",
-    "lm ols linregress regress": "use statistics` and `linear_regression(<it>, \"<number>\", [\"z\"])",
-    "glm logit": "use statistics` and `logistic_regression(<it>, \"<number>\", [\"z\"])",
-})  # fmt: skip
-"""Of a table itself."""
+@cache
+def forms(of: str) -> dict[str, str]:
+    """The forms of `methods.toml`: of a kind of value, as messages call it, of a `column` taken out of a table, of a
+    `table` itself, or of a `function` of Python or R, also as `np.mean(…)`."""
+    import tomllib
 
+    table = tomllib.loads((folder("grammar") / "methods.toml").read_text(encoding="utf-8")).get(of, {})
+    named = {name: form for names, form in table.items() for name in names.split()}
+    if of != "column":
+        return named
+    query = "{{{{ select {}(<column>) from <it> with epsilon 0.1 }}}}"
+    return {name: query.format(aggregate) for name, aggregate in _AGGREGATES.items()} | named
 
-OF_FUNCTIONS = _named({
-    "mean average": "avg(<0>)", "std": "stddev(<0>)", "float": "number(<0>)", "int": "floor(<0>)",
-    "c array Series tuple": "[<all>]", "paste concat paste0": "<0> + str(<1>)",
-    "read_csv read_parquet read_table open read_excel csv parquet excel load read": "table(<0>)",
-    "category categorical enum factor levels one_of": "{<all>}", "ifelse where": "<1> if <0> else <2>",
-    "argmax": "idxmax(<0>)", "argmin": "idxmin(<0>)", "nrow": "len(<0>)", "randint": "sample(<all>)",
-    "sqrt exp log floor ceil abs sum median max min": "<name>(<all>)", "dict": "{<keywords>}",
-    "cut qcut": "groupby floor(<0> / 10)", "to_datetime": "date(<0>)", "na null": "<0> == none",
-    "seq": "[i for i in <0>..<1> if (i - <0>) % <2> == 0]\n<0>..<1>", "length": "len(<0>)",
-    "input": "param answer = \"\"", "quantile percentile": "quantile(<0>, <share>)",
-})  # fmt: skip
-"""Of functions of Python and R, also as `np.mean(…)`; `<all>` stands for all arguments by place."""
 
 MODULES = frozenset({
     "np", "numpy", "pd", "pandas", "math", "statistics", "plt", "pl", "polars", "random", "datetime", "re", "os", "sys",
@@ -182,20 +94,21 @@ def _bare(text: str) -> str:
 
 def of_value(kind: str, name: str, usage: Written, column: str = "", key: str = "") -> str:
     """The way out of `it.name(…)` on a public value, or an empty text."""
-    return _write(usage.filled(OF_VALUES.get(kind, {}).get(name, ""), name=name, column=column, key=key))
+    return _write(usage.filled(forms(kind).get(name, ""), name=name, column=column, key=key))
 
 
 def of_table(name: str, usage: Written, number: str, key: str) -> str:
     """The way out of `t.name(…)` on a table that has the columns `number` and `key` among others, or an empty text."""
     aggregate = _AGGREGATES.get(name, "")
-    return _write(usage.filled(OF_TABLES.get(name, ""), number=number, key=key, aggregate=aggregate))
+    return _write(usage.filled(forms("table").get(name, ""), number=number, key=key, aggregate=aggregate))
 
 
 def of_column(column: str, method: str, usage: Written, *, numeric: bool, inner: str = "", other: str = "") -> str:
     """The way out of `t.column` and `t.column.method(…)`; `inner` stands after the method, as in `t.c.str.upper()`."""
-    usual = OF_COLUMNS["mean" if numeric else "value_counts"]
-    forms = (OF_COLUMNS.get(method, usual), usual)
-    lines = (usage.filled(form, column=column, method=inner, other=other) for form in forms)
+    columns = forms("column")
+    usual = columns["mean" if numeric else "value_counts"]
+    tried = (columns.get(method, usual), usual)
+    lines = (usage.filled(form, column=column, method=inner, other=other) for form in tried)
     return _write(next(filter(None, lines)))
 
 
@@ -213,7 +126,7 @@ def of_function(name: str, usage: Written) -> str:
         return _write(f"{first}..{last}")
     if name == "int" and usage.args and usage.args[0][:1] in "\"'":
         return _write(f"floor(number({usage.args[0]}))")
-    return _write(usage.filled(OF_FUNCTIONS.get(name, ""), name=name))
+    return _write(usage.filled(forms("function").get(name, ""), name=name))
 
 
 def _write(line: str) -> str:
@@ -341,7 +254,7 @@ def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
     `columns` are those of private tables, each with the name of one that has it.
     """
     usage = next(iter(_called([call], "")), Written("")) if call is not None else Written("")
-    if name in OF_TABLES or name in OF_COLUMNS:
+    if name in forms("table") or name in forms("column"):
         match call.args[:1] if call is not None else ():
             case (n.Name(id=it),) if it in columns.values():
                 return of_table(name, replace(usage, it=it, args=usage.args[1:]), "x", "")

@@ -23,7 +23,7 @@ from jostle.language.facts import MISSING_WORDS
 from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.readers.filesets import FileSet
+from jostle.readers.filesets import FileSet, check_read
 from jostle.readers.textfile import Irregular
 
 FORMATS = {
@@ -84,6 +84,7 @@ def survey(
     try:
         opened = engine.open(file, public=False, names=tuple(name for name, _ in schema))
         for name, _ in schema:
+            check_read(name, opened.unread)
             if name not in opened.columns:
                 help = f"its header has {', '.join(f'`{one}`' for one in opened.columns[:12] if one)}"
                 help += "; where titles stand above it, `--header 3` says which line it is"

@@ -10,7 +10,8 @@ Where the column named is the one that tells whose a row is there, it does so he
 
 from __future__ import annotations
 
-from datetime import date, datetime
+import re
+from datetime import date, datetime, timedelta
 from typing import Any
 
 from jostle.accounting.amounts import Unit
@@ -52,6 +53,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
+_TEXTS = 20  # that are made up for a column
 _MADE_UP_DAYS: dict[str, tuple[date, date]] = {
     "date": (date(2020, 1, 1), date(2024, 12, 31)),
     "time": (datetime(2020, 1, 1), datetime(2024, 12, 31, 23, 59, 59)),
@@ -94,7 +96,10 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dic
     public = interp.bound.get(node.name)
     rows = files_of(interp, public, node.source.span) if is_paths(public) else public
     if rows is None:
-        rows = rows_of({name: _wish(d) for name, d in (keys | dict(schema)).items()}, interp.made_up_rows, seed)
+        items = node.described.items if isinstance(node.described, n.RecordOf) else ()
+        texts = {name: Categories(_texts(one.span.text)) for name, one in items if one.span.text != "text"}
+        domains = {name: texts.get(name, d) if d == Open("text") else d for name, d in (keys | dict(schema)).items()}
+        rows = rows_of({name: _wish(d) for name, d in domains.items()}, interp.made_up_rows, seed)
     names = (*(name for name, _ in schema), *keys)
     opened = open_origin(interp, rows, node.source.span, public=False, names=names)
     check_columns(schema, opened, node.described.span if node.described is not None else None)
@@ -121,6 +126,20 @@ def _opens(expression: n.Node) -> bool:
     return any(isinstance(function, n.Name) and function.id in OPENERS for function in calls)
 
 
+def _texts(reading: str = "") -> tuple[str, ...]:
+    """Texts that stand in for those of a column, which a description may say how to read."""
+    form = re.search(r'(?:date|time)\("([^"]*%[^"]*)"\)', reading)
+    if form is not None:
+        ends = re.findall(r"\d{4}-\d\d-\d\d", reading) or ["2024-01-01", "2024-12-31"]
+        begin, end = map(datetime.fromisoformat, ends)
+        moments = [begin + (end - begin) / _TEXTS * i + timedelta(minutes=61 * i) for i in range(_TEXTS)]
+        return tuple([moment.strftime(form[1]) for moment in moments])
+    if "number(" in reading:
+        low, high = map(float, (re.findall(r", (-?[\d.]+), (-?[\d.]+)\)$", reading) or [("0", "99")])[0])
+        return tuple([f"{low + (high - low) * i / _TEXTS:.0f}" for i in range(_TEXTS)])
+    return tuple([f"made up {i}" for i in range(_TEXTS)])
+
+
 def _wish(domain: Domain) -> tuple[str, object, object]:
     if isinstance(domain, Integer):
         return ("integer", domain.low, domain.high)
@@ -135,9 +154,8 @@ def _wish(domain: Domain) -> tuple[str, object, object]:
     if domain.kind in ("date", "time"):
         first, last = _MADE_UP_DAYS[domain.kind]
         return (domain.kind, number_of(first), number_of(last))
-    return {"integer": ("integer", 0, 99), "real": ("real", 0.0, 1.0)}.get(
-        domain.kind, ("listed", [f"made up {i}" for i in range(20)], None)
-    )
+    made_up = {"integer": ("integer", 0, 99), "text": ("listed", list(_texts()), None)}
+    return made_up.get(domain.kind, ("real", 0.0, 1.0))
 
 
 def linked(

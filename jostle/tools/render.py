@@ -29,6 +29,7 @@ from jostle.trace.text import bar, plural
 WIDTH = 120
 _TAB = 4
 _NOTES = 8  # other places that are shown
+_ALIKE = 6  # diagnostics that say the same, from which on one is shown
 _STYLES = {"kind": "1;31", "warning": "1;33", "mark": "31", "note": "34", "frame": "34", "help": "32", "bold": "1"}
 
 
@@ -52,8 +53,20 @@ def width_of(stream: TextIO) -> int:
 
 
 def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width: int = WIDTH) -> str:
-    """Several diagnostics with an empty line between them, and the number of errors where there is more than one."""
-    text = "\n".join(render(d, colour=colour, width=width) for d in diagnostics)
+    """Several diagnostics with an empty line between them, and the number of errors where there is more than one. Of
+    many that say the same the first one stands for all, with the lines of the others."""
+    alike: dict[tuple[str, str, str], list[Diagnostic]] = {}
+    for d in diagnostics:
+        alike.setdefault((d.kind, d.message, d.help), []).append(d)
+    texts = []
+    for first, *others in alike.values():
+        texts.append(render(first, colour=colour, width=width))
+        if len(others) < _ALIKE:
+            texts += [render(d, colour=colour, width=width) for d in others]
+        else:
+            lines = ", ".join([str(d.span.line) for d in others if d.span is not None][:_ALIKE])
+            texts.append(f"  the same in {len(others)} other places, on lines {lines} and so on\n")
+    text = "\n".join(texts)
     errors = sum(not d.is_warning for d in diagnostics)
     return text + (f"\n{plural(errors, 'error')}\n" if errors > 1 else "")
 

@@ -171,8 +171,9 @@ class Session:
         """Runs a program that is given as a text; raises `Refusal` where it is refused."""
         return self.run(Source("text", text), **params)
 
-    def attempt(self, source: Source, settings: Values | None = None) -> Result:
-        """Runs a program in a scope of its own; its faults come back in the result."""
+    def attempt(self, source: Source | str, settings: Values | None = None) -> Result:
+        """Runs a program, or one that is given as a text, in a scope of its own; its faults come back in the result."""
+        source = Source("text", source) if isinstance(source, str) else source
         before = log_start(source, self.budget()) if self._simulate is None else None
         try:
             with self.turns.turn(program=True):

@@ -303,3 +303,14 @@ release j = {{ select sum(size) from p join some on age with epsilon 100 }}
 """
     released = Session().run_text(text).released
     assert (released["n"], released["s"], released["m"]) == (100, 7, 40) and round(released["j"]) == 0
+
+
+def test_texts_that_are_made_up_are_read_by_what_the_description_says(tmp_path: Path) -> None:
+    text = (
+        'private t = table("none.csv") described by {day: date("%d.%m.%Y"), at: time("%H:%M"),'
+        ' pay: clamp(number(replace(pay, "€", "")), 0, 50000)} protecting rows budget epsilon 90\n'
+        "release a = {{ select count(day) as days, count(at) as times, avg(pay) as pay from t with epsilon 90 }}\n"
+    )
+    session = Session(cwd=tmp_path, simulate=1)
+    result = session.attempt(text)
+    assert result.ok and min(result["a"]["days"], result["a"]["times"]) > 900 and 15_000 < result["a"]["pay"] < 35_000

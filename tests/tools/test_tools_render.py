@@ -118,3 +118,12 @@ def test_colour_changes_nothing_but_colour() -> None:
     found = Diagnostic("NameError", "m", span("abc", 1, 1, 4), "label", "do", (Note(span("abc", 1, 2, 3), "n"),))
     painted = render(found, colour=True)
     assert "\x1b[" in painted and re.sub(r"\x1b\[[\d;]*m", "", painted) == render(found)
+
+
+def test_what_is_said_a_hundred_times_is_shown_once() -> None:
+    source = Source("p.jst", "print(a)\n" * 100 + "print(b)\n")
+    same = [Diagnostic("NameError", "`a` is not defined", Span(source, i, 7, i, 8)) for i in range(1, 101)]
+    text = render_all([*same, Diagnostic("NameError", "`b` is not defined", Span(source, 101, 7, 101, 8))])
+    assert text.count("`a` is not defined") == 1 and "in 99 other places, on lines 2, 3, 4, 5, 6, 7 and so on" in text
+    assert "`b` is not defined" in text and text.endswith("101 errors\n")
+    assert render_all(same[:3]).count("`a` is not defined") == 3

@@ -305,7 +305,8 @@ def _argument_fault(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compi
     if arg is None:
         return replace(fault, span=call.span)
     try:
-        kind = kind_of(aggregate.expressions[0], compiler.schema)
+        column = isinstance(arg, n.Name) and arg.id in compiler.schema  # of days an average is one of numbers
+        kind = kind_of(Column(arg.span.text) if column else aggregate.expressions[0], compiler.schema)
     except Refusal as mixed:
         return at_fault(compiler, arg, mixed).first
     if fault.kind == "UnboundedSum":

@@ -113,6 +113,8 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
     if not isinstance(table, (Table, Cube)):
         message, text = f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span.text
         help = 'write `from table("people.csv")`, or a name that a table has'
+        if isinstance(table, list):
+            help = "a part stands beside its key: write `for key, part in partition(…)`"
         if isinstance(table, str):
             help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
         raise refuse("TypeError", message, node.table.span, help=help)

@@ -110,9 +110,10 @@ def sources_of(plan: Records) -> tuple[Records, ...]:
 
 
 @lru_cache(maxsize=2**12)
-def steps_of(plan: Records) -> int:
-    """How many steps, one after the other, lead from rows to these records."""
-    return 1 + max(map(steps_of, sources_of(plan)), default=0)
+def size_of(plan: Records) -> tuple[int, int]:
+    """How many steps, one after the other, lead from rows to these records, and how many there are in all."""
+    below = [*map(size_of, sources_of(plan)), (0, 0)]
+    return 1 + max(steps for steps, _ in below), 1 + sum(parts for _, parts in below)
 
 
 @lru_cache(maxsize=2**12)

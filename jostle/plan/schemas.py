@@ -111,22 +111,26 @@ def check_plan_depth(depth: int, most: int = DEPTH) -> None:
         raise refuse("RecursionLimit", f"a table made in more than {most} steps", help="make it in fewer steps")
 
 
-MOST_STEPS = DEPTH - 20
+MOST_STEPS, MOST_PARTS = DEPTH - 20, 2**15
 """Of a table that a program makes: an engine reads `DEPTH`, and what is asked of it adds some."""
 
 
 def check_steps(plan: Plan, most: int = MOST_STEPS) -> None:
     """Refuses a table of too many steps, before anything is asked of it."""
-    check_plan_depth(plan_steps(plan), most)
+    steps, parts = plan_size(plan)
+    check_plan_depth(steps, most)
+    if parts > MOST_PARTS:
+        raise refuse("RecursionLimit", f"a table made in over {MOST_PARTS:,} steps in all", help="unite fewer")
 
 
 @lru_cache(maxsize=2**12)
-def plan_steps(plan: Plan) -> int:
-    """How many steps, one after the other, lead from data to the rows of a plan; conditions that follow each other are
-    one, as an engine reads them."""
+def plan_size(plan: Plan) -> tuple[int, int]:
+    """How many steps, one after the other, lead from data to the rows of a plan, and how many it has in all; conditions
+    that follow each other are one, as an engine reads them."""
     if isinstance(plan, Filter) and isinstance(plan.source, Filter):
-        return plan_steps(plan.source)
-    return 1 + max(map(plan_steps, inputs(plan)), default=0)
+        return plan_size(plan.source)
+    below = [*map(plan_size, inputs(plan)), (0, 0)]
+    return 1 + max(steps for steps, _ in below), 1 + sum(parts for _, parts in below)
 
 
 def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:

@@ -50,11 +50,21 @@ def test_ten_thousand_nested_blocks(tmp_path: Path) -> None:
              "r = union(r, r)", 'r = pick(grouped(r, "a"), a)'],
 )  # fmt: skip
 def test_tables_and_records_of_too_many_steps_cost_nothing(step: str, tmp_path: Path) -> None:
+    refused_unpaid(step, 250, tmp_path)
+
+
+@pytest.mark.parametrize("step", ["t = union(t, t)", "r = concat(r, r)", "r = intersect(r, where(r, a > 1))"])
+def test_what_is_made_of_itself_again_and_again_has_an_end(step: str, tmp_path: Path) -> None:
+    """Each time there is twice as much to read."""
+    refused_unpaid(step, 30, tmp_path)
+
+
+def refused_unpaid(step: str, times: int, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n1\n2\n")
     text = f"""use weighted
 private t = table("t.csv") described by {{a: 0..9}} protecting rows budget epsilon 9
 r = weighted(t)
-for i in 1..250 {{ {step} }}
+for i in 1..{times} {{ {step} }}
 n = {{{{ select count(*) from t with epsilon 1 }}}}
 q = laplace(histogram(r, x = clamp(a, 0, 9))) with epsilon 1
 """

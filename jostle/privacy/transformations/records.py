@@ -34,7 +34,7 @@ from jostle.plan.records import (
     Weights,
     bits_of,
     record_schema,
-    steps_of,
+    size_of,
 )  # fmt: skip
 from jostle.plan.schemas import check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
@@ -45,7 +45,7 @@ MOST_BITS = 4096
 MOST_CELLS = 2**18
 MOST_PARTS = 10_000
 MOST_HEIGHT = 40
-MOST_STEPS = 64
+MOST_STEPS, MOST_PARTS = 64, 2**11
 MOST_TABLE_STEPS = 70
 """Both together, as conditions and columns of one relation, stay within what an engine reads (`plan.kinds.DEPTH`)."""
 KINDS = ("number", "text", "boolean")
@@ -252,9 +252,11 @@ def _weighted(exposures: Exposures, plan: Records) -> WeightedRecords:
             "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",
             help="join fewer times one after the other, or give the joins a smaller `most`",
         )  # fmt: skip
-    if steps_of(plan) > MOST_STEPS:
+    steps, parts = size_of(plan)
+    if steps > MOST_STEPS or parts > MOST_PARTS:
+        many = f"{MOST_STEPS} steps, one after the other" if steps > MOST_STEPS else f"{MOST_PARTS:,} steps in all"
         raise refuse(
-            "RecursionLimit", f"records made in more than {MOST_STEPS} steps, one after the other",
+            "RecursionLimit", f"records made in more than {many}",
             help="make them in fewer: one `derive` has several columns, and one `where` several conditions",
         )  # fmt: skip
     return WeightedRecords(exposures, plan)

@@ -20,7 +20,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
-from jostle.plan.plan import Bound, Categories, Column, Domain, Filter, Integer, Moments, Open, Owners, Real, unfilled
+from jostle.plan.plan import Bound, Categories, Column, Derive, Domain, Integer, Moments, Open, Owners, Real, rows_below
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.ledger.ledger import Account, seen
@@ -163,7 +163,8 @@ def linked(
 ) -> Table:
     """Declares a table of the persons of another one that was declared above."""
     owner = scope.find(protecting.linked)
-    if not (isinstance(owner, Table) and len(owner.exposures) == 1 and owner.origin is not None):
+    own = isinstance(owner, Table) and (owner.origin is not None or isinstance(rows_below(owner.plan), Bound))
+    if not (isinstance(owner, Table) and own and len(owner.exposures) == 1):
         raise refuse(
             "NameError", f"`{protecting.linked}` is no private table that was declared above", protecting.span,
             help=f"declare it first: `private {protecting.linked} = table(…) … protecting {protecting.key}`",
@@ -202,13 +203,11 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
 
     None where that column itself tells whose a row is. Refused where a table has no persons, or no such column.
     """
-    plan = owner.plan if isinstance(owner, Table) else None
-    while isinstance(plan, Filter):
-        plan = plan.source
-    whole, plan = plan is not None and plan is owner.plan, None if plan is None else unfilled(plan)
+    plan = rows_below(owner.plan) if isinstance(owner, Table) else None
     if isinstance(plan, Bound) and plan.by == (key,):
         return None
-    if not isinstance(plan, Bound) or not whole or key not in owner.domains:
+    whole = isinstance(owner, Table) and rows_below(owner.plan, (Derive,)) is plan
+    if not isinstance(plan, Bound) or not whole or key not in dict(plan.scan.columns):
         name, unit = owner.exposures[0].source.name, owner.exposures[0].unit
         raise refuse(
             "DataError", f"whose a row is cannot be told by `{key}`, which is no column of persons of `{name}`", span,

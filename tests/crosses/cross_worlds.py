@@ -17,6 +17,7 @@ DESCRIPTION = (
     "w: -1000000000000000.0..1000000000000000.0}"
 )
 """Of the columns that are listed or bounded, some are never missing in some batches (`described`)."""
+READINGS = {"s: text": "s: trim(s)", "d: date": 'd: date("%Y-%m-%d")', "m: time": 'm: time("%Y-%m-%d %H:%M:%S")'}
 Row = tuple[Any, ...]
 CELLS: dict[str, tuple[Any, ...]] = {
     "n": (0, 1, 5, 9, 10, -3, None), "r": (0.0, -0.0, 0.5, 80.0, 81.5, -1e308, 5e-324, None),
@@ -58,10 +59,15 @@ class World:
 
 
 def described(rng: random.Random) -> str:
-    """The description, in every third batch with columns that are never missing."""
-    if rng.randrange(3):
-        return DESCRIPTION
-    parts = re.split(r", (?=\w:)", DESCRIPTION[1:-1])
+    """The description, in every third batch with columns that are never missing, and in every fourth with columns that
+    it says how to read."""
+    never, read = not rng.randrange(3), not rng.randrange(4)
+    description = DESCRIPTION
+    for column, reading in READINGS.items() if read else ():
+        description = description.replace(f", {column}", f", {reading}")
+    if not never:
+        return description
+    parts = re.split(r", (?=\w:)", description[1:-1])
     filled = [part + " never missing" * (part[-1] in "}0123456789" and rng.random() < 0.5) for part in parts]
     return "{" + ", ".join(filled) + "}"
 

@@ -49,6 +49,7 @@ TIMES = [None, datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59), datetime(1
          datetime(1969, 12, 31, 23, 59, 59, 999999),
          datetime(2024, 2, 29, 12, 30, 0, 500000), datetime(2024, 3, 31, 1, 30), datetime(2024, 10, 27, 1)]  # fmt: skip
 MONEY = [None, *map(Decimal, ("0", "0.5", "-0.5", "2.5", "2", "100", "-7.125", "123456789.125", "0.001", "-0.001"))]
+BEYOND = ("nan", "-nan", "inf", "-inf")
 WORDS = ("red", "green", "blue", "it's", "Red")
 
 
@@ -64,7 +65,7 @@ def table(with_nul: bool = False) -> pa.Table:
 
     return pa.table({
         "r": column(DOUBLES, pa.float64()), "q": column([None, 0.25, 0.5, -1.0, 2.0, 3.75], pa.float64()),
-        "f": column([None, 0.5, -0.0, 1.5, 3.0, 16777216.0, float("nan"), float("inf")], pa.float32()),
+        "f": column([None, 0.5, -0.0, 1.5, 3.0, 16777216.0, *map(float, BEYOND)], pa.float32()),
         "i": column([None, 0, 1, 127, -128, 5], pa.int8()), "h": column([None, 3, 32767, -32768], pa.int16()),
         "k": column([None, 3, -4, 2**31 - 1, -(2**31)], pa.int32()), "l": column(LONG, pa.int64()),
         "b": column([None, True, False], pa.bool_()), "s": column(texts, pa.string()),

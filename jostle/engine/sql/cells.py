@@ -72,7 +72,8 @@ def text(d: Dialect, cell: str, kind: str) -> str:
 
 def _of_double(d: Dialect, cell: str, finite: str, low: str, high: str) -> str:
     """A value for finite numbers, and one for what is below and above all of them; NaN is neither."""
-    ends = f"WHEN {cell} < 0 THEN {low} WHEN -({cell}) < 0 THEN {high}"  # NaN comes after all numbers
+    infinite = f"lower(left({d.as_text(f'abs({cell})')}, 1)) = 'i'"  # how NaN is ordered, engines do not agree
+    ends = f"WHEN {infinite} THEN CASE WHEN {cell} < 0 THEN {low} ELSE {high} END"
     return f"CASE WHEN {d.finite.format(cell)} THEN {finite} {ends} END"
 
 

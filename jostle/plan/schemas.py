@@ -119,8 +119,7 @@ def check_steps(plan: Plan, most: int = MOST_STEPS) -> None:
     """Refuses a table of too many steps, before anything is asked of it."""
     steps, parts = plan_size(plan)
     check_plan_depth(steps, most)
-    if parts > MOST_PARTS:
-        raise refuse("RecursionLimit", f"a table made in over {MOST_PARTS:,} steps in all", help="unite fewer")
+    check_plan_depth(parts, MOST_PARTS)
 
 
 @lru_cache(maxsize=2**12)

@@ -234,20 +234,15 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
     """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
-    groups = [
-        side.dialect.unsigned.format(key) if _signed(side, name) else key for name, key in zip(on, keys, strict=True)
-    ]  # −0 and 0 are joined as one
+    doubles = [not side.columns[name].whole and domain_kind(side.schema[name]) == "number" for name in on]
+    pairs = zip(keys, doubles, strict=True)  # −0 and 0 are joined as one
+    groups = [side.dialect.unsigned.format(key) if double else key for key, double in pairs]
     cells = persons.cells_of(side.rows())
     sql = persons.rows_per_key(", ".join(aliases), side.sql, groups, cells, most, dialect=side.dialect)
     if whole:
         without = " OR ".join(f"{key} IS NULL" for key in keys)
         sql = f"{sql} UNION ALL SELECT {', '.join(aliases)} FROM {subquery(side.sql)} WHERE {without}"
     return replace(side, sql=sql, columns=_without_raws(side.columns), weighted=False, numbered=False, personal=False)
-
-
-def _signed(side: Relation, name: str) -> bool:
-    """Whether a column has doubles, which may be −0."""
-    return not side.columns[name].whole and domain_kind(side.schema[name]) == "number"
 
 
 # Groups --------------------------------------------------------------------------------------------

@@ -177,7 +177,8 @@ def _passed_on(function: Function) -> dict[str, str]:
             items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
             for part in items if param.takes else ():
                 if isinstance(part, n.Name) and part.id in mine:
-                    takes.setdefault(part.id, []).append(_word(call, param))
+                    word = _word(call, param)
+                    takes.setdefault(part.id, []).append("column" if word == "columns" and part is not arg else word)
     if function.name in OF_COLUMNS:
         takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
     for words in takes.values():

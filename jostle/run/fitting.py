@@ -177,8 +177,7 @@ def _passed_on(function: Function) -> dict[str, str]:
             items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
             for part in items if param.takes else ():
                 if isinstance(part, n.Name) and part.id in mine:
-                    word = _word(call, param)
-                    takes.setdefault(part.id, []).append("column" if word == "columns" and part is not arg else word)
+                    takes.setdefault(part.id, []).append(_word(call, param, part is arg))
     if function.name in OF_COLUMNS:
         takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
     for words in takes.values():
@@ -188,11 +187,12 @@ def _passed_on(function: Function) -> dict[str, str]:
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
 
-def _word(call: n.Call, param: Parameter) -> str:
-    """With a strategy, noise is on the cells of a cube."""
+def _word(call: n.Call, param: Parameter, whole: bool) -> str:
+    """With a strategy, noise is on the cells of a cube; what stands in a list of columns, not `whole`, is a column."""
     row = BUILTINS.get(call.function.id) if isinstance(call.function, n.Name) else None
     by_strategy = row is not None and row.effect is Effect.MEASURES and len(call.args) > 1
-    return "cube" if by_strategy and param.takes == "measured" else param.takes
+    word = "column" if param.takes == "columns" and not whole else param.takes
+    return "cube" if by_strategy and word == "measured" else word
 
 
 def _pairs(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, Parameter]]:

@@ -185,18 +185,19 @@ _BY_MODULE = {
     "graphical.model": "graphical_model steady_chain steady_tables",
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
-    "histograms.adaptive": "block_counts drawn_together equal_parts expected_cells halved_cells refined_strategy",
+    "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells refined_strategy",
     "histograms.partitions": (
-        "ahp_labels axis_sums box_tree cut cut_places grain_for group_strategy kd_labels segment_labels "
-        "two_levels"
+        "ahp_labels axis_sums box_tree cut cut_places grain_for kd_labels segment_labels two_levels"
     ),
     "histograms.estimates": (
         "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start nonnegative "
         "pooled uniform_estimate"
     ),
-    "histograms.grids": "agrid_first agrid_second grid_strategy hb_strategy identity_strategy quadtree_strategy",
+    "histograms.grids": (
+        "agrid_first agrid_second grid_strategy group_strategy hb_strategy identity_strategy quadtree_strategy"
+    ),
     "histograms.smoothing": "smoothed",
-    "histograms.strategies": "bucket_strategy estimate hdmm_strategy",
+    "histograms.strategies": "bucket_strategy estimate for_few_rows hdmm_strategy",
     "histograms.greedy": "greedy_h_strategy privelet_strategy wavelet_cells",
     "graphical.ising": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "graphical.pairwise": (

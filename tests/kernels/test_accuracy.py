@@ -87,7 +87,7 @@ def test_marginals_answer_other_queries_only_where_they_are_known():
 
 
 def test_buckets_that_hide_cells_are_not_told_about():
-    strategy = grids.identity_buckets(np.array([0, 0, 1, 1]))
+    strategy = grids.group_strategy(np.array([0, 0, 1, 1]))
     assert not accuracy.lossless(strategy, workloads.prefixes(4))
     whole = marginals.predicates(4, [[True, True, False, False], [True] * 4])
     np.testing.assert_allclose(accuracy.variances(strategy, whole), [1, 2])

@@ -185,7 +185,7 @@ def test_noise_alone_is_one_box_and_plain_steps_are_cut():
 
 
 def test_pooling_weighs_by_precision():
-    strategy = partitions.group_strategy(np.array([0, 0, 0, 0, 1]))
+    strategy = grids.group_strategy(np.array([0, 0, 0, 0, 1]))
     cells = np.array([1.0, 2, 3, 4, 7])
     (found,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 2.0, cells, 1.0)
     # four cells of variance 1 against one count of variance 4; then one against 4

@@ -76,6 +76,23 @@ def test_hdmm_reaches_the_known_error(n, known):
     assert root_mean_square(blocks, workload, SQRT2) < known * 1.01
 
 
+@pytest.mark.parametrize("shape", [(64,), (12, 12)])
+def test_sums_count_more_where_rows_are_few_and_a_row_moves_all_by_one_as_before(shape):
+    fitted, cells = strategies.hdmm_strategy(workloads.ranges(shape, 100)), int(np.prod(shape))
+    shares = []
+    for signal in (-5.0, 0.2 * cells, cells, 100.0 * cells):
+        blocks = strategies.for_few_rows(fitted, signal)
+        assert np.abs(matrix_of(blocks, cells)).sum(axis=0) == pytest.approx(np.ones(cells))
+        shares.append(float(np.mean(blocks[0]["weight"])))
+    assert shares == sorted(shares) and shares[0] < shares[2] < shares[3]
+    assert shares[3] == pytest.approx(np.mean(fitted[0]["weight"]))
+
+
+def test_no_cells_and_sums_are_left_as_they_are():
+    for blocks in (grids.hb_strategy(64), grids.identity_strategy(8)):
+        assert strategies.for_few_rows(blocks, 1.0) is blocks
+
+
 def test_expected_error_of_cells():
     workload = workloads.ranges(256)
     cells = root_mean_square(grids.identity_strategy(256), workload, SQRT2)

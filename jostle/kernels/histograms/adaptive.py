@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, Strategy, groups
+from jostle.kernels.arrays import Floats, Ints, Strategy
 from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
@@ -76,11 +76,6 @@ def equal_parts(shape: int | tuple[int, ...], number: float) -> Ints:
     labels = np.empty_like(part)
     labels[line.order] = np.cumsum(np.diff(part, prepend=part[0]) != 0)
     return labels
-
-
-def block_counts(labels: Ints) -> Strategy:
-    """Each block of a partition once."""
-    return [groups(labels, 1.0)]
 
 
 @on_one_thread

@@ -207,8 +207,8 @@ def least_squares(tree: Tree, measurements: Sequence[Seen]) -> tuple[Floats, Flo
     return value, variance
 
 
-NORMAL_ROUNDS = 8
-"""Rounds of `normal_posterior`."""
+NORMAL_ROUNDS = 4
+"""Rounds of `normal_posterior`: with more, laws are learned too surely where counts are mostly noise."""
 
 SHOWS, EMPTY = 8.0, 0.05
 """A block tells an empty half if its count is so many deviations of the half's; the chance of one before."""

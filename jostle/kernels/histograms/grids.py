@@ -32,12 +32,7 @@ def best_branching(n: int) -> int:
 
     Up to a constant, that is the mean variance of a range over n cells (the cited paper, section 4).
     """
-
-    def cost(b: int) -> float:
-        h = height(n, b)
-        return (b - 1) * h**3 - 2 * (b + 1) * h**2 / 3
-
-    return min(_candidates(n), key=cost)
+    return min(_candidates(n), key=lambda b: _grid_cost((n,), b))
 
 
 def height(n: int, b: int) -> int:
@@ -79,11 +74,11 @@ def bucket_tree(labels: Ints) -> Strategy:
 
 def identity_strategy(shape: int | tuple[int, ...]) -> Strategy:
     """Each cell once."""
-    return identity_buckets(np.arange(int(np.prod(shape)), dtype=np.int64))
+    return group_strategy(np.arange(int(np.prod(shape)), dtype=np.int64))
 
 
-def identity_buckets(labels: Ints) -> Strategy:
-    """Each bucket of `labels` once."""
+def group_strategy(labels: Ints) -> Strategy:
+    """Each group of `labels`, 0 … c − 1, once."""
     return [groups(labels, 1.0)]
 
 

@@ -76,11 +76,6 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
     return grids.leaves(cube.shape, cut)
 
 
-def group_strategy(labels: Ints) -> Strategy:
-    """Each group of `labels`, 0 … c − 1, once."""
-    return [groups(labels, 1.0)]
-
-
 def _best_cut(cube: Floats) -> tuple[float, int, int]:
     """The best cut of a box: the squares about the mean that it saves, its axis, and the number of cells before it."""
     best = (0.0, 0, 0)

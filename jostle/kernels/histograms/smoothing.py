@@ -187,11 +187,7 @@ def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> B
     """Estimates the counts of the blocks from the answers to a `bucket_strategy`."""
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
     matrix = np.asarray(strategy[1]["matrix"]) if len(strategy) > 1 else np.zeros((0, len(weight)))
-    z = weight * answers[0] / weight**2
-    if len(matrix):
-        from jostle.kernels.histograms import strategies
-
-        z = strategies.reconstruct([{**strategy[0], "weight": weight}, strategy[1]], answers)
+    z = strategies.reconstruct(strategy, answers) if len(matrix) else answers[0] / weight
     return BlockEstimate(np.asarray(z), weight**2, matrix, float(scale))
 
 

@@ -103,6 +103,25 @@ def starting_point(gram: Gram, most: int = 32) -> Floats:
     return min(starts, key=lambda theta: objective(theta, gram, diagonal)[0])
 
 
+SPARSE, MOST_SPARSE = 2.0, 4.0
+"""How much more sums count at one row for each cell, in scales of the noise, and at most (`for_few_rows`)."""
+
+
+def for_few_rows(strategy: Strategy, signal: float) -> Strategy:
+    """An `hdmm_strategy` in which sums count more where rows are few for each cell.
+
+    `signal`: the rows, in scales of the noise, as they were measured. Least squares needs every cell, but an estimate
+    that draws cells together (`adaptive.halved_cells`) learns little from a cell that is mostly noise. So sums count
+    `SPARSE` over the root of the rows for each cell as much; columns keep an L1 norm of 1. Others than cells and sums
+    stay as they are.
+    """
+    if len(strategy) < 2 or strategy[1]["kind"] != "matrix":
+        return strategy
+    weight = np.asarray(strategy[0]["weight"], dtype=np.float64)
+    factor = float(np.clip(SPARSE * np.sqrt(weight.size / max(float(signal), 1.0)), 1.0, MOST_SPARSE))
+    return p_identity_strategy(strategy[0]["labels"], factor * np.asarray(strategy[1]["matrix"]) / weight)
+
+
 def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
     """The least-squares bucket counts, shape (b,), from noisy answers to a `strategy`; by Woodbury in O(b p²).
 
@@ -226,7 +245,8 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
         return estimate_with_noise(cells, strategy, answers, workload)
     finest = strategy[-1]["labels"] if len(strategy) < 2 or strategy[1]["kind"] == "groups" else strategy[0]["labels"]
     gram = on_buckets(workload, finest)
-    z = _least_squares(strategy, answers)
+    fitted = len(strategy) > 1 and strategy[1]["kind"] == "matrix"
+    z = reconstruct(strategy, answers) if fitted else grids.tree_least_squares(strategy, answers)
     cells = gram.spread(project(z, gram) if nonnegative else z)
     return estimate_with_noise(cells, strategy, answers, workload)
 
@@ -240,12 +260,6 @@ def _room(buckets: int, iterations: int, most: int) -> tuple[int, int]:
 
 def _p_identity(gram: Gram, most: int, iterations: int) -> Strategy:
     if gram.metric is None or gram.buckets < 4:
-        return grids.identity_buckets(gram.labels)
+        return grids.group_strategy(gram.labels)
     theta, _ = optimise(gram, starting_point(gram, most), iterations)
     return p_identity_strategy(gram.labels, theta)
-
-
-def _least_squares(strategy: Strategy, answers: list[Floats]) -> Floats:
-    if len(strategy) > 1 and strategy[1]["kind"] == "matrix":
-        return reconstruct(strategy, answers)
-    return grids.tree_least_squares(strategy, answers)

@@ -361,7 +361,8 @@ def reviews(server: Server, call: Call) -> Reply:
 
 def _difference(server: Server, run: Run) -> list[str] | None:
     """The lines in which a program differs from the last one of its analyst that was approved; None where none was."""
-    before = server.home.runs("account = ? AND reviewer != '' AND state IN ('running', 'done')", run.account)
+    approved = "account = ? AND reviewer != '' AND state IN ('running', 'done')"
+    before = server.home.runs(approved, run.account, brief=True)
     if not before:
         return None
     old, new = before[0].program.splitlines(), run.program.splitlines()

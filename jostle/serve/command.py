@@ -140,7 +140,7 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
             application(server, hosts), ssl_certfile=options.certificate,
             ssl_keyfile=options.key, proxy_headers=options.behind_proxy, server_header=False, log_level="warning",
             access_log=False, timeout_keep_alive=10, limit_concurrency=500, h11_max_incomplete_event_size=32 * 1024,
-            http=protocol(),
+            http=protocol(), ws="none",
         )  # fmt: skip
         uvicorn.Server(config).run([place])
     finally:

@@ -32,7 +32,7 @@ from jostle.diagnostics import refuse
 from jostle.events import Event
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.store import Dataset
+from jostle.privacy.ledger.store import MINUTE, Dataset
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret, older
@@ -238,7 +238,7 @@ class Runs:
         self.home, self.check, self.start = home, check, start or Launcher(home.folder)
         self.seconds, self.places = tuple(seconds), places
         self._lock, self._checking = threading.Lock(), list[str]()
-        self._entries: dict[str, int] = {}  # how long histories were by the charges of answers
+        self._entries, self._followed = dict[str, int](), 0  # how long histories were by so much of the log
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -323,6 +323,8 @@ class Runs:
         after = replace(run, state=state, note=note, reviewer=who.name, accepted=now, answer_at=now + run.seconds)
         with self.home.alone():
             if approve:
+                if not self.home.is_open(run.account):
+                    raise refuse("DataError", f"the account of `{run.account}` is closed", help="refuse the program")
                 self._need_place(run.account)
             totals = self._totals(run.account) if approve else None
             if not self.home.change_run(after, "waiting", who.name, totals, review=decision):
@@ -343,16 +345,20 @@ class Runs:
         for name in ("empty", "scratch"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         try:
-            began = datetime.fromtimestamp(run.accepted, UTC).strftime("%Y-%m-%dT%H:%MZ")
+            began = datetime.fromtimestamp(run.accepted, UTC).strftime(MINUTE)
+            mine = granted(Ledger(self.home.ledger), run.account)
+            reviewed = self.home.reviewed() if not run.reviewer else set()  # asked after the grants, which come later
+            names = tuple(data.terms.name for data, grant in mine if grant.terms.name not in reviewed)
+            engine = self._engine_of(run, mine)
             job = Job(run.program, run.settings, run.account, self.ledger, str(folder), run.answer_at - MARGIN,
-                      began=began, facts=facts, public=self.public, engine=self._engine_of(run))  # fmt: skip
+                      began=began, facts=facts, public=self.public, engine=engine, granted=names)  # fmt: skip
             self.start(replace(job, login=_login()) if job.on_server or job.engine else job)
         except OSError:
             return  # there will be no answer, and a run that does not begin charges nothing
 
-    def _engine_of(self, run: Run) -> str:
+    def _engine_of(self, run: Run, mine: Sequence[tuple[Dataset, Dataset]]) -> str:
         """The server of the data that a program names, where these are tables of one."""
-        tables = {data.terms.name for data, _ in granted(Ledger(self.home.ledger), run.account) if data.terms.server}
+        tables = {data.terms.name for data, _ in mine if data.terms.server}
         return self.engine if tables.intersection(_NAMED.findall(run.program)) else ""
 
     def _over(self, run: Run) -> Run:
@@ -364,23 +370,19 @@ class Runs:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
             _discard(self.folder(run))  # how far it came may depend on rows
-        for name, links in answer["charges"].items():
-            self._entries[name] = max([self._entries.get(name, 0), *(number for number, _ in links)])
         text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
         done = replace(run, state="done", document=text)
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
         return done
 
     def events(self, run: Run, within: str = "") -> list[Event]:
-        """The trace of a run that is over, or of its simulation; empty where there is none."""
+        """The trace of a run that is over, or of its simulation; empty where there is none that can be shown."""
         from jostle.trace import jsonl
 
         path = self.folder(run) / within / TRACE
         if (run.state != "done" and not within) or not path.exists():
             return []
-        if path.stat().st_size > MOST_ANSWER:
-            raise refuse("Missing", "the trace is too large to show", help="print and measure less")
-        return jsonl.read(path)
+        return jsonl.read(path) if path.stat().st_size <= MOST_ANSWER else []
 
     def folder(self, run: Run) -> Path:
         return self.home.folder / "runs" / run.id
@@ -411,9 +413,12 @@ class Runs:
             raise refuse("Busy", f"{handed} programs in a week are enough", help="each is forgotten after seven days")
 
     def _totals(self, analyst: str) -> dict[str, Total]:
-        before = dict(self._entries)  # the ledger is read
-        pairs = granted(Ledger(self.home.ledger), analyst)
-        if any(one.state.entries < before.get(one.terms.name, 0) for pair in pairs for one in pair):
+        for number, text in self.home.log_after(self._followed):  # other processes write it too
+            self._followed = number
+            for name, links in json.loads(text).get("charges", {}).items():
+                self._entries[name] = max([self._entries.get(name, 0), *(number for number, _ in links)])
+        pairs = granted(Ledger(self.home.ledger), analyst)  # read after the log
+        if any(one.state.entries < self._entries.get(one.terms.name, 0) for pair in pairs for one in pair):
             raise older("ledger")
         return {one.terms.name: (list(one.state.spent), one.state.entries) for pair in pairs for one in pair}
 
@@ -423,14 +428,20 @@ class Runs:
         ledger = Ledger(self.home.ledger)
         datasets = ledger.datasets() if ledger.store.exists() else []
         before = {} if who.role == "owner" else self.home.totals()
-        return [as_before(one, before.get(one.terms.name)) for one in datasets]
+        later: dict[str, list[tuple[int, ...]]] = {}  # what the grants of these runs took since, by name
+        for one in datasets:
+            if one.terms.within and one.terms.name in before:
+                total = before[one.terms.name][0]
+                since = tuple(a - b for a, b in zip(one.state.spent, total, strict=True))
+                for name in (one.terms.name, one.terms.within):
+                    later.setdefault(name, []).append(since)
+        return [as_before(one, later.get(one.terms.name, ())) for one in datasets]
 
 
-def as_before(dataset: Dataset, total: Total | None) -> Dataset:
-    """A dataset or a grant with the total that it had."""
-    if total is None:
-        return dataset
-    return replace(dataset, state=replace(dataset.state, spent=tuple(total[0]), entries=total[1]))
+def as_before(dataset: Dataset, later: Sequence[tuple[int, ...]]) -> Dataset:
+    """A dataset or a grant without what was charged on it later."""
+    spent = tuple(a - sum(of_place) for a, *of_place in zip(dataset.state.spent, *later, strict=True))
+    return replace(dataset, state=replace(dataset.state, spent=spent))
 
 
 def granted(ledger: Ledger, analyst: str) -> list[tuple[Dataset, Dataset]]:

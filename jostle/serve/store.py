@@ -35,7 +35,7 @@ SCOPES = ("run", "all")
 """`run`: check and run programs and read what is one's own; `all`: whatever the account may do."""
 HOUR, DAY = 3600.0, 86400.0
 SESSION, LINK, LONGEST_TOKEN = 12 * HOUR, 7 * DAY, 366 * DAY
-SHORTEST_PASSWORD, LONGEST_PASSWORD = 10, 200
+SHORTEST_PASSWORD, LONGEST_PASSWORD, MOST_TOKENS = 10, 200, 100
 _TABLES = {
     "accounts": "name TEXT PRIMARY KEY, role TEXT NOT NULL, password TEXT NOT NULL, active INTEGER NOT NULL",
     "secrets": "hash TEXT PRIMARY KEY, kind TEXT NOT NULL, account TEXT NOT NULL, label TEXT NOT NULL, "
@@ -270,6 +270,9 @@ class Home:
         if scope not in SCOPES or not 0 < days * DAY <= LONGEST_TOKEN or len(label) > 80:
             raise refuse("DataError", f"a token is for {' or '.join(SCOPES)}, and for up to 366 days")
         with self.alone():
+            self._do("DELETE FROM secrets WHERE until < ?", time.time())
+            if len(self.tokens(name)) >= MOST_TOKENS:
+                raise refuse("DataError", f"{MOST_TOKENS} tokens of one account are enough", help="revoke some")
             number, secret = self._add_secret("token", name, label, scope, days * DAY)
             self._note(name, "token", number=number, scope=scope)
         return number, secret
@@ -405,6 +408,10 @@ class Home:
         self._writing = entry.number
         text = canonical(entry.content).decode()
         self._do("INSERT INTO audit VALUES (?, ?, ?, ?)", entry.number, text, entry.previous, entry.hash)
+
+    def log_after(self, number: int) -> list[tuple[int, str]]:
+        """The contents of the log's entries after so many, as they stand there."""
+        return self._rows("SELECT number, content FROM audit WHERE number > ? ORDER BY number", number)
 
     def audit(self) -> list[dict[str, Json]]:
         """The log, the oldest first, as it is handed out and verified."""

@@ -149,7 +149,8 @@ def trace_page(server: Server, call: Call) -> Response:
 
     events = server.runs.events(seen_run(server, call))
     if not events:
-        raise refuse("Missing", "there is no trace of this run", help="it is there when the answer is")
+        help = "it is there when the answer is, if it is not too large to show"
+        raise refuse("Missing", "there is no trace of this run", help=help)
     return _sandboxed(page(events))
 
 

@@ -51,6 +51,7 @@ class Job(Struct, frozen=True):
     `began` is what histories say of when its charges were made: a time of now would tell how long it took before.
     With `facts` it is a simulation, of what is published of data by their names: no data are opened.
     With `public`, a folder, it opens what lies there and counts nowhere: that of a playground.
+    `granted` are the datasets that it may open: those that its analyst had grants on when it was accepted.
     `engine` is the URL of the server that has its data, empty where these are files; `login` is what the driver of
     PostgreSQL takes from its environment, of a run that speaks to one.
     """
@@ -68,6 +69,7 @@ class Job(Struct, frozen=True):
     cache: str = ""
     engine: str = ""
     login: dict[str, str] = {}
+    granted: tuple[str, ...] = ()
 
     @property
     def on_server(self) -> bool:
@@ -134,7 +136,8 @@ def answer(job: Job) -> dict[str, Json]:
     (folder / "empty").mkdir(parents=True, exist_ok=True)
     if job.facts is not None:
         return _rehearsed(job, folder)
-    writer, ledger = Writer(folder / TRACE), Ledger(job.ledger, grantee=job.analyst, began=job.began)
+    writer = Writer(folder / TRACE)
+    ledger = Ledger(job.ledger, grantee=job.analyst, began=job.began, granted=job.granted)
     if job.public:
         ledger = Ledger(folder / "none", within=job.public)
     where = Path(job.public or folder / "empty")
@@ -144,6 +147,8 @@ def answer(job: Job) -> dict[str, Json]:
         else:
             result = session.attempt(source, job.settings)
     writer.close()
+    if (folder / TRACE).stat().st_size > MOST_ANSWER:
+        (folder / TRACE).unlink()  # too large to show
     runs = [event.fields.get("ledger", {}) for event in result.events if event.kind == "run"]
     return {"document": result.document(), "charges": {name: links for run in runs for name, links in run.items()}}
 
@@ -390,10 +395,9 @@ def _run() -> int:
 
 
 def _data(job: Job) -> list[Path]:
-    """The files that the analyst has grants on."""
-    datasets = {dataset.terms.name: dataset.terms for dataset in Ledger(job.ledger).datasets()}
-    within = [terms.within for name, terms in datasets.items() if name.endswith(f"@{job.analyst}") and terms.within]
-    return [Path(datasets[name].path) for name in within if datasets[name].path]
+    """The files that it may open."""
+    datasets = (dataset.terms for dataset in Ledger(job.ledger).datasets())
+    return [Path(terms.path) for terms in datasets if terms.name in job.granted and terms.path]
 
 
 def _checks() -> int:

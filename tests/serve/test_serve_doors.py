@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
-from serve_place import NAMES, PASSWORD, change, count
+from serve_place import NAMES, PASSWORD, change, count, shares
 
+from jostle.accounting.amounts import QUANTA
+from jostle.serve import store, worker
 from jostle.serve.routing import ROUTES, TOO_OFTEN
-from jostle.serve.store import Home
+from jostle.serve.runs import Runs
+from jostle.serve.store import Account, Home
 
 JUNK: list[object] = [
     None, "", "x", "x" * 70_000, "\0", "../../etc/passwd", "people", "people@ana", "ana", "frozen", "epsilon 1", 0, -1,
@@ -246,3 +252,54 @@ def test_only_a_proxy_says_who_somebody_is(tmp_path: Any, capsys: Any) -> None:
     _begin(opened, "https://stats.example", given)
     assert secret not in capsys.readouterr().out and [one["name"] for one in opened.accounts()] == ["olga"]
     opened.close()
+
+
+def test_a_run_opens_what_was_granted_when_it_was_accepted(place: Any) -> None:
+    """A program that waits for a grant which is reviewed would run unread."""
+    (place.home.folder / "data" / "late.csv").write_text("age\n30\n40\n")
+    assert place.post("olga", "/api/datasets", name="late", file="late.csv", protecting="rows", schema="{age: 17..90}",
+                      budget="epsilon 3").status_code == 200  # fmt: skip
+
+    def late(job: worker.Job) -> None:
+        given = place.post("olga", "/api/grants", dataset="late", analyst="ana", amount="epsilon 1", review=True)
+        assert given.status_code == 200
+        place.start(job)
+
+    place.server.runs.start = late
+    answer = place.run("ana", count(0.5, "late"))["answer"]
+    assert answer["error"]["message"] == "you have no grant on `late`" and shares(place.home)["late"] == 0
+    place.server.runs.start = place.start
+    waiting = place.post("ana", "/api/runs", program=count(0.5, "late")).json()
+    assert waiting["state"] == "waiting"
+    place.server.runs.seconds = (0.001,)
+    assert place.post("rita", f"/api/reviews/{waiting['id']}", decision="approved").status_code == 200
+    assert shares(place.home)["late"] == QUANTA // 2
+
+
+def test_a_program_of_a_closed_account_is_not_approved(place: Any) -> None:
+    waiting = place.post("ben", "/api/runs", program=count(0.5)).json()
+    assert place.post("olga", "/api/accounts/ben", active=False).status_code == 200
+    refused = place.post("rita", f"/api/reviews/{waiting['id']}", decision="approved")
+    assert refused.status_code == 400 and "closed" in refused.text and shares(place.home)["people@ben"] == 0
+    assert place.post("rita", f"/api/reviews/{waiting['id']}", decision="refused").status_code == 200
+
+
+def test_another_worker_notices_a_ledger_that_is_older(place: Any) -> None:
+    """A process knows charges by the log, not by the answers alone that it gave itself."""
+    old = str(place.home.folder / "old.db")
+    with closing(sqlite3.connect(place.home.ledger)) as one, closing(sqlite3.connect(old)) as other:
+        one.backup(other)
+    place.run("ana", count(0.25))
+    another = Runs(place.home, place.check, place.start, seconds=(0.001,))
+    for name in ("-wal", "-shm"):
+        Path(place.home.ledger + name).unlink(missing_ok=True)
+    Path(old).replace(place.home.ledger)
+    Path(place.home.ledger).chmod(0o600)
+    with pytest.raises(Exception, match="older than it was"):
+        another.submit(Account("ana", "analyst"), count(0.3), {}, 0.001)
+
+
+def test_an_account_has_so_many_tokens(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MOST_TOKENS", 3)
+    status = [place.post("ana", "/api/tokens", label="x", scope="run", days=1).status_code for _ in range(4)]
+    assert status == [200, 200, 400, 400]

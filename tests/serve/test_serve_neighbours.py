@@ -57,7 +57,7 @@ class Conversation:
         patch.setattr(time, "time", lambda: self.clock)
         patch.setattr(runs, "MOST_HANDED", 10**6)
         for place in ("jostle.serve.store", "jostle.privacy.ledger.ledger", "jostle.privacy.ledger.grants"):
-            patch.setattr(f"{place}.now", lambda: "2027-01-15T08:00Z")
+            patch.setattr(f"{place}.now", lambda ago=None: "2027-01-15T08:00Z")
         patch.setattr("jostle.privacy.ledger.store.new_key", lambda: b"k" * 32)
         self.place = Place(folder)
         for k, (unit, budget) in enumerate(BUDGETS.items(), 1):

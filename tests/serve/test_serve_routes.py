@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from serve_place import NAMES, PASSWORD, Place, change, count
 
+from jostle.serve import worker
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.tools.data import verify
 
@@ -139,6 +140,16 @@ def test_a_trace_that_is_too_large_is_not_read(place: Any) -> None:
     (place.home.folder / "runs" / run["id"] / "trace.jsonl").write_bytes(b"\n" * (8 * 2**20 + 1))
     answer = place.get("ana", f"/runs/{run['id']}/trace")
     assert answer.status_code == 404 and "too large" in answer.text
+    given = place.get("ana", f"/api/runs/{run['id']}").json()
+    assert given["answer"]["released"] == {"x": 1} and not given["traced"]
+
+
+def test_a_trace_that_is_too_large_is_not_kept(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2,000 of 4 GB in a week would fill a disk."""
+    monkeypatch.setattr(worker, "MOST_ANSWER", 500)
+    run = place.run("ana", "x = 1\n" * 40 + "release x = 1\n")
+    assert run["answer"]["released"] == {"x": 1} and not run["traced"]
+    assert not (place.home.folder / "runs" / run["id"] / "trace.jsonl").exists()
 
 
 def test_who_guesses_passwords_does_not_shut_their_owner_out(place: Any) -> None:

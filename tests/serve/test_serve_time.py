@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from serve_place import change, count
 
+from jostle.accounting.amounts import QUANTA, Amount
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import now
 from jostle.serve import runs as running
 from jostle.serve.runs import MOST_STOPPED, STOPPED, Runs
 from jostle.serve.store import Home
-from jostle.serve.worker import Job
+from jostle.serve.worker import Job, answer
 
 
 def test_what_a_run_has_charged_shows_when_its_answer_leaves(place: Any) -> None:
@@ -181,3 +182,42 @@ print(lacking, tried(lambda: open({str(tmp_path / "secret")!r}).read()), tried(u
     assert secret == "PermissionError" or "Landlock" in lacking
     assert udp == "OSError" or "network" in lacking
     assert signal in ("PermissionError", "done")  # Landlock refuses signals since Linux 6.12
+
+
+def test_a_last_day_and_a_week_are_those_of_when_a_run_began(place: Any, tmp_path: Path) -> None:
+    """By the clock of a charge its refusal would say whether the query before it ended before midnight."""
+    ledger = Ledger(place.home.ledger)
+    ledger.grant("people", "cleo", Amount("epsilon", QUANTA), "2026-01-09", None, Amount("epsilon", 3 * QUANTA // 10))
+
+    def run(began: str, epsilon: float) -> str:
+        job = Job(count(epsilon), {}, "cleo", place.home.ledger, str(tmp_path / began), 0.0, began=began,
+                  granted=("people",))  # fmt: skip
+        document = json.loads(str(answer(job)["document"]))
+        return str(document["error"]["message"]) if "error" in document else "good"
+
+    assert run("2026-01-01T00:00Z", 0.3) == "good"
+    assert "in seven days" in run("2026-01-07T23:59Z", 0.1)
+    assert run("2026-01-08T00:01Z", 0.1) == "good"
+    assert run("2026-01-09T23:59Z", 0.05) == "good"
+    assert run("2026-01-10T00:00Z", 0.04) == "`people@cleo` is expired"
+
+
+def test_a_total_shows_no_order_of_runs_that_go_on_at_once(place: Any) -> None:
+    """What an auditor sees of the whole is without the charges of runs under way, and not as these runs found it."""
+    for name in ("cleo", "dora"):
+        place.home.add_account(name, "analyst", "system")
+        place.tokens[name] = place.home.add_token(name, "", "all", 1.0)[1]
+        Ledger(place.home.ledger).grant("people", name, Amount("epsilon", QUANTA // 2))
+    shown = []
+    for epsilon, late in ((0.1, False), (0.2, True)):
+        held: list[Job] = []
+        place.server.runs.start = held.append if late else place.start
+        first = place.post("cleo", "/api/runs", program=count(epsilon), seconds=600.0).json()
+        place.server.runs.start = place.start
+        place.post("dora", "/api/runs", program=count(epsilon), seconds=600.0)
+        for job in held:
+            place.start(job)
+        change(place.home, "UPDATE runs SET answer_at = accepted WHERE id = ?", values=(first["id"],))
+        shown.append(place.get("aldo", "/api/datasets").json()["datasets"][0]["budget"]["spent"])
+        change(place.home, "UPDATE runs SET answer_at = accepted")
+    assert shown == ["0.1", "0.4"]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from jostle.accounting.amounts import Amount, Cost
 from jostle.accounting.definitions import Measure
@@ -28,12 +28,14 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.plan.digest import digest
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.registered import State, TableMark, Terms
-from jostle.privacy.ledger.store import Dataset, Entry, Rows, now, plus
+from jostle.privacy.ledger.store import MINUTE, Dataset, Entry, Rows, now, plus
 from jostle.records import replace
 
 ANALYST = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
 """Names of analysts. None has an `@`, so that no name of a grant is another's."""
 OPEN, FROZEN, CLOSED = "", "frozen", "closed"
+WEEK, LONGEST = timedelta(days=7), timedelta(minutes=10)
+"""`LONGEST` is what no run of an analyst takes: so long after its last day a grant may still be charged."""
 
 
 def grant_name(dataset: str, analyst: str) -> str:
@@ -42,12 +44,12 @@ def grant_name(dataset: str, analyst: str) -> str:
 
 def live(grant: Dataset) -> bool:
     """Whether a grant can still take something: a frozen one can be thawed."""
-    return grant.state.status != CLOSED and not is_past(grant)
+    return grant.state.status != CLOSED and not is_past(grant, now(LONGEST))
 
 
-def is_past(grant: Dataset) -> bool:
-    """`until` is the last day, in UTC."""
-    return bool(grant.terms.until) and datetime.now(UTC).date() > date.fromisoformat(grant.terms.until)
+def is_past(grant: Dataset, at: str) -> bool:
+    """`until` is the last day, in UTC; `at` is when a run began: when it charges depends on rows."""
+    return bool(grant.terms.until) and at[:10] > grant.terms.until
 
 
 def limits_of(measure: Measure) -> Measure:
@@ -98,7 +100,7 @@ def add_grant(
     if why:
         help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d counted by basic`"
         raise refuse("DataError", f"`{terms.name}` {why}", help=help)
-    need_open(dataset)
+    need_open(dataset, now())
     name, others = grant_name(terms.name, analyst), [other.terms.name for other in rows.all()]
     if name in others:
         raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
@@ -169,23 +171,21 @@ def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
     rows.move(replace(dataset, state=replace(dataset.state, status=status)), content)
 
 
-def need_open(dataset: Dataset) -> None:
-    """Refuses what is frozen, closed or expired."""
-    why = "expired" if is_past(dataset) else dataset.state.status
+def need_open(dataset: Dataset, at: str) -> None:
+    """Refuses what is frozen, closed or, for a run that began `at`, expired."""
+    why = "expired" if is_past(dataset, at) else dataset.state.status
     if why:
         raise refuse("LedgerError", f"`{dataset.terms.name}` is {why}", help="its owner knows why; nothing was charged")
 
 
-WEEK = timedelta(days=7)
-
-
-def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int) -> None:
-    """Refuses a charge that would take more than one program may, which took `so_far`, or seven days may."""
+def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int, at: str) -> None:
+    """Refuses a charge that would take more than one program may, which took `so_far`, or the seven days may before
+    its run began."""
     terms, place = grant.terms, asked_place(grant.terms.measure)
     if terms.per_program and so_far + growth[place] > terms.per_program:
         raise _beyond(terms, terms.per_program, "one program")
     if terms.per_week:
-        since = (datetime.now(UTC) - WEEK).strftime("%Y-%m-%dT%H:%M")
+        since = (datetime.strptime(at, MINUTE) - WEEK).strftime("%Y-%m-%dT%H:%M")
         lately = (
             one.growth[place] for one in rows.entries(terms.name) if one.growth and str(one.content["time"]) > since
         )
@@ -212,7 +212,7 @@ def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:
 
 
 def no_grant(name: str) -> Refusal:
-    """The same whether there is such a dataset or not."""
+    """The same whether there is such a dataset or not, and where its grant came after the run began."""
     return refuse("LedgerError", f"you have no grant on `{name}`", help="ask the owner of the data for one")
 
 

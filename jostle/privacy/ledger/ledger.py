@@ -82,16 +82,17 @@ class Outcome(Struct, frozen=True):
 class Ledger:
     """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used.
 
-    For a `grantee`, programs open what that analyst has grants on, and count in these; no other data are opened.
-    Histories say that their charges were made when their run `began`: when one was made depends on rows. Programs open
-    files `within` a folder alone, where one is given."""
+    For a `grantee`, programs open what that analyst has grants on, of it what was `granted` when their run was accepted
+    where that is said, and count in these grants. No other data are opened. Charges are made at the time when their run
+    `began`, in histories and for `per_week` and `until`: when one was made depends on rows. Programs open files
+    `within` a folder alone, where one is given."""
 
     def __init__(
         self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "", began: str = "",
-        within: str = "",
+        within: str = "", granted: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
         self.store, self.grantee = store_at(path if path is not None else default_place(), timeout), grantee
-        self.began, self.within = began, within
+        self.began, self.within, self.granted = began, within, granted
 
     # For programs ----------------------------------------------------------------------------------
 
@@ -122,10 +123,10 @@ class Ledger:
         with self.store.reading() as connection:
             datasets = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
         grant = datasets.get(grants.grant_name(name, self.grantee))
-        if grant is None or grant.terms.within != name:
+        if grant is None or grant.terms.within != name or (self.granted is not None and name not in self.granted):
             raise grants.no_grant(name)
         for one in (datasets[name], grant):
-            grants.need_open(one)
+            grants.need_open(one, self.began or now())
         return grants.with_grant(datasets[name], grant)
 
     def same_file(self, dataset: Dataset) -> None:
@@ -157,17 +158,18 @@ class Ledger:
 
     def charge(self, growths: Sequence[Growth]) -> Outcome:
         """Writes all of these down, or none of them where one does not fit or anything is wrong."""
+        began = self.began or now()
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             datasets = [rows.find(growth.name) for growth in growths]
             before = tuple(dataset.state.spent for dataset in datasets)
             for name in {name for growth in growths for name in growth.beside}:
-                grants.need_open(rows.find(name))
+                grants.need_open(rows.find(name), began)
             for at, (dataset, growth) in enumerate(zip(datasets, growths, strict=True)):
                 whole = rows.find(dataset.terms.within) if dataset.terms.within else dataset
                 _check(whole, growth)
                 for one in {dataset.terms.name: dataset, whole.terms.name: whole}.values():
-                    grants.need_open(one)
+                    grants.need_open(one, began)
                     if growth.entries not in (None, one.state.entries):
                         return Outcome((), before, late=True)
                     by_grants = one is not dataset and one.terms.measure.kind == "approximate"
@@ -176,7 +178,7 @@ class Ledger:
                 if whole is dataset:
                     grants.beside_grants(rows, dataset, growth.amount)
                 else:
-                    grants.within_limits(rows, dataset, growth.amount, growth.so_far)
+                    grants.within_limits(rows, dataset, growth.amount, growth.so_far, began)
             for dataset, growth in zip(datasets, growths, strict=True):
                 if dataset.terms.within:  # the dataset that a grant is within loses the same
                     content = {**growth.content, "grant": growth.name}

@@ -27,7 +27,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -365,9 +365,12 @@ class Rows(Struct, frozen=True):
         )
 
 
-def now() -> str:
+MINUTE = "%Y-%m-%dT%H:%MZ"
+
+
+def now(ago: timedelta = timedelta(0)) -> str:
     """The time to the minute: a history is no clock for private work."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%MZ")
+    return (datetime.now(UTC) - ago).strftime(MINUTE)
 
 
 def plus(a: Cost, b: Cost) -> Cost:

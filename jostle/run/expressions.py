@@ -302,6 +302,8 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
         raise refusal.of(*((node.left.span, left) if is_left else (node.right.span, right))) from None
     except Refusal as refusal:
         fault = misfit(node.op, kind_name(left), kind_name(right), (node.left.span.text, node.right.span.text))
+        if node.right.span.text in ("epsilon", "rho") and refusal.first.kind == "ValueError":
+            fault = replace(refusal.first, help="what is left here is 0: name it before it is spent, `e = epsilon`")
         raise (Refusal(fault) if fault.message == refusal.first.message else refusal).at(node.span) from None
 
 

@@ -314,3 +314,11 @@ def test_texts_that_are_made_up_are_read_by_what_the_description_says(tmp_path: 
     session = Session(cwd=tmp_path, simulate=1)
     result = session.attempt(text)
     assert result.ok and min(result["a"]["days"], result["a"]["times"]) > 900 and 15_000 < result["a"]["pay"] < 35_000
+
+
+def test_what_is_left_after_it_was_spent_is_no_divisor() -> None:
+    text = "seen = counts([4, 2])\nwith epsilon 0.1:\n    e = epsilon\n"
+    private = text.replace("seen = counts([4, 2])", "private seen = counts([4, 2]) protecting rows budget epsilon 1")
+    result = Session().attempt(private + "    n = laplace(seen)\n    s = 1 / epsilon\n")
+    assert not result.ok and result.diagnostics[0].help.endswith("name it before it is spent, `e = epsilon`")
+    assert Session().attempt(private + "    n = laplace(seen)\n    s = 1 / e\n").ok

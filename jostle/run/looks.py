@@ -213,7 +213,7 @@ class Looks(Struct):
         except Refusal:
             for _, looked, looks in due:
                 for name in looks:
-                    del looked.last[name]
+                    looked.last.pop(name, None)
             raise
         for exposure in exposures:
             self.payments[id(exposure.source), exposure.path] += paid

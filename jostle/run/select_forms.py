@@ -7,7 +7,7 @@ name that means anything else where the select stands is looked up each time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -28,8 +28,9 @@ from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr
 from jostle.plan.schemas import MOST_KEYS, key_of
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements import aggregates as files_of_aggregates
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.selects import GroupKey
+from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
+from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.selects import Answer, GroupKey, Request
 from jostle.records import replace
 from jostle.run import persons
 from jostle.run.persons import Counted
@@ -177,6 +178,39 @@ class SelectForm:
             help = "a result is calculated of aggregates, and of names outside of the select"
             help = help if span is None or name.span.within(span) else f"write `{span.text}` in its place"
             raise refuse("NameError", f"unknown name `{name.id}`", name.span, help=help)
+
+    @cached_property
+    def calculated_by(self) -> set[str] | None:
+        """The functions by which results, conditions and orders are calculated of what is released; None where there
+        are none of these, or something else may happen by it."""
+        ends = [self.node.having, *(rank.value for rank in self.node.ranking)]
+        values = [output.value for output in self.outputs if output.value not in output.calls]
+        values += [value for value in ends if value is not None]
+        inside = {id(part) for value in values for call in aggregates(value) for part in every(call)}
+        parts = [part for value in values for part in every(value) if id(part) not in inside]
+        calls = [part for part in parts if isinstance(part, n.Call)]
+        if not parts or not {type(part) for part in parts} <= CLOSED or any(map(_is_open, calls)):
+            return None
+        return {call.function.id for call in calls if isinstance(call.function, n.Name)}
+
+    def try_out(
+        self, request: object, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None],
+        result: Callable[[Answer], object], scope: Scope,
+    ) -> None:  # fmt: skip
+        """Refuses, before it is paid for, what cannot be calculated of the answers, whatever numbers they are."""
+        numbers = all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates) and not any(moments)
+        if self.calculated_by is None or scope.gives(self.calculated_by) or not numbers:
+            return
+        if not isinstance(request, Request) or not request.table.private or request.open_keys:
+            return
+        if not all(key.values for key in request.keys):
+            return
+        keys = request.key_columns([[key.values[0]] for key in request.keys])
+        try:
+            result(Answer(keys, [[1.0]] * len(aggregates)))
+        except Refusal as refusal:
+            if refusal.first.kind in ("TypeError", "NameError", "PrivateValue"):
+                raise
 
     @cached_property
     def is_smooth(self) -> bool:

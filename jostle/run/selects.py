@@ -89,13 +89,15 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
         compiler = RowCompiler(dict(table.schema), interp, scope, tables)
         return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
     bound = _bound(interp, form, table, tables, scope)
+    result = partial(_result, interp, bound, scope=scope)
+    form.try_out(bound.request, bound.aggregates, bound.moments, result, scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
         if isinstance(answer, Handle):
             return answer
         event.update(aggregates=[a.name for a in bound.aggregates], keys=bound.keys)
         values = _marked(interp, bound, answer, event)
-    return _result(interp, bound, Answer(answer.keys, values), scope)
+    return result(Answer(answer.keys, values))
 
 
 # Binding -----------------------------------------------------------------------------------------

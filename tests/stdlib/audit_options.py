@@ -18,6 +18,8 @@ from mechanisms import ONE, ZEROS, adaptive, by_outcomes, on_counts
 
 SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n"
 AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage", "tree_shrinkage")
+SUMS = ("tree_shrinkage(c, q)", "tree_shrinkage(c, q, signal = 1)")
+"""Of 64 cells, since a strategy for four has no sums."""
 BY_SELECTIONS = (
     "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)",
     "dawa_shrinkage(c, q)",
@@ -30,6 +32,9 @@ def at_once(epsilon: float = 1) -> list[Case]:
     return [
         on_counts(f"option {name}", epsilon, f"{SETTING}n = {name}(c, q) with epsilon {epsilon}", ZEROS, ONE)
         for name in AT_ONCE
+    ] + [
+        on_counts(f"{name}, 64 cells", epsilon, f"{SETTING}n = {name} with epsilon {epsilon}", [0] * 64, [1] + [0] * 63)
+        for name in SUMS
     ]
 
 

@@ -11,6 +11,7 @@ from sklearn.naive_bayes import CategoricalNB
 
 from jostle.error_laws import law_named
 from jostle.formulas import Noised
+from jostle.kernels.classifiers import shrink
 from jostle.kernels.classifiers.fits import naive_bayes_model
 from jostle.kernels.classifiers.growing import tree_split, tree_split_by, tree_start
 from jostle.kernels.classifiers.shrink import (
@@ -178,6 +179,20 @@ def test_what_chance_explains_is_silent() -> None:
     assert np.sum(np.square(said)) < 0.4 * np.sum(np.square(gaps))
     voices = [20.0 * np.sign(gap) for gap in gaps]
     assert np.sum(np.square(differences(voices, [expected] * 8, Laplace(1.0)))) > 0.9 * np.sum(np.square(voices))
+
+
+def test_attributes_that_together_gain_nothing_are_silent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, expected = np.random.default_rng(9), [np.full((2, 10), 100.0)] * 8
+    noise = [rng.laplace(0, 8, (2, 10)) + rng.normal(0, 10, (2, 10)) for _ in range(8)]
+    voices = [gap + 50.0 * np.outer([1, -1], rng.choice([-1, 1], 10)) for gap in noise]
+
+    def said(gaps: list[np.ndarray]) -> float:
+        return float(np.sum(np.square(differences(gaps, expected, Laplace(8.0)))))
+
+    silent, loud = said(noise), said(voices)
+    monkeypatch.setattr(shrink, "SPEAKS", 1.0)
+    assert silent < 0.3 * said(noise)
+    assert loud == pytest.approx(said(voices))
 
 
 @pytest.mark.parametrize("law", [Laplace(20.0), Gaussian(28.0)])

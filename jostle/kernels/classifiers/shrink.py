@@ -13,7 +13,9 @@ Where values are numbers, neighbours mostly speak alike. Half of the prior then 
 a walk along the values: the variance of its cosine of frequency f falls with 1/f². Its noise is a sum over cells, and
 counts as normal.
 
-All of it is post-processing of released tables. Shapes: C classes, V values of an attribute, G = `len(SPREADS)`.
+Where attributes together gain no evidence over none that speaks, all of them are drawn towards silence, alike.
+
+All of it is post-processing of what was released. Shapes: C classes, V values of an attribute, G = `len(SPREADS)`.
 
 A tree whose leaves have some rows of the nodes above them, since few rows err.
 
@@ -22,14 +24,10 @@ down each node is given `ABOVE` rows with the shares of the node above it. Drawi
 node's own shares would give, as far as noise explains the rest, lost a point and a half more: a split is there because
 it speaks (docs/experiments/classifiers.md).
 
-All of it is post-processing of released counts.
-
 Several classifiers as one: the product of their probabilities, each to the power of a weight.
 
 A tree says what a few attributes show together, and sums of one number an attribute what each shows by itself. Their
 product ranks rows within a leaf, and trusts each as far as its weight goes.
-
-Classifiers from JSON, as `as_json` of each wrote it.
 """
 
 from __future__ import annotations
@@ -68,6 +66,8 @@ SHARES = np.array([0.05, 0.05, 0.1, 0.2, 0.3, 0.25, 0.05])
 """The prior shares of attributes of each strength: those of public tables are mostly between 0.1 and 1."""
 STRENGTH = 10.0
 """The weight of the prior `SHARES`, in attributes."""
+SPEAKS = 0.75
+"""How probable it is, before they are seen, that attributes say anything at all: else every one of them is silent."""
 ROUNDS = 30
 SMALLEST = 1e-9
 """The least variance, for an attribute without influence."""
@@ -277,6 +277,8 @@ def _beliefs(evidence: Floats, prior: Floats = SHARES) -> Floats:
         belief /= np.add.reduce(belief, axis=1, keepdims=True)
         shares = np.add.reduce(belief, axis=0) + STRENGTH * prior
         shares = shares / np.add.reduce(shares)
+    gained = (np.logaddexp.reduce(logs, axis=1) - evidence[:, 0]).sum()  # over all attributes without a voice
+    belief /= 1 + (1 / SPEAKS - 1) * np.exp(min(-gained, 700))
     return belief
 
 

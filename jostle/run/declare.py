@@ -332,7 +332,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         dataset = seen(dataset, data.identity)
     else:
         need_here(interp, name, span)
-        files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header))
+        files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header, decimal=terms.decimal))
         data = opened(interp, files, span, public=False, names=names)
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:

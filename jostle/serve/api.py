@@ -20,12 +20,13 @@ from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
+from jostle.readers.filesets import Reading
 from jostle.resources import Json
 from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
 from jostle.tools.data import spent_exactly
-from jostle.tools.datacheck import domain_text
+from jostle.tools.datacheck import domain_text, report
 from jostle.version import __version__
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -217,7 +218,7 @@ def files(server: Server, call: Call) -> Reply:
 @route("POST", "/api/datasets", ("owner",))
 def register(server: Server, call: Call) -> Reply:
     """Registers a file that lies in the server's own folder `data`, or a table of its engine, as `jostle data register`
-    does."""
+    does; with `check` says how it fits, and does nothing."""
     from jostle.tools.data import register as command
 
     name, file = call.text("name"), call.text("file")
@@ -226,10 +227,15 @@ def register(server: Server, call: Call) -> Reply:
     if not _NAME.fullmatch(name) or not (table or (place is not None and not place.is_symlink())):
         help = "" if server.runs.engine else "tables of a server: `jostle serve --engine URL`"
         raise refuse("DataError", "this is no name, or no file of the folder `data`", help=help)
+    decimal = "," if call.flag("decimal") else None
+    if call.flag("check"):
+        fit = report(file if table else place or "", call.text("schema", most=20_000), Reading(decimal=decimal),
+                     server.runs.engine)  # fmt: skip
+        return {"ok": True, "notes": fit.replace(str(place), file, 1) + "nothing is registered yet"}
     options = Namespace(
         name=name, file=file if table else str(place), schema=call.text("schema", most=20_000) or None,
         protecting=call.text("protecting"), budget=call.text("budget", "") or None, ledger=server.home.ledger,
-        copy=False, sheet=None, header=None, engine=server.runs.engine,
+        copy=False, sheet=None, header=None, engine=server.runs.engine, decimal=decimal,
     )  # fmt: skip
     notes = command(options)
     server.home.note(call.who.name, "registered", dataset=name)
@@ -248,7 +254,8 @@ def grant(server: Server, call: Call) -> Reply:
     name, ledger = grant_name(dataset, analyst), Ledger(server.home.ledger)
     amount = amount_of(text, ledger.dataset(dataset).terms.measure.limit) if text else None
     if any(one.terms.name == name for one in ledger.datasets()):
-        raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already")
+        help = "one that has ended stays so: make another account"
+        raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already", help=help)
     # The review is wanted before the grant can be used.
     server.home.set_review(name, call.who.name, needed=review, amount=str(amount or ""), until=until, most=most)
     ledger.grant(dataset, analyst, amount, until, *limits)

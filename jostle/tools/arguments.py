@@ -25,6 +25,7 @@ _DATA_OF = "CSV, Parquet, counts in a .npy file (which need no schema), or a ser
 _ENGINE = "the server on which the data are ($JOSTLE_ENGINE)"
 _DESCRIBED = 'codebook or data in CSV, Parquet, SQL, Table Schema in JSON, or a server\'s postgres("…")'
 _SHEET = "the sheet of a workbook, or its number"
+_DECIMAL = "the decimal point of a CSV file's numbers, where that is a comma"
 _HEADER = "the line that names the columns, where titles or notes stand above it"
 
 
@@ -309,6 +310,7 @@ def command_parser() -> _Parser:
     fits.add_argument("--engine", metavar="URL", help=_ENGINE)
     fits.add_argument("--sheet", metavar="NAME", help=_SHEET)
     fits.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
+    fits.add_argument("--decimal", choices=[","], help=_DECIMAL)
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
     draft.add_argument("source", metavar="FILE", help=_DESCRIBED)
@@ -342,6 +344,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     register.add_argument("file", metavar="FILE", help=_DATA_OF)
     register.add_argument("--sheet", metavar="NAME", help=_SHEET)
     register.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
+    register.add_argument("--decimal", choices=[","], help=_DECIMAL)
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)

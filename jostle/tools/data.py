@@ -206,8 +206,8 @@ def register(options: Namespace) -> str:
     kind = "counts" if path.suffix == ".npy" and data is None else "table"
     reading = reading_of(options)
     if (kind == "counts" or data is not None) and reading != Reading():
-        message = f"`{options.file}` has neither sheets nor a header"
-        raise refuse("DataError", message, help="leave --sheet and --header out")
+        message = f"`{options.file}` has neither sheets nor a header, nor a decimal comma"
+        raise refuse("DataError", message, help="leave --sheet, --header and --decimal out")
     budget, _, each = (options.budget or "").partition(" each ")
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, budget or None)
     ledger = Ledger(options.ledger)
@@ -217,12 +217,12 @@ def register(options: Namespace) -> str:
     place = os.path.realpath(path) if data is None else ""
     terms = Terms(
         options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header,
-        filled=clauses.filled, each=each.strip(),
+        filled=clauses.filled, each=each.strip(), decimal=reading.decimal,
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
-        read = Reading(sheet=terms.sheet, header=terms.header)
-        notes = misfits(terms.path, terms.schema, read, filled=terms.filled) if terms.kind == "table" else ""
+        file = (terms.path, terms.schema, reading, terms.decimal)
+        notes = misfits(*file, filled=terms.filled) if terms.kind == "table" else ""
     else:
         place = address(options.engine or os.environ.get(VARIABLE, ""))
         terms = replace(terms, server=ServerTable(data.source, data.names, place))
@@ -380,7 +380,7 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.readers.databases import load_counts
 
-    files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header))
+    files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header, decimal=terms.decimal))
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())
     else:

@@ -135,6 +135,16 @@ def test_lists_of_runs_do_not_read_answers(place: Any, monkeypatch: pytest.Monke
     assert place.get("ana", f"/api/runs/{run['id']}").json()["answer"]["released"] == {"x": 1}
 
 
+def test_an_owner_sees_how_rows_fit_before_they_are_registered(place: Any) -> None:
+    """What is registered stays so: a wrong description could not be mended."""
+    (place.home.folder / "data" / "g.csv").write_text("n;m\n" + "1.234,5;a\n" * 9)
+    body = {"name": "g", "file": "g.csv", "schema": "{n: 0.0..9999.0}", "protecting": "rows", "budget": "epsilon 1"}
+    told = place.post("olga", "/api/datasets", **body, check=True).json()["notes"]
+    assert "every cell fits" in told and "decimal" in told and str(place.home.folder) not in told
+    assert [one["name"] for one in place.get("olga", "/api/datasets").json()["datasets"]] == ["people"]
+    assert "fit" not in place.post("olga", "/api/datasets", **body, decimal=True).json()["notes"]
+
+
 def test_a_trace_that_is_too_large_is_not_read(place: Any) -> None:
     run = place.run("ana", "release x = 1\n")
     (place.home.folder / "runs" / run["id"] / "trace.jsonl").write_bytes(b"\n" * (8 * 2**20 + 1))

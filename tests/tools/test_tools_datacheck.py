@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from pathlib import Path
 
@@ -148,6 +149,19 @@ def test_registering_tells_the_owner_what_does_not_fit(
     Path("h.csv").write_text("n\n" + "2.5\n" * 9)
     assert main([*words, "h", "h.csv", "--schema", "{n: 0.0..9.0}"]) == 0
     assert "fit" not in capsys.readouterr().out
+
+
+def test_registered_data_have_a_decimal_comma(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text("n;m\n" + "1.234,5;a\n" * 900)
+    words = ["data", "register", "g", "g.csv", "--protecting", "rows", "--budget", "epsilon 1", "--ledger", "l.db"]
+    assert main([*words, "--schema", "{n: 0.0..2000.0}", "--decimal", ","]) == 0
+    assert "fit" not in capsys.readouterr().out
+    Path("g.jst").write_text('private g = dataset("g")\nrelease a = {{ select avg(n) from g with epsilon 1 }}\n')
+    assert main(["run", "g.jst", "--ledger", "l.db", "--format", "json"]) == 0
+    assert abs(json.loads(capsys.readouterr().out)["released"]["a"] - 1234.5) < 200
 
 
 def test_a_description_with_formats_is_checked_by_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,8 @@ def add_grant(
     need_open(dataset, now())
     name, others = grant_name(terms.name, analyst), [other.terms.name for other in rows.all()]
     if name in others:
-        raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help="change that one")
+        help = "one that has ended stays so: make another account"
+        raise refuse("DataError", f"`{analyst}` has a grant on `{terms.name}` already", help=help)
     if terms.persons and grant_name(terms.persons, analyst) not in others:
         help = f"grant `{terms.persons}` first: its budget pays"
         raise refuse("DataError", f"`{analyst}` has no grant on `{terms.persons}`, whose persons these are", help=help)
@@ -166,7 +167,8 @@ def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
     """Freezes or thaws a dataset or a grant, or ends a grant; what is closed stays so. It is an entry of its history.
     A grant that is thawed is reserved as before, since a frozen one is too."""
     if dataset.state.status == CLOSED or (status == CLOSED and not dataset.terms.within):
-        raise refuse("DataError", f"`{dataset.terms.name}` cannot be {status or 'opened'}", help="give a new grant")
+        help = "a grant that has ended stays so"
+        raise refuse("DataError", f"`{dataset.terms.name}` cannot be {status or 'opened'}", help=help)
     content = {"did": status or "opened", "time": now(), "by": who}
     rows.move(replace(dataset, state=replace(dataset.state, status=status)), content)
 

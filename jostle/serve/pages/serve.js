@@ -83,7 +83,7 @@ function grantLine(grant) {
   const about = `the grant of ${grant.analyst}`;
   if (owner && grant.state !== "closed") line.append(
     asks(grant.state === "frozen" ? "Open" : "Freeze", "POST /api/status", {name: grant.name, status: grant.state === "frozen" ? "" : "frozen"}, about), " ",
-    asks("Close", "POST /api/status", {name: grant.name, status: "closed"}, about));
+    button("Close", () => confirm(`End the grant of ${grant.analyst} for good? What is left of it can be granted to others.`) && call("POST /api/status", {name: grant.name, status: "closed"}).then(given => { announce(given); refresh(); }, failed), about));
   if (role === "auditor") line.append(verifier(grant.name));
   return line;
 }
@@ -360,10 +360,12 @@ for (const node of document.querySelectorAll("[data-share]")) node.onclick = () 
 for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = event => {
   event.preventDefault();
   const body = {};
-  for (const field of form.elements) if (field.name) body[field.name] = field.type === "checkbox" ? field.checked : "number" in field.dataset ? Number(field.value) : field.value;
+  for (const field of form.elements) if (field.name && field.type !== "submit") body[field.name] = field.type === "checkbox" ? field.checked : "number" in field.dataset ? Number(field.value) : field.value;
+  const check = event.submitter && event.submitter.name === "check";
+  if (check) body.check = true;
   // Not `form.dataset`: a field of that name would stand in its place.
   call(form.getAttribute("data-form"), body).then(given => {
-    if (!form.hasAttribute("data-run")) { announce(given); form.reset(); refresh(); return; }
+    if (!form.hasAttribute("data-run")) { announce(given); if (!check) { form.reset(); refresh(); } return; }
     const section = document.querySelector("[data-answer]");
     section.hidden = false;
     tell("");

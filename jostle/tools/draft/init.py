@@ -62,7 +62,7 @@ def reading_of(options: Namespace) -> Reading:
     """How the command line says that a file is read: the line of its header, the sheet of a workbook or its number."""
     sheet: str | None = getattr(options, "sheet", None)
     number = int(sheet) if sheet is not None and sheet.isdecimal() else sheet
-    return Reading(sheet=number, header=getattr(options, "header", None))
+    return Reading(sheet=number, header=getattr(options, "header", None), decimal=getattr(options, "decimal", None))
 
 
 def interview(columns: list[Column], ask: Ask) -> list[Column]:

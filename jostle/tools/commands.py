@@ -329,9 +329,7 @@ def _foreseen_as_json(
         document["cost"] = [cost.as_json() for cost in costs]
     if lines is not None:
         document["lines"] = lines.as_json()
-    if warnings:
-        document["warnings"] = [d.as_json() for d in warnings]
-    return document
+    return document | {"warnings": [d.as_json() for d in warnings]}
 
 
 def repl(options: Namespace) -> int:

@@ -173,9 +173,8 @@ class Result:
         document["margins"] = self.margins()
         if choices := self.choices():
             document["choices"] = choices
-        document |= {"budget": self.budget, "output": self.output}
-        if self.warnings:
-            document["warnings"] = [d.as_json() for d in self.warnings]
+        warnings = [d.as_json() for d in self.warnings]
+        document |= {"budget": self.budget, "output": self.output, "warnings": warnings}
         return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
 
 

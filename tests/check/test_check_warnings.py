@@ -183,6 +183,8 @@ def test_check_run_and_json_show_a_warning_and_succeed(capsys: pytest.CaptureFix
         document = json.loads(capsys.readouterr().out)
         assert document["ok"] and [w["kind"] for w in document["warnings"]] == ["narrow-range"]
         assert main([command, "p.jst", "--allow", "narrow-range"]) == 0 and capsys.readouterr().err == ""
+        assert main([command, "p.jst", "--allow", "narrow-range", "--format", "json"]) == 0
+        assert json.loads(capsys.readouterr().out)["warnings"] == []
     assert main(["explain", "narrow-range"]) == 0
     assert "--allow narrow-range" in capsys.readouterr().out
     assert main(["check", "p.jst", "--allow", "nothing"]) == 2

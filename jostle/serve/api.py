@@ -61,8 +61,11 @@ MOST_GUESTS = 1000
 @route("POST", "/play", ANYBODY, page=True)
 def play(server: Server, call: Call) -> Response:
     """An account for a visitor of a playground, without a password: it lasts as its session does."""
-    if not server.runs.public or len(server.home.accounts()) >= MOST_GUESTS:
-        raise refuse("Missing", "there is no playground here, or it is full")
+    if not server.runs.public:
+        raise refuse("Missing", "there is no playground here")
+    server.home.forget_guests("guest-")
+    if len(server.home.accounts()) >= MOST_GUESTS:
+        raise refuse("Busy", "the playground is full", help="try again in some hours")
     name = f"guest-{new_secret()[:12]}"
     server.home.add_account(name, "analyst", "system")
     return session_response(server, name)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from serve_place import change
 
 from jostle import resources
-from jostle.serve import worker
+from jostle.serve import api, worker
 
 BEGIN = 'private people = table("data/people.csv")\n    described by {age: 16..79} protecting rows budget epsilon 1\n'
 
@@ -104,3 +105,15 @@ def test_every_example_is_checked_in_a_playground(public: Any) -> None:
 def test_elsewhere_there_is_no_playground(place: Any) -> None:
     assert place.client().post("/play").status_code == 404
     assert place.get("ana", "/api/examples").status_code == 404
+
+
+def test_visitors_whose_sessions_ended_make_room(public: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand visitors in all would close a playground until it is started anew."""
+    monkeypatch.setattr(api, "MOST_GUESTS", len(public.home.accounts()) + 2)
+    for _ in range(2):
+        guest(public)
+    assert public.client().post("/play").status_code == 429
+    change(public.home, "UPDATE secrets SET until = 0 WHERE kind = 'session'")
+    guest(public)
+    names = [str(one["name"]) for one in public.home.accounts()]
+    assert "ana" in names and sum(name.startswith("guest-") for name in names) == 1

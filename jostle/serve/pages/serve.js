@@ -30,7 +30,10 @@ async function call(how, body) {
   return given;
 }
 
-function tell(text, bad) { said.textContent = text; said.className = bad ? "bad" : ""; }
+function tell(text, bad) {
+  Object.assign(said, {textContent: text, className: bad ? "bad" : ""});
+  said.tabIndex = said.scrollHeight > said.clientHeight ? 0 : -1;  // what is long is scrolled by keys
+}
 const failed = error => tell(error.message, true);
 
 function table(titles, rows, name) {

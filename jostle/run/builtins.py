@@ -327,13 +327,15 @@ def _vectors_in(folder: str, *, at: At) -> list[Value]:
     from pathlib import Path
 
     from jostle.run.declare import public_array
+    from jostle.run.origins import need_files
 
     if not isinstance(folder, str):
         raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {kind_name(folder)}")
+    interp, span = at
+    need_files(interp, span)  # before anything is looked for: what is there is no analyst's to know
     paths = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
     if not paths:
         raise refuse("DataError", f"there are no `.npy` files in `{folder}`")
-    interp, span = at
     return [public_array(interp, str(path), span) for path in paths]
 
 

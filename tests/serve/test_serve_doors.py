@@ -9,6 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from serve_place import NAMES, PASSWORD, change, count, shares
 
@@ -297,6 +298,16 @@ def test_another_worker_notices_a_ledger_that_is_older(place: Any) -> None:
     Path(place.home.ledger).chmod(0o600)
     with pytest.raises(Exception, match="older than it was"):
         another.submit(Account("ana", "analyst"), count(0.3), {}, 0.001)
+
+
+def test_no_program_learns_whether_a_folder_has_files(place: Any, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    np.save(tmp_path / "full" / "v.npy", np.arange(3))
+    said = [
+        place.run("ana", f'x = vectors_in("{tmp_path / name}")\nprint(x)\n')["answer"]["error"]["message"]
+        for name in ("full", "empty")
+    ]
+    assert said == ["a program that runs for an analyst opens registered data only"] * 2
 
 
 def test_an_account_has_so_many_tokens(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:

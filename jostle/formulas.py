@@ -42,6 +42,22 @@ def rounded_up(error: float) -> float:
     return float(f"{error + 10.0 ** (math.floor(math.log10(error)) - 1) / 2:.2g}")
 
 
+def digits_beside(value: float, error: object) -> int:
+    """Six, or the significant digits of a number by which what is left out of it is small beside its error."""
+    if not (isinstance(error, int | float) and 0 < error < math.inf and 0 < abs(value) < math.inf):
+        return 6
+    return min(max(6, math.floor(math.log10(abs(value))) - math.floor(math.log10(error)) + 2), 15)
+
+
+def show_number(value: float, error: object = None) -> str:
+    """A number for a person, to six significant digits, or as many as its error asks for."""
+    if not math.isfinite(value):
+        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
+    text = f"{value:.{digits_beside(value, error)}g}"
+    near = float(text) if error else value
+    return str(int(near)) if near.is_integer() and abs(near) < 1e15 else text
+
+
 IN_RANKS, IN_ROWS = "ranks", "rows"
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import place
+from jostle.formulas import show_number
 from jostle.language.forms import bare_selects, is_real
 from jostle.language.methods import of_field_of_table, of_method
 from jostle.language.moments import moment_of
@@ -58,7 +59,6 @@ from jostle.run.values import (
     is_workload,
     kind_name,
     need_room,
-    show_number,
 )
 from jostle.syntax import nodes as n
 from jostle.syntax import parse

@@ -115,10 +115,10 @@ def _of_one(value: Noised) -> Uncertainty | None:
         return None
 
 
-def errors_beside(values: Sequence[object]) -> list[str]:
-    """What stands beside each of these values in a table; nothing, where no error is known."""
-    texts = [_beside(value, one) for value, one in zip(values, of_numbers(values), strict=True)]
-    return texts if any(texts) else []
+def errors_beside(values: Sequence[object]) -> list[tuple[str, float]]:
+    """What stands beside each of these values in a table, empty where no error is known, and the error, else 0."""
+    pairs = zip(values, of_numbers(values), strict=True)
+    return [(_beside(value, one), one.error if one is not None else 0.0) for value, one in pairs]
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
-from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of
+from jostle.formulas import BY_NOISE, DOUBT, DOUBTFUL, Marked, cut_text, cuts_of, show_number
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
@@ -378,8 +378,8 @@ def show(value: object, depth: int = 4) -> str:
     return value if isinstance(value, str) else "\n".join([_show(value, depth), *cuts])
 
 
-def _show(value: object, depth: int) -> str:
-    text = _show_single(value)
+def _show(value: object, depth: int, error: float = 0.0) -> str:
+    text = _show_single(value, error)
     if text is None and depth == 0:
         return "…"
     text = text or _show_container(value, depth) or _show_handle(value)
@@ -389,21 +389,21 @@ def _show(value: object, depth: int) -> str:
     return text
 
 
-def _show_single(value: Any) -> str | None:
+def _show_single(value: Any, error: float) -> str | None:
     """A text, a number, a truth or none."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if is_number(value):
-        return show_number(float(value)) + (BY_NOISE if type(value) is Marked else "")
+        return show_number(float(value), error) + (BY_NOISE if type(value) is Marked else "")
     is_scalar = type(value).__module__ == "numpy" and not is_vector(value)
     return show_number(float(value)) if is_scalar else None
 
 
 def _show_container(value: object, depth: int) -> str | None:
     if isinstance(value, dict):
-        return _show_record(value, depth - 1)
+        return _show_record(value, depth)
     if isinstance(value, JSet):
         return "{" + _items(value.items, depth) + "}"
     if isinstance(value, Grouped):
@@ -435,18 +435,12 @@ def _items(value: Any, depth: int) -> str:
     return text + (f", … {len(value)} in all" if len(value) > SHOWN else "")
 
 
-def show_number(value: float) -> str:
-    if not math.isfinite(value):
-        return {math.inf: "inf", -math.inf: "-inf"}.get(value, "nan")
-    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
-
-
 def _show_record(value: dict[object, object], depth: int) -> str:
     from jostle.run.propagation import errors_beside
 
-    errors = [f" ± {error}" if error else "" for error in errors_beside([*value.values()])] or [""] * len(value)
-    items = zip(value.items(), errors, strict=True)
-    return "{" + ", ".join(f"{name}: {_show(item, depth)}{error}" for (name, item), error in items) + "}"
+    pairs = zip(value.items(), errors_beside([*value.values()]), strict=True)
+    items = [f"{k}: {_show(item, depth - 1, error)}{beside and f' ± {beside}'}" for (k, item), (beside, error) in pairs]
+    return "{" + ", ".join(items) + "}"
 
 
 def _show_table(value: Grouped) -> str:
@@ -456,13 +450,13 @@ def _show_table(value: Grouped) -> str:
     hidden = value.hidden(ROWS)
     for place, (name, items) in enumerate(value.parts.items()):
         head = items[:ROWS]
-        texts = [v if isinstance(v, str) else _show(v, 1) for v in head]
+        errors = errors_beside(head)
+        texts = [v if isinstance(v, str) else _show(v, 1, error) for v, (_, error) in zip(head, errors, strict=True)]
         if place >= value.keys and any(hidden):
             pairs = zip(head, texts, hidden, strict=True)
             texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
         columns.append([name, *texts])
-        errors = errors_beside(head)
-        columns += [["±", *errors]] if errors else []
+        columns += [["±", *(beside for beside, _ in errors)]] if any(beside for beside, _ in errors) else []
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

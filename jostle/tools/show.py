@@ -43,6 +43,7 @@ from jostle.formulas import (
     error_text,
     margin_text,
     rests_on_misfits,
+    show_number,
     with_margin,
 )
 from jostle.resources import Json
@@ -460,7 +461,8 @@ def display_text(value: object) -> str:
     errors = margins(value)
 
     def beside(item: object, margin: object) -> str:
-        return with_margin(show(item), margin_text(item, margin))
+        error = margin.get("error") if isinstance(margin, Mapping) and is_number(item) else None
+        return with_margin(show_number(item, error) if error else show(item), margin_text(item, margin))
 
     if isinstance(value, Record) and value and all(map(is_number, value.values())):
         items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]

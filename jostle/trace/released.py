@@ -18,7 +18,7 @@ from decimal import Decimal
 from msgspec import Struct
 
 from jostle.events import Event
-from jostle.formulas import margin_text, with_margin
+from jostle.formulas import digits_beside, margin_text, with_margin
 from jostle.resources import Json
 from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import UNITS, exact, number
@@ -44,7 +44,8 @@ class Figure(Struct, frozen=True):
         return Figure(value, error, low, high, margin_text(value, margin))
 
     def __str__(self) -> str:
-        return with_margin(number(self.value, 6), self.beside)
+        digits = digits_beside(self.value, self.error) if is_number(self.value) else 6
+        return with_margin(number(self.value, digits), self.beside)
 
     def ends(self) -> tuple[float, float] | None:
         """The interval: its ends, or what the error gives for those that are not known."""

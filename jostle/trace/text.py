@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from msgspec import Struct, field
 
+from jostle.formulas import digits_beside
+
 _LEVELS = "▁▂▃▄▅▆▇█"
 UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
@@ -40,6 +42,7 @@ def measured(value: object, margin: object, digits: int = 6) -> str:
     error = margin.get("error") if isinstance(margin, Mapping) else None
     if isinstance(value, float) and isinstance(error, int | float) and 0 < error < math.inf and math.isfinite(value):
         places = max(0, 1 - math.floor(math.log10(error)))
+        digits = max(digits, digits_beside(value, error))
         value = round(value, places) if places < 12 else value
     return number(value, digits)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import pytest
 
-from jostle.formulas import Noised, cut_text, error_text
+from jostle.formulas import Noised, cut_text, error_text, show_number
 from jostle.noise_laws import Laplace
 from jostle.source import Source
 from jostle.tools.session import Session
 from jostle.tools.show import released
+from jostle.trace.text import measured
 
 BEYOND = "rows of a person beyond `up to {}`"
 DECLARED = (
@@ -154,6 +156,20 @@ def test_an_error_is_rounded_up(digits: int, factor: float) -> None:
     error = factor * 10.0**digits
     shown = float(error_text(1e99, error))
     assert error * (1 - 1e-9) <= shown <= error * 1.1 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("value", "error", "shown"), [
+    (188671197.69, 90.0, "188671198"), (-35704.489129, 0.00057, "-35704.48913"),
+    (0.001234567891, 2e-9, "0.0012345679"),
+    (2.5e12 + 0.7, 3.0, "2500000000000.7"), (12.3456789, 5.0, "12.3457"), (12.3456789, None, "12.3457"),
+    (7.0, 1e-30, "7"), (math.pi, 1e-30, "3.14159265358979"), (math.inf, 1.0, "inf"),
+    (1.0, math.inf, "1"), (math.nan, 1.0, "nan"),
+])  # fmt: skip
+def test_a_number_has_the_digits_that_its_error_asks_for(value: float, error: float | None, shown: str) -> None:
+    assert show_number(value, error) == shown
+    if error is not None and math.isfinite(error) and math.isfinite(value):
+        for text in (shown, measured(value, {"error": error})):
+            assert abs(float(text) - value) <= max(error / 10, 1e-14 * abs(value))
 
 
 @pytest.mark.parametrize("counted", ["count(*) as n, ", "count(x) as n, ", "avg(x) as n, ", "stddev(x) as n, ", ""])

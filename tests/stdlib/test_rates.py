@@ -175,6 +175,19 @@ def test_quantiles_by_weight_and_among_candidates() -> None:
     assert public('quantile_among(t, "y", 1, [-1, 0.1])') == 0.1  # the largest, where all are smaller
 
 
+def test_intervals_hold_what_noise_does_not_hide() -> None:
+    """Of next to no noise: numbers are brought onto a grid, and where values lie between two edges is not known."""
+    budget = "protecting rows budget epsilon 1e7"
+    described = ask('describe_numeric(t, "y") with epsilon 1e6', budget)["a"].rows
+    for line, exact in zip(described[2:4], (FRAME.y.mean(), FRAME.y.std()), strict=True):
+        assert line["low"] <= exact <= line["high"] <= line["low"] + 0.01
+    ordered = FRAME.sort_values("y")
+    shares, asked = ordered.w.cumsum() / ordered.w.sum(), [0, 0.01, 0.25, 0.5, 0.75, 0.99, 1]
+    weighed = ask(f'weighted_quantiles(t, "y", "w", {asked}) with epsilon 1e6', budget)["a"].rows
+    for line, q in zip(weighed, asked, strict=True):
+        assert line["low"] <= float(ordered.y[shares >= min(q, shares.max())].iloc[0]) <= line["high"]
+
+
 # With noise ----------------------------------------------------------------------------------------
 
 

@@ -38,6 +38,7 @@ from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.noisy_array import noise_of
 from jostle.kernels.statistics import Report, text
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.rows.norms import GRID
 
 CLEAR = 5.0
 """Deviations of the noise that an eigenvalue of a matrix of moments has to have."""
@@ -285,12 +286,12 @@ def describe(
     the bins' lower ends. A quantile's interval is made of the bins in which as many rows may lie below.
     """
     z, quantile = mean_of(seen), quantile_of(seen["mechanism"])
-    unsure = _half_widths(gone)
+    unsure, rounded = _half_widths(gone), half / (2 * GRID)  # by which each number was brought onto the grid of rows
     lines = [
         _stated("rows", float(np.sum(gone)), math.hypot(*unsure)),
         _stated("missing", float(gone[1]), float(unsure[1])),
-        _stated("mean", middle + half * z.mean, half * quantile * z.noise),
-        _stated("deviation", half * z.deviation, half * quantile * z.deviation_noise),
+        _stated("mean", middle + half * z.mean, half * quantile * z.noise + rounded),
+        _stated("deviation", half * z.deviation, half * quantile * z.deviation_noise + rounded),
     ]  # fmt: skip
     wide = _half_widths(below)
     counts = rising(np.asarray(below, dtype=float))
@@ -442,7 +443,8 @@ def alike(chance: float, what: str) -> str:
 def weighted_values(
     edges: Sequence[float], sums: Sequence[float], errors: Sequence[float], qs: Sequence[float], name: str
 ) -> Report:
-    """Quantiles by noisy sums of weights between edges (one more), each with a 95 % half-width of its noise."""
+    """Quantiles by noisy sums of weights between edges (one more), each with a 95 % half-width of its noise: `low` and
+    `high` are edges, since where values lie between two of them is not known."""
     places = np.asarray(edges, dtype=float)
     weights, unsure = np.asarray(sums, dtype=float), np.asarray(errors, dtype=float)
     below, squares = np.append(0.0, np.cumsum(weights)), np.append(0.0, np.cumsum(unsure**2))
@@ -450,9 +452,9 @@ def weighted_values(
     rows = []
     for q in qs:
         wide = np.sqrt((1 - q) ** 2 * squares + q**2 * (squares[-1] - squares))
-        value, low, high = (
-            float(np.interp(q * total, rising(below + side * wide), places)) for side in (0.0, 1.0, -1.0)
-        )
+        first, last = (int(rising(below + side * wide).searchsorted(q * total)) for side in (1.0, -1.0))
+        low, high = float(places[max(first - 1, 0)]), float(places[min(max(last, 1), len(places) - 1)])
+        value = float(np.interp(q * total, rising(below), places))
         rows.append({"quantile": float(q), "value": value, "low": low, "high": high})
     hidden = float(np.sqrt(squares[-1])) * CLEAR / 2 > total
     return Report(f"{name} by weight: {total:.6g} in all", rows, [ROWS_HIDDEN] if hidden else [], {

@@ -3,7 +3,7 @@
 Doubles are used where they are quick, and no bound rests on them: each function ends with numbers whose norm is
 checked, or follows, in whole numbers. All are functions of one column alone, to the last bit, and total.
 
-* `within_ball` reads rows of doubles from the engine, clips and rounds them to whole multiples of 1/GRID.
+* `within_ball` reads rows of doubles from the engine, clips and rounds them to the nearest whole multiples of 1/GRID.
 * `whole_weights` keeps weights that are at most GRID in all; a row with more takes no part.
 * `whole_frames` brings frames within the ball of radius GRID by one division rounded toward zero.
 * `clipped` brings contributions within a norm of 2^BITS, `whole_slopes` slopes within ℓ₁.
@@ -41,7 +41,7 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(complete.T) / radius
         if norm == "sup":
-            return narrowed(np.clip(x, -1.0, 1.0) * GRID, np.int16)
+            return narrowed(np.rint(np.clip(x, -1.0, 1.0) * GRID), np.int16)
         largest = np.maximum(np.abs(x).max(axis=0, initial=0.0), 1.0)
         x /= largest
         squared = np.zeros(x.shape[1])
@@ -50,12 +50,13 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
         # where the row reached beyond the ball: divided by its length, which is √squared times what was divided out
         length = np.sqrt(squared)
         x *= np.where(length * largest > 1.0, 1.0 / np.where(length > 0, length, 1.0), largest)
-        units = np.trunc(np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) * GRID)
-    np.clip(units, -GRID, GRID, out=units)
-    outside = (units * units).sum(axis=0) > GRID * GRID  # whole numbers below 2^53: exact
-    if outside.any():
-        units[:, outside] = np.trunc(units[:, outside] * (1 - 2.0**-10))
-        units[:, (units * units).sum(axis=0) > GRID * GRID] = 0
+        scaled = np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) * GRID
+    units = np.clip(np.rint(scaled), -GRID, GRID)
+    for shorter in (1.0, 1 - 2.0**-10, 0.0):  # toward zero where the nearest lies outside, and then further in
+        outside = (units * units).sum(axis=0) > GRID * GRID  # whole numbers below 2^53: exact
+        if not outside.any():
+            break
+        units[:, outside] = np.trunc(scaled[:, outside] * shorter)
     return narrowed(units, np.int16)
 
 

@@ -34,7 +34,10 @@ from jostle.syntax.walk import children, every
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
 CLOSING = {"RPAR", "RSQB", "_RBRACE", "_RQUERY"}
 STATEMENT_WORDS = ("assert", "def", "external", "for", "if", "param", "private", "release", "return", "use", "with")
-CLAUSES = {"_JOIN": 1, "_WHERE": 2, "_GROUPBY": 3, "_GROUP": 3, "_HAVING": 4, "_ORDER": 5, "_LIMIT": 6, "_WITH": 7}
+CLAUSES = {
+    "_JOIN": 1, "_WHERE": 2, "_PER": 3, "_GROUPBY": 4, "_GROUP": 4, "_UPTO": 5, "_HAVING": 6, "_ORDER": 7, "_LIMIT": 8,
+    "_WITH": 9,
+}  # fmt: skip
 RESERVED = {
     "_DEF", "_RETURN", "_ASSERT", "_IF", "_ELSE", "_FOR", "_IN", "_AND", "_OR", "_NOT", "_LAMBDA", "CONST", "KIND",
     "MKCHOICE", "_SELECT",
@@ -181,10 +184,11 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type == "_WITH" and "_JOIN" in words and "_ON" not in words:
         help = f"write `join {place.previous} on KEY`, where `KEY` is a column of both"
         return place.error("a join says on which columns", help=help)
-    late = [word for word in CLAUSES if CLAUSES.get(place.type, 9) < CLAUSES[word] and word in words]
+    late = [word for word in CLAUSES if CLAUSES.get(place.type, 10) < CLAUSES[word] and word in words]
     if late:
-        help = "write `select … from … where … groupby … having … order by … limit … with epsilon …`"
-        return place.error(f"`{place.word}` stands before `{late[-1].strip('_').lower()}`", help=help)
+        help = "write `select … from … where … per … groupby … up to … having … order by … limit … with epsilon …`"
+        after = "up to" if late[-1] == "_UPTO" else late[-1].strip("_").lower()
+        return place.error(f"`{place.word}` stands before `{after}`", help=help)
     if place.previous == "with" and place.previous.type == "NAME":
         at = token_span(place.previous, place.source)
         return place.error("the select ends too early", span=at, label="something is missing before it",

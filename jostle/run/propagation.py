@@ -115,10 +115,10 @@ def _of_one(value: Noised) -> Uncertainty | None:
         return None
 
 
-def errors_beside(values: Sequence[object]) -> list[tuple[str, float]]:
-    """What stands beside each of these values in a table, empty where no error is known, and the error, else 0."""
-    pairs = zip(values, of_numbers(values), strict=True)
-    return [(_beside(value, one), one.error if one is not None else 0.0) for value, one in pairs]
+def errors_beside(values: Sequence[object]) -> tuple[list[str], list[float]]:
+    """What stands beside each of these values in a table, empty where no error is known; and their errors, else 0."""
+    known = of_numbers(values)
+    return list(map(_beside, values, known)), [one.error if one is not None else 0.0 for one in known]
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:

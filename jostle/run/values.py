@@ -438,8 +438,8 @@ def _items(value: Any, depth: int) -> str:
 def _show_record(value: dict[object, object], depth: int) -> str:
     from jostle.run.propagation import errors_beside
 
-    pairs = zip(value.items(), errors_beside([*value.values()]), strict=True)
-    items = [f"{k}: {_show(item, depth - 1, error)}{beside and f' ± {beside}'}" for (k, item), (beside, error) in pairs]
+    parts = zip(value.items(), *errors_beside([*value.values()]), strict=True)
+    items = [f"{k}: {_show(item, depth - 1, error)}{beside and f' ± {beside}'}" for (k, item), beside, error in parts]
     return "{" + ", ".join(items) + "}"
 
 
@@ -450,13 +450,13 @@ def _show_table(value: Grouped) -> str:
     hidden = value.hidden(ROWS)
     for place, (name, items) in enumerate(value.parts.items()):
         head = items[:ROWS]
-        errors = errors_beside(head)
-        texts = [v if isinstance(v, str) else _show(v, 1, error) for v, (_, error) in zip(head, errors, strict=True)]
+        besides, errors = errors_beside(head)
+        texts = [v if isinstance(v, str) else _show(v, 1, error) for v, error in zip(head, errors, strict=True)]
         if place >= value.keys and any(hidden):
             pairs = zip(head, texts, hidden, strict=True)
             texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
         columns.append([name, *texts])
-        columns += [["±", *(beside for beside, _ in errors)]] if any(beside for beside, _ in errors) else []
+        columns += [["±", *besides]] if any(besides) else []
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -117,8 +117,8 @@ def _of_one(value: Noised) -> Uncertainty | None:
 
 def errors_beside(values: Sequence[object]) -> tuple[list[str], list[float]]:
     """What stands beside each of these values in a table, empty where no error is known; and their errors, else 0."""
-    known = of_numbers(values)
-    return list(map(_beside, values, known)), [one.error if one is not None else 0.0 for one in known]
+    errors = of_numbers(values)
+    return list(map(_beside, values, errors)), [one.error if one is not None else 0.0 for one in errors]
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:

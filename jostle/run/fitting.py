@@ -55,6 +55,7 @@ TAKEN = {
     "number column": frozenset({TEXT, LIST}),
     "column of values": frozenset({TEXT, LIST}),
     "column": frozenset({TEXT, LIST}),
+    "number columns": frozenset({LIST}),
     "columns": frozenset({LIST}),
 }
 """The kinds that a word of a signature allows."""
@@ -66,9 +67,9 @@ WORDS = {
     "points": "a table, or a list of points", "queries": "a workload",
     "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
-    "columns": "a list of columns",
+    **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
-COLUMNS = ("number column", "column of values", "column", "columns")
+COLUMNS = ("number column", "column of values", "column", "number columns", "columns")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 OF_DATA = frozenset({
     "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured"
@@ -182,7 +183,7 @@ def _passed_on(function: Function) -> dict[str, str]:
         takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
     for words in takes.values():
         if "items" in words and not {*words}.isdisjoint(COLUMNS):
-            words.append("columns")
+            words.append("number columns" if "number column" in words else "columns")
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
@@ -191,7 +192,7 @@ def _word(call: n.Call, param: Parameter, whole: bool) -> str:
     """With a strategy, noise is on the cells of a cube; what stands in a list of columns, not `whole`, is a column."""
     row = BUILTINS.get(call.function.id) if isinstance(call.function, n.Name) else None
     by_strategy = row is not None and row.effect is Effect.MEASURES and len(call.args) > 1
-    word = "column" if param.takes == "columns" and not whole else param.takes
+    word = param.takes if whole or param.takes not in ("number columns", "columns") else param.takes[:-1]
     return "cube" if by_strategy and word == "measured" else word
 
 
@@ -248,7 +249,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
             **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
-            ("columns", TEXT): f"write `[{it}]`",
+            **dict.fromkeys((("number columns", TEXT), ("columns", TEXT)), f"write `[{it}]`"),
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
@@ -277,7 +278,7 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
         return _fault(message, f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`', "OpenKeys")
-    if takes == "number column" and listed(domain) is not None and not hasattr(domain, "high"):
+    if takes.startswith("number column") and listed(domain) is not None and not hasattr(domain, "high"):
         help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
         return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
     if takes == "column of values" and isinstance(domain, Real):

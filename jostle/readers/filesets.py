@@ -6,9 +6,10 @@ are and what they are called is public, as are their headers and types; nothing 
 
 What tables and arrays in memory are known by, so that the same data have one budget under several names.
 
-An object is known by itself, by the names that it was bound to, by the tables and files that a query reads, and by the
-memory in which its columns lie. Data that have one of these in common have an identity in common, whoever came first:
-names, tables and addresses are public, and no cell is looked at. A copy has nothing in common with its original.
+An object is known by itself, by the names that it was bound to, by the tables and files that a query reads, by the
+memory in which its columns lie, and by the files that this memory is a map of. Data that have one of these in common
+have an identity in common, whoever came first: names, tables and addresses are public, and no cell is looked at. A copy
+has nothing in common with its original.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import io
 import os
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -199,9 +201,7 @@ class _Group(Struct, eq=False):
 
     def has(self, entry: _Known, starts: list[int], ends: list[int]) -> bool:
         """Whether it has a mark of these, or lies in part where they do: from `starts` to `ends`, rising and apart."""
-        if self.marks & entry.marks:
-            return True
-        return any((i := bisect_left(starts, b)) and ends[i - 1] > a for a, b in self.spans)
+        return bool(self.marks & entry.marks) or any(_meets(span, starts, ends) for span in self.spans)
 
 
 class Objects:
@@ -227,6 +227,8 @@ class Objects:
         entry.spans = [
             span for column in entry.columns if not isinstance(column, list | tuple) for span in _spans(column)
         ]
+        mapped = _mapped(entry.spans)
+        entry.reads, entry.marks = entry.reads | mapped, entry.marks | mapped
 
     def reads(self, origin: object, marks: frozenset[Hashable] | None) -> None:
         """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
@@ -269,6 +271,22 @@ def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:
             starts.append(start)
             ends.append(end)
     return starts, ends
+
+
+def _meets(span: Span, starts: list[int], ends: list[int]) -> bool:
+    return (i := bisect_left(starts, span[1])) > 0 and ends[i - 1] > span[0]
+
+
+def _mapped(spans: list[Span]) -> set[Hashable]:
+    """The files, or shared memory, that memory is a map of, as Linux tells: every map of one has its own addresses."""
+    files, (starts, ends) = set[Hashable](), _apart(spans)
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text("utf-8", "replace").splitlines():
+            place, _, _, device, inode, *path = line.split(maxsplit=5)
+            first, last, major, minor = (int(number, 16) for number in (*place.split("-"), *device.split(":")))
+            if inode != "0" and _meets((first, last), starts, ends):
+                files |= {("file", os.makedev(major, minor), int(inode)), *(identities(path[0]) if path else ())}
+    return files
 
 
 def _spans(column: Any) -> list[Span]:

@@ -168,13 +168,21 @@ def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool
         data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
         if isinstance(origin, FileSet) and not origin.parts[0].path.lower().endswith(_TYPED):
             data = replace(data, header=origin.reading.header)
-        ledger = interp.ledger
-        registered = ledger.known_as(data.identity) if isinstance(origin, RemoteData) and ledger is not None else None
     except Refusal as refusal:
         raise refusal.at(span) from None
-    if registered is not None:  # a cluster on this machine reads files of this machine
-        raise _registered(registered, span, "these data are")
+    if not isinstance(origin, FileSet):  # a cluster on this machine reads files of this machine
+        _need_others(interp, data.identity, span)
     return data
+
+
+def _need_others(interp: Evaluator, identity: Hashable, span: Span | None) -> None:
+    """Refuses what reads a registered file, or is a map of one."""
+    try:
+        name = interp.ledger.known_as(identity) if interp.ledger is not None else None
+    except Refusal as refusal:
+        raise refusal.at(span) from None
+    if name is not None:
+        raise _registered(name, span, "these data are")
 
 
 def registered_table(interp: Evaluator, dataset: Dataset, names: tuple[str, ...], span: Span | None) -> Opened:
@@ -225,7 +233,7 @@ def refuse_private(interp: Evaluator, origin: object, span: Span | None) -> None
     if isinstance(origin, FileSet):
         interp.kernel.register.read_publicly(origin.identity, span)
     elif is_array(origin):
-        interp.kernel.register.read_publicly(_identity(interp, origin), span)
+        interp.kernel.register.read_publicly(_identity(interp, origin, span), span)
 
 
 def is_array(origin: Any) -> bool:
@@ -247,7 +255,7 @@ def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: b
             return load_counts(origin.parts[0], private=private), origin.identity
         if isinstance(origin, Record) or not (is_sequence(origin) or is_array(origin)):
             raise refuse("TypeError", f"`counts` takes a list of counts or a file, not {kind_name(origin)}")
-        identity = _identity(interp, origin) if is_array(origin) else ("literal", object())
+        identity = _identity(interp, origin, span) if is_array(origin) else ("literal", object())
         return as_counts(np.asarray(origin), "this array", private=private), identity
     except Refusal as refusal:
         raise refusal.at(span) from None
@@ -255,10 +263,11 @@ def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: b
         raise refuse("DataError", "counts are numbers in rows of one length", span) from None
 
 
-def _identity(interp: Evaluator, array: object) -> Hashable:
+def _identity(interp: Evaluator, array: object, span: Span | None) -> Hashable:
     objects = interp.data.objects
     objects.lies_in(array, [array])
     identity: Hashable = objects.identity(array)
+    _need_others(interp, identity, span)
     return identity
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import sys
 from collections.abc import Callable
 from decimal import Decimal
+from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.feather as feather
 import pytest
 
 from jostle.readers.filesets import Objects
@@ -267,3 +270,36 @@ def test_data_that_join_two_sources_are_refused(database: Any) -> None:
     result = session.attempt(Source("p.jst", declared[2]))
     assert [d.message for d in result.diagnostics] == ["data of `cc` are private already under another budget"]
     assert kind(session, DECLARED.format("again", '"a"') + ASKED.format("again")) == ""
+
+
+def mapped(name: str, how: str) -> Any:
+    if how == "numpy":
+        return {"v": np.memmap(name, dtype=np.int64, mode="r", offset=64, shape=10)}
+    return feather.read_table(name, memory_map=True)
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which files memory is a map of")
+@pytest.mark.parametrize("how", ["numpy", "arrow"])
+def test_maps_of_one_file_have_one_budget(tmp_path: Path, how: str) -> None:
+    names = [str(tmp_path / name) for name in ("a.feather", "b.feather")]
+    for name in names:
+        feather.write_feather(pa.table({"v": np.arange(5000) % 10}), name, compression="uncompressed")
+    first, again, other = (mapped(name, how) for name in (names[0], names[0], names[1]))
+    assert spent_twice(first, again) == SHARED
+    assert spent_twice(first, other) == APART
+    assert (spent_twice(names[0], first), spent_twice(first, names[0])) == (REFUSED, SHARED)
+    assert spent_twice(names[1], first) == APART
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells which files memory is a map of")
+def test_shared_memory_has_one_budget() -> None:
+    one, two = (SharedMemory(create=True, size=4096) for _ in range(2))
+    try:
+        again = SharedMemory(one.name)
+        first, second, other = ({"v": np.ndarray(10, np.int64, part.buf)} for part in (one, again, two))
+        assert (spent_twice(first, second), spent_twice(first, other)) == (SHARED, APART)
+    finally:
+        one.unlink()
+        two.unlink()

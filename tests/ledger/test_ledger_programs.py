@@ -6,7 +6,9 @@ import gzip
 import os
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from ledger_place import DATASET, Place, kind
@@ -300,6 +302,22 @@ def test_what_is_registered_while_a_session_runs_is_not_its_own_any_more(place: 
     assert kind(place.run(table + count, session)) == "PrivateValue"
     made = place.run(DATASET + count, session)
     assert kind(made) in ("DataError", "PrivateValue") and spent(place) == "epsilon 0"
+
+
+@pytest.mark.parametrize("how", ["a map of it", "a table of maps", "a query of it"])
+def test_a_registered_file_is_not_read_from_memory_under_another_budget(owned: Place, how: str) -> None:
+    file = str(owned.folder / "people.csv")
+    bound: Any = np.memmap(file, dtype=np.uint8, mode="r")
+    described = ""
+    if how != "a map of it":
+        bound, described = {"age": bound}, "described by {age: 17..90} "
+    if how == "a query of it":
+        bound = duckdb.connect().sql(f"FROM read_csv('{file}')")
+    session = owned.session()
+    session.bind("b", bound)
+    for declared in (f'private c = bound("b") {described}protecting rows budget epsilon 9\n', 'c = bound("b")\n'):
+        assert kind(owned.run(declared, session)) == "PrivateValue"
+    assert spent(owned) == "epsilon 0"
 
 
 def test_names_of_paths_are_relative_to_nothing(owned: Place, monkeypatch: pytest.MonkeyPatch) -> None:

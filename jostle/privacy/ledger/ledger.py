@@ -151,8 +151,8 @@ class Ledger:
         return None
 
     def known_as(self, identity: Hashable) -> str | None:
-        """The dataset whose file is among what data of a server are known by."""
-        if not self.store.exists():
+        """The dataset whose file is among what data of a server, or in memory, are known by."""
+        if all(isinstance(part, int) for part in parts_of(identity)) or not self.store.exists():
             return None
         return next((dataset.terms.name for dataset in self.datasets() if parts_of(identity) & _marks(dataset)), None)
 

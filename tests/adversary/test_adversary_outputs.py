@@ -6,14 +6,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import FunctionType, ModuleType
 
+import numpy as np
 import pytest
 from arena import Arena
 from hostile import people, versions
 from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
 
+from jostle.engine.duckdb.engine import DuckDb
+from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.measurements.gradual import Kept, Sealed
+from jostle.privacy.measurements.watch import Threshold
+from jostle.privacy.reading.vault import Reader
 from jostle.source import Source
 from jostle.tools.session import Session
 from programs import PROGRAMS, ROWS
@@ -146,3 +153,52 @@ def test_check_opens_no_private_file(arena: Arena, cli: Cli) -> None:
         for content in versions().values():
             arena.write({"t.csv": content})
             assert cli(arena.folder, "check", "p.jst") == expected
+
+
+HELD = """use gradual
+use selection
+use row_vectors
+private k = bound("k") protecting rows budget epsilon 9
+private t = bound("t") described by {v: 0..9, c: {"a", "b"}} protecting rows budget epsilon 9
+n = refinable(k)
+x = refine(n, epsilon = 0.00000001)
+y = refine(n, epsilon = 0.00000001)
+w = above_threshold(k, 5, most = 2) with epsilon 0.00000001
+z = above(k, w)
+s = sum_of(t, v)
+u = laplace(s, epsilon = 0.00000001)
+m = noisy_moments(vectors(t, v, radius = 1), epsilon = 0.00000001)
+g = {{ select count(*), avg(v) from limited(t, 1) group by c with epsilon 0.00000001 }}
+p = [part for part in partition(t, c)]
+"""
+
+
+def test_nothing_that_a_caller_gets_holds_exact_numbers() -> None:
+    """No attribute of a handle, a watch, an answer or a result leads to one, nor to what rows are read by."""
+    secret = 987_654_321
+    session = Session()
+    session.bind("k", np.array([secret]))
+    session.bind("t", {"v": np.array([7] * 9), "c": np.array(["a"] * 9)})
+    result = session.attempt(HELD)
+    assert result.ok, result.diagnostics
+    session.execute(Source("entry 1", HELD))
+    waiting: list[tuple[str, object]] = [("result", result), *session.names().items()]
+    seen: dict[int, object] = {}
+    while waiting:
+        name, value = waiting.pop()
+        if id(value) in seen or isinstance(value, (type, ModuleType, FunctionType)):
+            continue
+        seen[id(value)] = value
+        assert not isinstance(value, (Reader, DuckDb, Kernel, Kept, Threshold, Sealed)), name
+        if isinstance(value, np.ndarray):
+            assert not (value.astype(object) == secret).any(), name
+        elif isinstance(value, Mapping):
+            waiting += [(f"{name}[{key!r}]", one) for key, one in value.items()]
+        elif isinstance(value, (list, tuple, set, frozenset)):
+            waiting += [(f"{name}[…]", one) for one in value]
+        elif isinstance(value, (int, float, str)):
+            assert str(secret) not in str(value), name
+        elif type(value).__module__.startswith("jostle.") and name.count(".") < 8 and ".law" not in name:
+            fields = [field for field in dir(value) if not field.startswith("_")]
+            waiting += [(f"{name}.{field}", getattr(value, field, None)) for field in fields]
+    assert len(seen) > 300

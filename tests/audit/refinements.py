@@ -8,7 +8,7 @@ import numpy as np
 from harness import Case, Pair
 from sparse import caught
 
-from jostle.privacy.measurements.gradual import Refinable, Sealed, _State
+from jostle.privacy.measurements.gradual import Kept, Refinable, Sealed
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.records import replace
 from jostle.simulate import SeededNoise
@@ -21,7 +21,7 @@ STEPS = "use gradual\nn = refinable(where(c, x <= 1))\n"
 def steps(program: str, count: int) -> list[Any]:
     """The steps that a program takes for a count, with nothing paid yet: each can release many counts at once."""
     found = caught(STEPS + program, [count, 0, 5, 5])
-    ((base, exact),) = {(m.refinable.base, int(read[0])) for m, read in found}
+    ((base, exact),) = {(m.refinable.base, int(read.exact[0])) for m, read in found}
     if exact != count:
         raise ValueError("the program counts something else")
     refinable = Refinable.of(base, lambda values, law: None)
@@ -34,21 +34,21 @@ def bins(values: np.ndarray, most: int) -> np.ndarray:
 
 def all_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A label for the three answers of each run."""
-    label = np.zeros(runs)
+    label, kept = np.zeros(runs), Kept(np.full(runs, count))
     for step, most in zip(steps(program, count), (1, 1, 3), strict=True):
-        label = label * (2 * most + 1) + bins(step.release(np.full(runs, count), noise).value.values, most)
+        label = label * (2 * most + 1) + bins(step.release(kept, noise).value.values, most)
     return label
 
 
 def amounts_by_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A first answer; where it is low, one more at the price of the third step, and where it is high of the second."""
     first, small, large = steps(program, count)
-    low = first.release(np.full(runs, count), noise).value.values <= 0
-    sealed, answer = first.refinable.state.sealed, np.zeros(runs)
+    kept, answer = Kept(np.full(runs, count)), np.zeros(runs)
+    low = first.release(kept, noise).value.values <= 0
+    sealed = kept.sealed
     for some, step in ((low, large), (~low, small)):
         part = Sealed(sealed.exact[some], sealed.first[some], sealed.second[some], sealed.paid)
-        own = replace(step, refinable=replace(step.refinable, state=_State(step.refinable.state.on_step, part)))
-        answer[some] = own.release(part.exact, noise).value.values
+        answer[some] = step.release(Kept(part.exact, part), noise).value.values
     return low * 16 + bins(answer, 4)
 
 

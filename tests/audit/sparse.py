@@ -18,6 +18,7 @@ from batched import BUDGETS
 from harness import Case, Pair
 
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.measurements.watch import Threshold
 from jostle.records import replace
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -73,9 +74,9 @@ def watched(program: str, counts: list[int], runs: int, seed: int) -> np.ndarray
     questions = caught("w = above_threshold(c, -1000, most = 9, epsilon = 100)\n" + QUESTIONS, counts)[1:]
     noise, labels = Ready(seed), np.zeros(runs)
     for run in range(runs):
-        watch, label = opening.release(None, noise).value, 0
-        for question, exact in questions:
-            answer = replace(question, watch=watch).release(exact, noise).value if watch.left else None
+        watch, label, kept = opening.release(None, noise).value, 0, Threshold()
+        for question, (exact, _) in questions:
+            answer = replace(question, watch=watch).release((exact, kept), noise).value if watch.left else None
             digit = 0 if answer is None or answer is False else 1 if answer is True else 1 + min(6, int(answer))
             label = label * 8 + digit
         labels[run] = label

@@ -3,9 +3,9 @@
 A `Refinable` stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it is charged its
 own amount, and gives the same numbers with the noise that all amounts together buy: each number has two draws of
 one-sided noise, its noise the first less the second, and goes on with the smaller of all draws. Only the first step
-reads; what it read stays sealed. Steps add up in plain ε alone; a source that is counted in another way is refused. A
-row moves a score by its sensitivity and a cube by 1 in ℓ₁. The arguments, also for steps that depend on answers, are in
-docs/privacy/gradual.md.
+reads; what it read stays with the reader. Steps add up in plain ε alone; a source that is counted in another way is
+refused. A row moves a score by its sensitivity and a cube by 1 in ℓ₁. The arguments, also for steps that depend on
+answers, are in docs/privacy/gradual.md.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, field
 
@@ -38,13 +38,20 @@ from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores import Score, Scores, check_weights, stability_of_score, values_of
 
 
-class _State(Struct, eq=False):
-    """What a refinable remembers: its numbers under noise, from the first step on.
+class _State(Struct, eq=False, weakref=True):
+    """What is public of a refinable: what its steps cost up to now, in quanta. A reader keeps the rest under it.
 
     `on_step` is called with the numbers that each step shows and their law, and returns where they come from.
     """
 
     on_step: Callable[[Floats, Laplace], object]
+    paid: int = 0
+
+
+class Kept(Struct, eq=False):
+    """What was read of a refinable and, from the first step on, its draws: shown to nobody, and held by no handle."""
+
+    exact: Ints
     sealed: Sealed | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -76,7 +83,7 @@ class Refinable(Handle):
     def title(self) -> str:
         """What its next step is called."""
         name = self.base.rule.name if isinstance(self.base, Score) else "vector"
-        return name if self.state.sealed is None else f"{name}, refined"
+        return f"{name}, refined" if self.state.paid else name
 
     @property
     def stability(self) -> int:
@@ -91,8 +98,7 @@ class Refinable(Handle):
     @property
     def paid(self) -> float:
         """What all answers up to now cost: public, as the amounts are."""
-        sealed = self.state.sealed
-        return 0.0 if sealed is None else as_float(sealed.paid)
+        return as_float(self.state.paid)
 
     def law(self, quanta: int) -> Laplace:
         """The noise of each number where so much was paid in all, in the units of the numbers."""
@@ -118,7 +124,7 @@ class Step(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement(Measurement["Ints", Step]):
+class Refinement(Measurement[Kept, Step]):
     """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
 
     refinable: Refinable
@@ -140,27 +146,28 @@ class Refinement(Measurement["Ints", Step]):
         scale: float = self.how.law(reach, reach).scale
         return scale
 
-    def read(self, reader: Reader) -> Ints:
-        """Only the first time, and of public data."""
-        base, sealed = self.refinable.base, self.refinable.state.sealed
-        if sealed is not None:
-            return sealed.exact
-        return values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
+    def read(self, reader: Reader) -> Kept:
+        """Only the first time."""
+        base, state = self.refinable.base, self.refinable.state
+        if state not in reader.steps:
+            exact = values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
+            reader.steps.setdefault(state, Kept(exact))
+        return cast(Kept, reader.steps[state])
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[Step]:
+    def release(self, kept: Kept, noise: Noise | None) -> Release[Step]:
         refinable, how = self.refinable, self.how
         bits = refinable.base.bits
         if how is None:
-            return Release(Step(np.ldexp(exact.astype(float), -bits)))
+            return Release(Step(np.ldexp(kept.exact.astype(float), -bits)))
         state, change = refinable.state, refinable.sensitivity / 2.0**bits
-        with state.lock:
-            sealed = refined(state.sealed, exact, needed_noise(noise), self._scale, how.amount.value)
+        with kept.lock:
+            sealed = refined(kept.sealed, kept.exact, needed_noise(noise), self._scale, how.amount.value)
             values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
             single = isinstance(refinable.base, Score)
             event = Measured(self.title, law, how, change, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
             release = Release(Step(values, state.on_step(values, law), law, paid), (event,))
-            state.sealed = sealed  # last: what fails before has taken no step
+            kept.sealed, state.paid = sealed, sealed.paid  # last: what fails before has taken no step
         return release
 
 

@@ -1,9 +1,9 @@
 """A watch for a threshold (the sparse vector technique), paid for once, and the best of many runs of a program.
 
-*Watch.* Answers below cost nothing, and after `most` answers above the watch is closed. The opening charges all of it
-and draws the noise of the threshold, which stays in the watch; a question takes from the balance that was bought, by
-the same door as every measurement. Each moves as the score does that the watch was opened for: no further, on no finer
-grid, and where that one is monotone, the same way. This is checked before anything is read.
+*Watch.* Answers below cost nothing, and after `most` answers above the watch is closed. The opening charges all of it.
+The first question draws the noise of the threshold, which stays with the reader; each takes from the balance that was
+bought, by the same door as every measurement. Each moves as the score does that the watch was opened for: no further,
+on no finer grid, and where that one is monotone, the same way. This is checked before anything is read.
 
 *Best of many* (`BestRun`). How many runs there are is drawn, each takes one of the candidates evenly, and the one of
 the largest score alone is shown. No meter, ledger, trace or balance outside of a run changes. The arguments are in
@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, field
 
@@ -41,6 +41,7 @@ from jostle.privacy.measurements.choices import OfScores, measured_by, separatio
 from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchScales, below, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.selection import Selection
+from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores import Score, Scores, check_weights, stability_of_score
 from jostle.source import Span
 
@@ -51,10 +52,15 @@ MOST = 2**20
 """Answers above of one watch at most."""
 
 
-class _State(Struct, eq=False):
-    """What a watch remembers: how many answers above are left, and its noisy threshold for so many of them."""
+class _State(Struct, eq=False, weakref=True):
+    """What is public of a watch: how many answers above are left. A reader keeps its threshold under it."""
 
     left: int
+
+
+class Threshold(Struct, eq=False):
+    """The noise of a watch's threshold, for so many answers above: shown to nobody, and held by no watch."""
+
     noise: int = 0
     fresh: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -90,21 +96,21 @@ class Watch(Bought, frozen=True):
         """The noise of a number that it tells."""
         return Laplace(self.scales.number, step=1.0).times(2.0**-self.score.bits)
 
-    def compared(self, over: int, noise: Noise) -> int | None:
+    def compared(self, over: int, noise: Noise, kept: Threshold) -> int | None:
         """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below.
 
         Of two questions asked at once, one may have had the last answer above: then the other is below.
         """
         state = self.state
-        with state.lock:
-            if state.fresh < 1:
-                state.noise = int(geometric(noise, 1, self.scales.threshold)[0])
-                state.fresh = self.scales.each
-            gap = over + int(geometric(noise, 1, self.scales.question)[0]) - state.noise - self.scales.excess
+        with kept.lock:
+            if kept.fresh < 1:
+                kept.noise = int(geometric(noise, 1, self.scales.threshold)[0])
+                kept.fresh = self.scales.each
+            gap = over + int(geometric(noise, 1, self.scales.question)[0]) - kept.noise - self.scales.excess
             if gap < 0 or state.left < 1:
                 return None
             state.left -= 1
-            state.fresh -= 1
+            kept.fresh -= 1
             return gap
 
 
@@ -176,6 +182,7 @@ def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchSc
 
 
 Answer = float | bool | None
+Asked = tuple[Ints, Threshold]
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +199,15 @@ class Question(OfScores[Answer]):
     def paid_by(self) -> Payment:
         return Payment(self.watch, 1, 0.0)
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[Answer]:
+    def read(self, reader: Reader) -> Asked:  # type: ignore[override]
+        return super().read(reader), cast(Threshold, reader.steps.setdefault(self.watch.state, Threshold()))
 
-        watch, source = self.watch, needed_noise(noise)
+    def release(self, exact: Asked, noise: Noise | None) -> Release[Answer]:  # type: ignore[override]
+        watch, source, (values, kept) = self.watch, needed_noise(noise), exact
         bits = watch.score.bits
-        value = max(-CLAMP, min(CLAMP, int(exact[0]) << (bits - self.scores[0].bits)))
+        value = max(-CLAMP, min(CLAMP, int(values[0]) << (bits - self.scores[0].bits)))
         least = math.ceil(max(-float(CLAMP), min(float(CLAMP), watch.threshold * 2.0**bits)))
-        gap = watch.compared(value - least, source)
+        gap = watch.compared(value - least, source, kept)
         event = measured_by(self.scores, self.title, watch.law, watch.how, part=0.0)
         if gap is None:
             return Release(False if watch.tells == "answer" else None, (event,))

@@ -192,7 +192,7 @@ def test_neighbours_differ_by_no_more_than_what_noise_is_scaled_to(tmp_path: Pat
 
         def catching(kernel: Kernel, measurement: Any, span: Any = None) -> Any:
             if isinstance(measurement, Refinement):
-                seen.append((measurement, measurement.read(kernel._reader).ravel().copy()))
+                seen.append((measurement, measurement.read(kernel._reader).exact.ravel().copy()))
             return measure(kernel, measurement, span)
 
         with patch.object(Kernel, "measure", catching):
@@ -239,7 +239,8 @@ def test_a_next_step_reads_nothing(folder: Path) -> None:
     session = run(folder, "n = refinable(t)\na = refine(n) with epsilon 1\n")
     (folder / "t.csv").unlink()
     session.execute(Source("q.jst", "b = refine(n) with epsilon 1\n"))
-    assert session.names()["n"].paid == 2 and int(session.names()["n"].state.sealed.exact[0]) == 300
+    kept = session._interp.kernel._reader.steps[session.names()["n"].state]
+    assert session.names()["n"].paid == 2 and int(kept.exact[0]) == 300
 
 
 def test_a_step_that_fails_is_taken_once(folder: Path) -> None:
@@ -251,11 +252,12 @@ def test_a_step_that_fails_is_taken_once(folder: Path) -> None:
     ):
         session.execute(Source("q.jst", "m = refinable(histogram(t, k))\n"))
         session.execute(Source("q.jst", "a = refine(m) with epsilon 0.5\n"))
-    assert session.names()["m"].paid == 0 and session.names()["m"].state.sealed is None
+    (kept,) = session._interp.kernel._reader.steps.values()
+    assert session.names()["m"].paid == 0 and kept.sealed is None
 
 
 def test_a_step_is_refused_in_training_and_in_another_process(folder: Path) -> None:
-    """What a first step read is in the handle: the door refuses a next one as it refuses any measurement."""
+    """What a first step read is kept: the door refuses a next one as it refuses any measurement."""
     session = run(folder, "use workloads\nn = refinable(t)\na = refine(n) with epsilon 1\n")
     chosen = """
 Peek = Option (data) { return answer(data.queries, [refine(n, epsilon = 0.1) for i in 1..3]) }

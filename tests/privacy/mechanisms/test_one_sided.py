@@ -13,7 +13,7 @@ import pytest
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal
-from jostle.privacy.measurements.watch import Watch, _State
+from jostle.privacy.measurements.watch import Threshold, Watch, _State
 from jostle.privacy.mechanisms.margin import WIDEST, Compared, WatchScales, check_scale, geometric, ranked
 from jostle.privacy.mechanisms.noise import SecureNoise
 
@@ -83,11 +83,11 @@ def watched(scales: WatchScales, most: int, overs: tuple[int, ...], gaps: bool) 
     """The law of a watch's answers to questions that are so much over its threshold."""
 
     def answers(draws: tuple[int, ...]) -> tuple[Any, ...]:
-        noise, told = Prescribed(draws), []
+        noise, told, kept = Prescribed(draws), [], Threshold()
         watch = Watch((), Amount("epsilon", 1), None, 0.0, most, "gap", None, scales, _State(most))  # type: ignore[arg-type]
         for over in overs:
             if watch.left:
-                gap = watch.compared(over, noise)
+                gap = watch.compared(over, noise, kept)
                 told.append(gap if gaps or gap is None else "above")
         return tuple(told)
 

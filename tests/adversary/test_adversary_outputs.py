@@ -18,7 +18,7 @@ from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
 
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.measurements.gradual import Kept, Sealed
+from jostle.privacy.measurements.gradual import Memory, Sealed
 from jostle.privacy.measurements.watch import Threshold
 from jostle.privacy.reading.vault import Reader
 from jostle.source import Source
@@ -189,7 +189,7 @@ def test_nothing_that_a_caller_gets_holds_exact_numbers() -> None:
         if id(value) in seen or isinstance(value, (type, ModuleType, FunctionType)):
             continue
         seen[id(value)] = value
-        assert not isinstance(value, (Reader, DuckDb, Kernel, Kept, Threshold, Sealed)), name
+        assert not isinstance(value, (Reader, DuckDb, Kernel, Memory, Threshold, Sealed)), name
         if isinstance(value, np.ndarray):
             assert not (value.astype(object) == secret).any(), name
         elif isinstance(value, Mapping):

@@ -8,7 +8,7 @@ import numpy as np
 from harness import Case, Pair
 from sparse import caught
 
-from jostle.privacy.measurements.gradual import Kept, Refinable, Sealed
+from jostle.privacy.measurements.gradual import Memory, Refinable, Sealed
 from jostle.privacy.mechanisms.noise import SecureNoise
 from jostle.records import replace
 from jostle.simulate import SeededNoise
@@ -34,7 +34,7 @@ def bins(values: np.ndarray, most: int) -> np.ndarray:
 
 def all_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A label for the three answers of each run."""
-    label, kept = np.zeros(runs), Kept(np.full(runs, count))
+    label, kept = np.zeros(runs), Memory(np.full(runs, count))
     for step, most in zip(steps(program, count), (1, 1, 3), strict=True):
         label = label * (2 * most + 1) + bins(step.release(kept, noise).value.values, most)
     return label
@@ -43,12 +43,12 @@ def all_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
 def amounts_by_answers(program: str, count: int, runs: int, noise: Any) -> np.ndarray:
     """A first answer; where it is low, one more at the price of the third step, and where it is high of the second."""
     first, small, large = steps(program, count)
-    kept, answer = Kept(np.full(runs, count)), np.zeros(runs)
+    kept, answer = Memory(np.full(runs, count)), np.zeros(runs)
     low = first.release(kept, noise).value.values <= 0
     sealed = kept.sealed
     for some, step in ((low, large), (~low, small)):
         part = Sealed(sealed.exact[some], sealed.first[some], sealed.second[some], sealed.paid)
-        answer[some] = step.release(Kept(part.exact, part), noise).value.values
+        answer[some] = step.release(Memory(part.exact, part), noise).value.values
     return low * 16 + bins(answer, 4)
 
 

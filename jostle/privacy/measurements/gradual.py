@@ -48,7 +48,7 @@ class _State(Struct, eq=False, weakref=True):
     paid: int = 0
 
 
-class Kept(Struct, eq=False):
+class Memory(Struct, eq=False):
     """What was read of a refinable and, from the first step on, its draws: shown to nobody, and held by no handle."""
 
     exact: Ints
@@ -124,7 +124,7 @@ class Step(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement(Measurement[Kept, Step]):
+class Refinement(Measurement[Memory, Step]):
     """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
 
     refinable: Refinable
@@ -146,28 +146,28 @@ class Refinement(Measurement[Kept, Step]):
         scale: float = self.how.law(reach, reach).scale
         return scale
 
-    def read(self, reader: Reader) -> Kept:
+    def read(self, reader: Reader) -> Memory:
         """Only the first time."""
         base, state = self.refinable.base, self.refinable.state
         if state not in reader.steps:
             exact = values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
-            reader.steps.setdefault(state, Kept(exact))
-        return cast(Kept, reader.steps[state])
+            reader.steps.setdefault(state, Memory(exact))
+        return cast(Memory, reader.steps[state])
 
-    def release(self, kept: Kept, noise: Noise | None) -> Release[Step]:
+    def release(self, memory: Memory, noise: Noise | None) -> Release[Step]:
         refinable, how = self.refinable, self.how
         bits = refinable.base.bits
         if how is None:
-            return Release(Step(np.ldexp(kept.exact.astype(float), -bits)))
+            return Release(Step(np.ldexp(memory.exact.astype(float), -bits)))
         state, change = refinable.state, refinable.sensitivity / 2.0**bits
-        with kept.lock:
-            sealed = refined(kept.sealed, kept.exact, needed_noise(noise), self._scale, how.amount.value)
+        with memory.lock:
+            sealed = refined(memory.sealed, memory.exact, needed_noise(noise), self._scale, how.amount.value)
             values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
             single = isinstance(refinable.base, Score)
             event = Measured(self.title, law, how, change, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
             release = Release(Step(values, state.on_step(values, law), law, paid), (event,))
-            kept.sealed, state.paid = sealed, sealed.paid  # last: what fails before has taken no step
+            memory.sealed, state.paid = sealed, sealed.paid  # last: what fails before has taken no step
         return release
 
 

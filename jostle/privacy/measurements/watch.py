@@ -96,21 +96,21 @@ class Watch(Bought, frozen=True):
         """The noise of a number that it tells."""
         return Laplace(self.scales.number, step=1.0).times(2.0**-self.score.bits)
 
-    def compared(self, over: int, noise: Noise, kept: Threshold) -> int | None:
+    def compared(self, over: int, noise: Noise, threshold: Threshold) -> int | None:
         """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below.
 
         Of two questions asked at once, one may have had the last answer above: then the other is below.
         """
         state = self.state
-        with kept.lock:
-            if kept.fresh < 1:
-                kept.noise = int(geometric(noise, 1, self.scales.threshold)[0])
-                kept.fresh = self.scales.each
-            gap = over + int(geometric(noise, 1, self.scales.question)[0]) - kept.noise - self.scales.excess
+        with threshold.lock:
+            if threshold.fresh < 1:
+                threshold.noise = int(geometric(noise, 1, self.scales.threshold)[0])
+                threshold.fresh = self.scales.each
+            gap = over + int(geometric(noise, 1, self.scales.question)[0]) - threshold.noise - self.scales.excess
             if gap < 0 or state.left < 1:
                 return None
             state.left -= 1
-            kept.fresh -= 1
+            threshold.fresh -= 1
             return gap
 
 
@@ -182,7 +182,6 @@ def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchSc
 
 
 Answer = float | bool | None
-Asked = tuple[Ints, Threshold]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,15 +198,15 @@ class Question(OfScores[Answer]):
     def paid_by(self) -> Payment:
         return Payment(self.watch, 1, 0.0)
 
-    def read(self, reader: Reader) -> Asked:  # type: ignore[override]
+    def read(self, reader: Reader) -> tuple[Ints, Threshold]:  # type: ignore[override]
         return super().read(reader), cast(Threshold, reader.steps.setdefault(self.watch.state, Threshold()))
 
-    def release(self, exact: Asked, noise: Noise | None) -> Release[Answer]:  # type: ignore[override]
-        watch, source, (values, kept) = self.watch, needed_noise(noise), exact
+    def release(self, exact: tuple[Ints, Threshold], noise: Noise | None) -> Release[Answer]:  # type: ignore[override]
+        watch, source, (values, threshold) = self.watch, needed_noise(noise), exact
         bits = watch.score.bits
         value = max(-CLAMP, min(CLAMP, int(values[0]) << (bits - self.scores[0].bits)))
         least = math.ceil(max(-float(CLAMP), min(float(CLAMP), watch.threshold * 2.0**bits)))
-        gap = watch.compared(value - least, source, kept)
+        gap = watch.compared(value - least, source, threshold)
         event = measured_by(self.scores, self.title, watch.law, watch.how, part=0.0)
         if gap is None:
             return Release(False if watch.tells == "answer" else None, (event,))

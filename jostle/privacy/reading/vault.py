@@ -35,8 +35,7 @@ class Reader:
         self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
         self._kept: LruCache[Ints] = LruCache(LIMIT)
-        self.steps: WeakKeyDictionary[object, object] = WeakKeyDictionary()
-        """What steps of one measurement keep for the next ones, and handles do not hold: exact sums, noise."""
+        self.steps: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # exact sums, noise: no handle's
 
     def check(self, question: object) -> None:
         """Refuses, before anything is charged, what the engine cannot answer as every engine does."""

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_820,
+    "lines": 90_835,
     "files": 350,
     "lines that the kernel imports": 2_574,
-    "lines that privacy and engine import": 19_984,
+    "lines that privacy and engine import": 19_999,
     "lines that everyday queries import": 9_783,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,

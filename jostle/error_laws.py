@@ -115,7 +115,7 @@ def facts_of(law: NoiseLaw) -> tuple[Any, ...]:
     if isinstance(law, Bracketed):
         return law.name, law.low, law.high, list(law.places), list(law.clear), law.counted, law.whole
     if isinstance(law, Selected):
-        return law.name, law.scale, law.candidates, law.of
+        return law.name, law.scale, law.candidates, law.of, law.inside
     return law.name, law.scale, 1, law.step
 
 

@@ -133,14 +133,13 @@ class SmoothLaplace(Laplace):
 
 
 class Selected(Struct, frozen=True):
-    """No noise is added: one of `candidates` was chosen, by scores with noise of this scale.
-
-    `of` says what scores are counted in: ranks, rows (of which a mode has the most), or a score of the program's.
-    """
+    """No noise is added: one of `candidates` was chosen, by scores with noise of this scale, counted in what `of` says:
+    ranks, rows (of which a mode has the most), or a score of the program's."""
 
     scale: float
     candidates: int = 1
     of: str = "ranks"
+    inside: float = 0.0  # so many ranks from the last row a minimum or maximum is aimed at
     name: ClassVar[str] = "selection"
 
     @property
@@ -149,8 +148,8 @@ class Selected(Struct, frozen=True):
         return {"within": self.half_width(), "of": self.of}
 
     def half_width(self, level: float = LEVEL) -> float:
-        """With probability `level` the chosen one's score is within this of the best."""
-        return self.scale * (math.log(self.candidates) - math.log(1 - level))
+        """With probability `level` the chosen one's score is within this of the best, or of the last row."""
+        return self.inside + self.scale * (math.log(self.candidates) - math.log(1 - level))
 
 
 class Bracketed(Struct, frozen=True):

@@ -30,7 +30,7 @@ from jostle.error_laws import LaplaceSum, NoiseLaw, facts_of, law_named, sum_of_
 from jostle.formulas import Formula, Joint, Noised, OfTwo, Source, Vector, calculated
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Floats, np
-from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, SmoothLaplace
+from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, Selected, SmoothLaplace
 from jostle.plan.digest import digest, plan_digest
 from jostle.plan.plan import Term
 from jostle.privacy.kernel.exposures import Handle
@@ -224,6 +224,15 @@ def noised(column: Sequence[float] | Floats, law: NoiseLaw) -> Sequence[Noised]:
 def _noised(value: object, law: NoiseLaw) -> object:
     """The same of one answer that was chosen, which may be no number."""
     return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def apart(aggregate: object, table: Table | Cube, column: Sequence[object]) -> tuple[str, ...]:
+    """What ranks do not count of a number that was chosen: those that lie in one interval with it."""
+    chosen = len(column) and isinstance(getattr(column[0], "law", None), Selected)
+    if not (chosen and isinstance(aggregate, Quantile) and isinstance(table, Table)):
+        return ()
+    exponent = aggregate.intervals(table).exponent
+    return () if exponent is None else (f"values less than {math.ldexp(1, exponent):g} apart",)
 
 
 @lru_cache(64)

@@ -306,7 +306,10 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> 
 def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, object]) -> list[Sequence[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
     misfits = interp.looks.cut_of(bound.request, bound.exposures)
-    cuts = [(*cut_of(bound.table, aggregate), *misfits) for aggregate in bound.aggregates]
+    cuts = [
+        (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column), *misfits)
+        for aggregate, column in zip(bound.aggregates, answer.values, strict=True)
+    ]
     if any(cuts):
         event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
     hidden = hidden_groups(bound.table, bound.aggregates, answer.values)

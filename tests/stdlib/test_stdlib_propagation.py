@@ -6,6 +6,7 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from jostle.diagnostics import Refusal
@@ -154,6 +155,33 @@ def test_what_was_chosen_has_its_error_in_rows_and_ranks() -> None:
     assert list(frame.often_rows) == list(frame.middle_ranks) == [within, within]
     chosen = [event.fields for event in result.events if event.kind == "measure"]
     assert [(f["of"], f["within"]) for f in chosen[:2]] == [("rows", within), ("ranks", within)]
+
+
+def test_ranks_of_an_extreme_are_counted_from_the_last_row() -> None:
+    """It is aimed at a row inside. Here all values between 0 and 4000 are 23 rows off, and one of four answers."""
+    frame = pd.DataFrame({"x": [0] * 1000 + [4000 + 3 * i for i in range(23)]})
+    declared = 'private t = bound("t") described by {x: 0..4095} protecting rows budget epsilon 99\n'
+    session = Session()
+    session.bind("t", frame)
+    asked = "release m = [{{ select max(x) from t with epsilon 1 }} for i in 1..20]"
+    result = session.run_text(f"# jostle: allow large-epsilon\n{declared}{asked}")
+    for m, margin in zip(result["m"], result.margins()["m"], strict=True):
+        assert (frame.x > m).sum() <= margin["ranks"] == pytest.approx(9 + 2 * math.log(4096 / 0.05))
+
+
+@pytest.mark.parametrize(
+    ("asked", "cut"),
+    [("max(x)", ["values less than 256 apart"]), ("quantile(x, 0.9) via", ["values less than 256 apart"]),
+     ("quantile(x, 0.9)", None), ("min(floor(x / 1000))", None)],
+)  # fmt: skip
+def test_ranks_do_not_count_what_lies_in_one_interval(asked: str, cut: list[str] | None) -> None:
+    """Nine tenths of these rows have one of 4,096 intervals: any of their values is as good an answer."""
+    session = Session()
+    session.bind("t", pd.DataFrame({"x": np.linspace(499_970.0, 500_090.0, 2000)}))
+    declared = 'private t = bound("t") described by {x: 0.0..1000000.0} protecting rows budget epsilon 9\n'
+    name, via, _ = asked.partition(" via")
+    query = f"release m = {{{{ select {name} from t with epsilon 1 {via and 'via selection'} }}}}"
+    assert session.run_text(declared + query).margins()["m"].get("cut") == cut
 
 
 @pytest.mark.parametrize(

@@ -269,12 +269,11 @@ class Quantile(SelectionAggregate):
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
         scale = mechanism.scale(max(c, d - c) * weighted_stability_of(table) * unit, monotone=False)
         least, most = d * below[:-1] - c * below[-1], d * below[1:] - c * below[-1]
-        if c in (0, d):
-            aim = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61)))
-            shift = aim if c == 0 else -aim
-            least, most = least - shift, most - shift
+        inside = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61))) if c in (0, d) else 0
+        shift = inside if c == 0 else -inside
+        least, most = least - shift, most - shift
         scores = -np.maximum(0, np.maximum(least, -most))
-        law = Selected(scale / (d * unit), len(starts))  # in ranks
+        law = Selected(scale / (d * unit), len(starts), inside=inside / (d * unit))  # in ranks
         return float(starts[mechanism.choose(noise, scores, scale)]), law
 
     def release(

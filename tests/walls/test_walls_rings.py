@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_835,
+    "lines": 90_845,
     "files": 350,
-    "lines that the kernel imports": 2_574,
-    "lines that privacy and engine import": 19_999,
-    "lines that everyday queries import": 9_783,
+    "lines that the kernel imports": 2_573,
+    "lines that privacy and engine import": 19_997,
+    "lines that everyday queries import": 9_781,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 131,

@@ -312,8 +312,12 @@ class Session:
 
     def execute(self, source: Source) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
-        with self.turns.turn(program=True), self._others.excepted():
-            return self._execute(source)
+        try:
+            with self.turns.turn(program=True), self._others.excepted():
+                return self._execute(source)
+        except Refusal as refusal:
+            again = type(refusal)(*refusal.diagnostics)
+        raise again  # which leads to no fault before it and to no frames, which could hold private values
 
     @with_room
     def _execute(self, source: Source) -> object:

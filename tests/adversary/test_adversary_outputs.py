@@ -16,6 +16,7 @@ from arena import Arena
 from hostile import people, versions
 from test_adversary_choice import CALL, CHOICE, HEAD, model_file, planted, run
 
+from jostle.diagnostics import Refusal
 from jostle.engine.duckdb.engine import DuckDb
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements.gradual import Memory, Sealed
@@ -202,3 +203,26 @@ def test_nothing_that_a_caller_gets_holds_exact_numbers() -> None:
             fields = [field for field in dir(value) if not field.startswith("_")]
             waiting += [(f"{name}.{field}", getattr(value, field, None)) for field in fields]
     assert len(seen) > 300
+
+
+@pytest.mark.plants_faults
+@pytest.mark.parametrize("fault", [ValueError, MemoryError, OSError])
+def test_a_refusal_leads_to_no_fault_before_it(monkeypatch: pytest.MonkeyPatch, fault: type[Exception]) -> None:
+    """Neither its context nor a frame of its traceback, of what was calculated of rows."""
+
+    def broken(self: object, *rest: object) -> None:
+        raise fault("the cell is 'Ann Xaver, 42'")
+
+    monkeypatch.setattr(Reader, "units", broken)
+    session = Session()
+    session.bind("k", np.array([42]))
+    declared = 'private k = bound("k") protecting rows budget epsilon 9\n'
+    for asked in (session.run_text, lambda text: session.execute(Source("entry 1", text))):
+        with pytest.raises(Refusal) as caught:
+            asked(declared + "x = laplace(k, epsilon = 1)\n")
+        assert caught.value.__context__ is None and caught.value.__cause__ is None
+        at, files = caught.value.__traceback__, set[str]()
+        while at is not None:
+            files.add(at.tb_frame.f_globals["__name__"])
+            at = at.tb_next
+        assert not [name for name in files if name.startswith(("jostle.privacy", "jostle.run", "jostle.engine"))]

@@ -461,8 +461,9 @@ def display_text(value: object) -> str:
     errors = margins(value)
 
     def beside(item: object, margin: object) -> str:
-        error = margin.get("error") if isinstance(margin, Mapping) and is_number(item) else None
-        return with_margin(show_number(item, error) if error else show(item), margin_text(item, margin))
+        error = margin.get("error") if isinstance(margin, Mapping) else None
+        text = show_number(item, error) if error and is_number(item) else show(item)
+        return with_margin(text, margin_text(item, margin))
 
     if isinstance(value, Record) and value and all(map(is_number, value.values())):
         items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]

@@ -72,7 +72,9 @@ if TYPE_CHECKING:
 MOST_NUMBERS = 2**14
 """Of all terms at one step: what the ledger keeps together."""
 SUM_BITS = 18
-"""Steps of a sum's grid up to the largest summand, so that the matrix's bits have room beside them."""
+"""Steps of a sum's grid up to the largest summand, at most, so that the matrix's bits have room beside them."""
+FINER = 5
+"""What all steps' sums are rounded by together is within 2^-FINER of the noise: so many rows have room as can."""
 
 
 class Steps(Struct, frozen=True):
@@ -124,17 +126,20 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         layout = Layout.of(request.aggregates, table, False)
         how = Additive.of(amount, via, table.measures)
         matrix = matrix_of(steps.steps, how.kind is Gaussian)
-        terms = tuple(map(_coarser, layout.bought))  # type: ignore[arg-type]
-        numbers = steps.groups * len(terms) * matrix.most_rows
+        numbers = steps.groups * len(layout.bought) * matrix.most_rows
         if numbers > MOST_NUMBERS:
             message = f"{numbers:,} numbers at each step are too many"
             raise refuse("DataError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
-        linear = []
-        for term in terms:
-            reach, _ = reach_of(term, table, False)
-            l1, l2 = matrix.norms
+
+        def noisy(term: Term) -> Linear:
+            (l1, l2), (reach, _) = matrix.norms, reach_of(term, table, False)
             one = Linear.of(how, reach * l1, reach * l2, grid_of(term) + matrix.bits)
-            linear.append(one.part((1 - 2.0**-40) / len(terms)))
+            return one.part((1 - 2.0**-40) / len(layout.bought))
+
+        terms: tuple[Term, ...] = layout.bought  # type: ignore[assignment]
+        if matrix.bits:
+            terms = tuple(_coarser(term, noisy(term).law.smooth.deviation / steps.steps) for term in terms)
+        linear = map(noisy, terms)
         stream = ""
         if isinstance(account, Account):
             facts = (table, request.keys, steps.place, terms, str(amount), how.mechanism, matrix.bits)
@@ -165,14 +170,16 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         place, until = self.steps.place, self.steps.until
         keys = list(self.request.keys)
         keys[place] = Key(keys[place].expr, keys[place].values[:until])
-        exact = reader.answers.group(self.request.table.plan, tuple(keys), self.terms)
+        pairs = zip(self.terms, self.layout.bought, strict=True)
+        fine = tuple(coarse if coarse.weighted else term for coarse, term in pairs)  # of rows; a step's sum is rounded
+        exact = reader.answers.group(self.request.table.plan, tuple(keys), fine)  # type: ignore[arg-type]
         rows = self.matrix.matrix(self.released, until)
         widest = int(rows.sum(axis=1).max(initial=1))
         vectors = []
-        for numbers in exact:
+        for numbers, term, one in zip(exact, self.terms, fine, strict=True):
             shape = [len(key.values) for key in keys]
             cells = np.moveaxis(np.asarray(numbers).reshape(shape), place, 0).reshape(until, -1)
-            narrow = fixed_width(cells, LIMIT)
+            narrow = _rounded(fixed_width(cells, LIMIT), grid_of(one) - grid_of(term))
             if int(np.abs(narrow).max(initial=0)) <= LIMIT // widest:
                 vectors.append(rows @ narrow)
             else:  # in Python's integers, which Linear brings within 64 bits
@@ -319,11 +326,21 @@ def _not_stable(step: RowExpr) -> Refusal:
     )  # fmt: skip
 
 
-def _coarser(term: Term) -> Term:
+def _coarser(term: Term, noise: float) -> Term:
+    """The term on a grid for sums of rows at a step, to which noise of this deviation is added.
+
+    Sums are rounded, not rows: a table of many rows would be off by all that they were rounded by.
+    """
     most = max(abs(term.low), abs(term.high)) if isinstance(term, FixedSum) else 0.0
     if not most or not isinstance(term, FixedSum):
         return term
-    return replace(term, bits=min(term.bits, SUM_BITS - math.frexp(most)[1]) if term.bits > 0 else term.bits)
+    enough = term.bits if term.weighted else FINER - math.floor(math.log2(noise))
+    return replace(term, bits=min(term.bits, enough, SUM_BITS - math.frexp(most)[1] if term.bits > 0 else 0))
+
+
+def _rounded(sums: Ints, bits: int) -> Ints:
+    """Sums of whole numbers in units 2^`bits` times as large: what moves one by d moves it by at most ⌈d/2^bits⌉."""
+    return (sums + (1 << bits - 1)) >> bits if bits else sums
 
 
 # Running sums --------------------------------------------------------------------------------------

@@ -408,7 +408,7 @@ def other_call(function: str, call: n.Call) -> str:
     match call.args:
         case [n.Name(id=table), n.String(value=name), n.ListOf(items=items)] if items and function.startswith("best_"):
             names = ", ".join(dict.fromkeys([*(one.value for one in items if isinstance(one, n.String)), name]))
-            return f"all other columns are used; for a few write `{function}(pick({table}, {names}), \"{name}\")`"
+            return f'all other columns are used; for a few write `{function}(pick({table}, {names}), "{name}")`'
     form = _WITH_MORE.get(function, "") if len(call.args) == 2 else ""
     return form and "write `" + form.format(*(arg.span.text for arg in call.args)) + "`"
 

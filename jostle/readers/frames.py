@@ -226,7 +226,6 @@ def _memory(columns: list[object]) -> list[object]:
 
 
 def _lies_in(column: Any) -> Any:
-
     if isinstance(column, pa.ChunkedArray | pa.Array | list | tuple):
         return column
     if _home(column) == "pandas":

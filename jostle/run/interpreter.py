@@ -251,7 +251,6 @@ class Modules:
                 raise refuse("TypeError", "`external` is for the standard library", statement.span)
 
     def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> Module:
-
         name = ".".join(path)
         if name in self._loaded:
             return self._loaded[name]

@@ -302,7 +302,6 @@ class ChoiceImprovement(Struct, frozen=True):
                 "texts": dict(self.texts)}  # fmt: skip
 
     def text(self) -> str:
-
         lines = [f"{self.name}, {self.unit} {self.amount:g}: {improvement_text(self.improvement)}"]
         lines += [f"{text}\n" for text in self.texts.values()]
         return "\n".join(lines)

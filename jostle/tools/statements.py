@@ -187,7 +187,6 @@ def _reads(question: Question, private: set[str | None]) -> bool:
 
 
 def _query(question: Question, form: Form, names: Mapping[str, str]) -> Query:
-
     lines = (question_text(question), *steps(question.plan, names, 1))
     try:
         return Query(lines, form.sql(question))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
@@ -38,9 +39,6 @@ from jostle.privacy.rows.norms import (
 
 if TYPE_CHECKING:
     Block = NDArray[np.int16]
-from functools import lru_cache
-
-from jostle.lazy import np
 
 BLOCK = 2**15
 """Rows that are counted at a time."""
@@ -138,7 +136,6 @@ class RowsOf:
     """How many rows there are."""
 
     def over(self, rows: BallRows) -> list[Any]:
-
         return [fixed_width(sum(block.shape[1] for block in rows.blocks()))]
 
 

@@ -70,7 +70,6 @@ class Boundaries(LineScores):
 
 class Leftover(LineScores):
     def exact(self, reader: Reader, score: Score) -> list[int]:
-
         frequencies, costs, weights, _ = score.arguments
         energies = residuals(self.blocks(reader, score), fixed_width(frequencies), weights)
         return [-int(v) - cost for v, cost in zip(energies, costs, strict=True)]

@@ -148,7 +148,6 @@ def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:
     return first, last
 
 
-
 MOST = 2**20  # candidates
 
 
@@ -176,7 +175,6 @@ class Mode(SelectionAggregate):
         return Key(self.expr, self.candidates(table))
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
-
         monotone = not any(e.unit.public_size for e in table.exposures)
         unit = 1 << (WEIGHT_BITS if table.weighted else 0)
         scale = mechanism.scale(weighted_stability_of(table) * unit, monotone)

@@ -37,8 +37,10 @@ SPANS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 _BLANK = "[ \t]*"
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?"
-OFFSET = "[+-][0-9][0-9]:[0-5][0-9]"
+OFFSET = "[+-][0-9][0-9](:?[0-5][0-9])?"
 """How far the clock of a text is ahead of UTC."""
+AHEAD = f":[0-5][0-9]([.][0-9]+)?({OFFSET})"
+"""The end of a text with such an offset, which is its second group."""
 TEXT = f"^{_BLANK}{_DATE}([T ]{_TIME}(Z|{OFFSET})?)?{_BLANK}$"
 """How dates and times are written in texts, as a pattern of SQL and of Python alike."""
 BARE = f"^{_DATE}([T ]{_TIME})?$"
@@ -72,13 +74,14 @@ def moment_of(kind: str, number: float) -> Moment:
 
 def read(text: str, kind: str) -> Moment | None:
     """The date or time that a text spells: `2024-03-01`, with `T12:30:00.5` or ` 12:30` after it, and a `Z`, or an
-    offset such as `+02:00`, by which it is taken back to UTC."""
+    offset such as `+02:00`, `+0200` or `+02`, by which it is taken back to UTC."""
     if not re.fullmatch(TEXT[1:-1], text):
         return None
     bare, ahead = text.strip(" \t"), 0
-    if re.search(f"{OFFSET}$", bare):
-        ahead = (1 if bare[-6] == "+" else -1) * (int(bare[-5:-3]) * 60 + int(bare[-2:])) * 60_000_000
-        bare = bare[:-6]
+    if offset := re.search(f"{AHEAD}$", bare):
+        hours, minutes = int(offset[2][1:3]), int(offset[2][3:].strip(":") or 0)
+        ahead = (1 if offset[2][0] == "+" else -1) * (hours * 60 + minutes) * 60_000_000
+        bare = bare[: offset.start(2)]
     day, _, rest = bare.rstrip("Z").replace("T", " ").partition(" ")
     try:
         read_day = date.fromisoformat(day)

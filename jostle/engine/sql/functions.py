@@ -144,11 +144,13 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
 
     def sql(d: Dialect) -> str:
         read = "trim(BOTH ' \t' FROM {0})"
-        ahead = d.matches.format("{0}", pattern_literal(d, f"{moments.OFFSET}[ \t]*\\z"))
-        sign = f"CASE WHEN left(right({read}, 6), 1) = '-' THEN -1 ELSE 1 END"
-        hours, rest = d.whole_of.format(f"left(right({read}, 5), 2)"), d.whole_of.format(f"right({read}, 2)")
-        offset = f"CASE WHEN {ahead} THEN {sign} * ({hours} * 60 + {rest}) * 60000000 ELSE 0 END"
-        bare = f"CASE WHEN {ahead} THEN left({read}, length({read}) - 6) ELSE {read} END"
+        pattern = pattern_literal(d, f"{moments.AHEAD}[ \t]*\\z")
+        ahead, zone = d.matches.format("{0}", pattern), d.part.format("{0}", pattern, 2)
+        sign = f"CASE WHEN left({zone}, 1) = '-' THEN -1 ELSE 1 END"
+        hours, rest = d.whole_of.format(f"substring({zone}, 2, 2)"), d.whole_of.format(f"right({zone}, 2)")
+        minutes = f"{hours} * 60 + CASE WHEN length({zone}) > 3 THEN {rest} ELSE 0 END"
+        offset = f"CASE WHEN {ahead} THEN {sign} * ({minutes}) * 60000000 ELSE 0 END"
+        bare = f"CASE WHEN {ahead} THEN left({read}, length({read}) - length({zone})) ELSE {read} END"
         clock = f"replace(replace(substring({bare}, 1, {_MICROS}), 'T', ' '), 'Z', '')"
         micros = f"({d.micros.format(clock)} - {offset})"
         value = day_of(d, micros) if kind == "date" else known_time(d, micros)

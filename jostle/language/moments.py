@@ -37,14 +37,11 @@ SPANS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 _BLANK = "[ \t]*"
 _DATE = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]"
 _TIME = "([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?"
-OFFSET = "[+-][0-9][0-9](:?[0-5][0-9])?"
-"""How far the clock of a text is ahead of UTC."""
-AHEAD = f":[0-5][0-9]([.][0-9]+)?({OFFSET})"
-"""The end of a text with such an offset, which is its second group."""
+OFFSET = "[+-][0-9][0-9](:?[0-5][0-9])?"  # how far the clock of a text is ahead of UTC
+AHEAD = f":[0-5][0-9]([.][0-9]+)?({OFFSET})"  # the end of a text with an offset, which is the second group
 TEXT = f"^{_BLANK}{_DATE}([T ]{_TIME}(Z|{OFFSET})?)?{_BLANK}$"
 """How dates and times are written in texts, as a pattern of SQL and of Python alike."""
-BARE = f"^{_DATE}([T ]{_TIME})?$"
-"""How most of them are: without blanks and offset."""
+BARE = f"^{_DATE}([T ]{_TIME})?$"  # how most of them are: without blanks and offset
 
 _EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1)
 
@@ -79,8 +76,8 @@ def read(text: str, kind: str) -> Moment | None:
         return None
     bare, ahead = text.strip(" \t"), 0
     if offset := re.search(f"{AHEAD}$", bare):
-        hours, minutes = int(offset[2][1:3]), int(offset[2][3:].strip(":") or 0)
-        ahead = (1 if offset[2][0] == "+" else -1) * (hours * 60 + minutes) * 60_000_000
+        minutes = int(offset[2][1:3]) * 60 + int(offset[2][3:].strip(":") or 0)
+        ahead = minutes * (60_000_000 if offset[2][0] == "+" else -60_000_000)
         bare = bare[: offset.start(2)]
     day, _, rest = bare.rstrip("Z").replace("T", " ").partition(" ")
     try:
@@ -203,7 +200,6 @@ def _value(field: str, text: str) -> str:
 
 
 FIRST, LAST = datetime(1800, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-_SECOND = 1_000_000
 _ZONE_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -244,4 +240,4 @@ def zone_of(name: str) -> Zone:
             before, after = (middle, after) if offset(middle) == offsets[-1] else (before, middle)
         starts.append(after)
         offsets.append(offset(after))
-    return Zone(tuple(s * _SECOND for s in starts), tuple(o * _SECOND for o in offsets), last * _SECOND)
+    return Zone(tuple(s * 1_000_000 for s in starts), tuple(o * 1_000_000 for o in offsets), last * 1_000_000)

@@ -146,10 +146,9 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
         read = "trim(BOTH ' \t' FROM {0})"
         pattern = pattern_literal(d, f"{moments.AHEAD}[ \t]*\\z")
         ahead, zone = d.matches.format("{0}", pattern), d.part.format("{0}", pattern, 2)
-        sign = f"CASE WHEN left({zone}, 1) = '-' THEN -1 ELSE 1 END"
         hours, rest = d.whole_of.format(f"substring({zone}, 2, 2)"), d.whole_of.format(f"right({zone}, 2)")
-        minutes = f"{hours} * 60 + CASE WHEN length({zone}) > 3 THEN {rest} ELSE 0 END"
-        offset = f"CASE WHEN {ahead} THEN {sign} * ({minutes}) * 60000000 ELSE 0 END"
+        minutes = f"({hours} * 60 + CASE WHEN length({zone}) > 3 THEN {rest} ELSE 0 END) * 60000000"
+        offset = f"CASE WHEN NOT {ahead} THEN 0 WHEN left({zone}, 1) = '-' THEN -{minutes} ELSE {minutes} END"
         bare = f"CASE WHEN {ahead} THEN left({read}, length({read}) - length({zone})) ELSE {read} END"
         clock = f"replace(replace(substring({bare}, 1, {_MICROS}), 'T', ' '), 'Z', '')"
         micros = f"({d.micros.format(clock)} - {offset})"

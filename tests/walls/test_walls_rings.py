@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_867,
+    "lines": 90_857,
     "files": 350,
     "lines that the kernel imports": 2_573,
-    "lines that privacy and engine import": 20_014,
+    "lines that privacy and engine import": 20_008,
     "lines that everyday queries import": 9_781,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,

@@ -29,7 +29,7 @@ from msgspec import Struct, field
 from jostle.backends.remote import RemoteData, check
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import Capabilities, Opened
-from jostle.engine.duckdb.engine import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB, KEYS
 from jostle.engine.files import OpenFile
 from jostle.engine.sql import cells as sql_cells
 from jostle.engine.sql import persons, relations
@@ -391,7 +391,7 @@ class ServerEngine(StoredRelations, PublicSql):
     def _add(
         self, data: Stored | Opened, columns: tuple[str, ...], identity: Hashable, unread: tuple[tuple[str, str], ...]
     ) -> Opened:
-        opened = Opened(f"s{len(self._stored)}", columns, identity, unread)
+        opened = Opened(f"s{next(KEYS)}", columns, identity, unread)
         self._stored[opened.key] = data
         return opened
 

@@ -6,7 +6,9 @@ than the budget. A copy of a file is other data, and has its own budget: that is
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Result, Session
 
@@ -245,3 +248,53 @@ def test_a_registered_file_is_read_through_its_dataset_only(
     )
     status, _, err = cli(tmp_path, "run", "q.jst")
     assert status == 1 and "BudgetExceeded" in err
+
+
+FOREIGN = {
+    "a private table": ("t", "{{ select count(*) from h where v > 3 with epsilon 1 }}"),
+    "a function of it": ("f", "h()"),
+    "a public table": ("u", "{{ select count(*) from h where v > 3 }}"),
+    "a function of a public one": ("g", "h()"),
+    "a list": ("l", "{{ select count(*) from h[0] where v > 3 with epsilon 1 }}"),
+}
+
+
+@pytest.mark.attack("several names of one file")
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_another_session_declared_reads_nothing_here(name: str) -> None:
+    """A table of another session, with its larger budget or public there, is none of the same place in this one."""
+    declared = 'private t = bound("t") described by {v: 0..9} protecting rows budget epsilon %s\nu = bound("u")\n'
+    functions = (
+        "f = lambda: {{ select count(*) from t where v > 3 with epsilon 1 }}\n"
+        "g = lambda: {{ select count(*) from u where v > 3 }}\nl = [t]\n"
+    )
+    sessions = []
+    for at, budget in enumerate((1000, 1)):
+        session = Session()
+        session.bind("t", {"v": np.array([7] * 90)})
+        session.bind("u", {"v": np.array([5] * 60)})
+        first, second = (declared % budget).split("\n")[:2][:: 1 if at else -1]
+        session.execute(Source("entry 1", f"{first}\n{second}\n{functions}"))
+        sessions.append(session)
+    other, here = sessions
+    value, asked = other.names()[FOREIGN[name][0]], FOREIGN[name][1]
+    here.define("h", value)
+    for ask in (
+        lambda: here.execute(Source("entry 2", f"x = {asked}\n")),
+        lambda: here.run_text(f'param h = 1\nu = bound("u")\nx = {asked}\n', h=value),
+    ):
+        with pytest.raises(Refusal, match="another session"):
+            ask()
+
+
+@pytest.mark.attack("several names of one file")
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda table: pickle.loads(pickle.dumps(table))])
+def test_a_copy_of_a_table_has_no_budget_of_its_own(copied: Callable[[object], object]) -> None:
+    session = Session()
+    session.bind("t", {"v": np.array([7] * 90)})
+    session.execute(
+        Source("entry 1", 'private t = bound("t") described by {v: 0..9} protecting rows budget epsilon 1\n')
+    )
+    session.define("h", copied(session.names()["t"]))
+    with pytest.raises(Refusal, match="a copy"):
+        session.execute(Source("entry 2", "x = {{ select count(*) from h with epsilon 1 }}\n"))

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 T = TypeVar("T")
+KEYS = itertools.count()  # of data sets in this process: a handle of one engine is of nothing in another
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
 # of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
 # had no end where a column is made of others many times over.
@@ -185,13 +186,15 @@ class DuckDb(SqlEngine):
         self._close()
 
     def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
-        raw, key = source(), f"d{len(self._sources)}"
+        raw, key = source(), f"d{next(KEYS)}"
         self._sources[key], self._raw[key] = source, raw
         return Opened(key, raw.columns, identity, raw.unread)
 
     def _raw_of(self, key: str) -> Raw:
         """The data set of a key, opened again in a process that has not asked about it yet."""
         self._own()
+        if key not in self._sources:
+            raise refuse("DataError", "these data are of another session", help="open them here")
         if key not in self._raw:
             self._raw[key] = self._sources[key]()
         return self._raw[key]
@@ -201,8 +204,7 @@ class DuckDb(SqlEngine):
         raw = self._raw_of(scan.data)
         there = set(raw.columns)
         for name in [name for name, _ in scan.columns if name not in there]:
-            message = f"{raw.label} has no column `{name}`"
-            raise refuse("DataError", message, help="the description names columns as the header does")
+            raise refuse("DataError", f"{raw.label} has no column `{name}`", help="it is named as in the header")
         return raw
 
     def base(self, plan: Scan | Bound) -> relations.Relation:

@@ -72,9 +72,8 @@ class Source:
     def join(self, account: Account, span: Span | None) -> None:
         """Counts this source in the ledger too, from its total there on."""
         if self.account is None and self.charges:
-            raise refuse(
-                "DataError", f"`{self.name}` was spent from before it was registered", span, help="start a new session"
-            )
+            what = f"`{self.name}` was spent from before it was registered"
+            raise refuse("DataError", what, span, help="start a new session")
         if self.account is None:
             self.account = account
         elif self.account.version != account.version:
@@ -261,8 +260,7 @@ def closed(name: str, span: Span | None) -> Refusal:
     """That a source cannot be measured any more in this session."""
     return refuse(
         "DataError", f"`{name}` is closed for this session, since measuring it failed after a charge", span,
-        help="what was released before is kept; start a new session to go on",
-    )  # fmt: skip
+        help="what was released before is kept; start a new session to go on")  # fmt: skip
 
 
 class Register:
@@ -307,9 +305,8 @@ class Register:
         """Makes `identity` a table of a source, under its budget."""
         self._need_opening(span)
         if self._public & parts_of(identity):
-            help = "declare it private before its first use, and use only the private name"
             what = f"`{name}` is declared private, yet the same data were read as public before"
-            raise refuse("PrivateValue", what, span, help=help)
+            raise refuse("PrivateValue", what, span, help="declare it private before its first use")
         if {self._private.get(part) for part in parts_of(identity)} - {None, (source, unit)}:
             help = "declare a file once, or in the same way each time"
             raise refuse("DataError", f"data of `{name}` are private already under another budget", span, help=help)
@@ -335,7 +332,7 @@ class Register:
         return [source.account for source in self.names.values() if source.account is not None]
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
-        """Refuses private sources while training, in any process but the kernel's, or closed, and rows without a bound.
+        """Refuses private sources of others, while training, in another process, or closed, and rows without a bound.
 
         Every charge asks this first, and so does everything that holds exact private values.
         """
@@ -344,6 +341,8 @@ class Register:
             source = exposure.source
             if source.simulated:
                 continue
+            if not any(source is own for own, _ in self._private.values()):
+                raise refuse("DataError", f"`{source.name}` is of another session, or a copy", span, help="declare it")
             if source.closed:
                 raise closed(source.name, span)
             if self._training:
@@ -351,5 +350,4 @@ class Register:
                 raise refuse("PrivateValue", f"training reaches the private source `{source.name}`", span, help=help)
             if os.getpid() != self._process:
                 what = f"`{source.name}` is measured in another process than its own"
-                help = "a session spends in the process that made it: start a session here"
-                raise refuse("PrivateValue", what, span, help=help)
+                raise refuse("PrivateValue", what, span, help="a session spends where it was made: start one here")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from jostle.kernels import KernelError
@@ -60,3 +61,17 @@ def test_a_ridge_is_a_number() -> None:
     program = 'use linear_algebra\nprint(solve([[1]], [1], ridge = "a"))'
     (said,) = Session().attempt(Source("p.jst", program)).diagnostics
     assert said.kind == "TypeError" and "takes a number, not a text" in said.message
+
+
+@pytest.mark.parametrize("radius", [1.5, 4])
+def test_a_regression_of_moments_is_that_of_the_rows(radius: float) -> None:
+    """Its intercept was off where the target's mean is not the middle of its bounds."""
+    rows = [{"x": float(i % 7), "z": float(i % 5), "y": 3 + 2.0 * (i % 7) - 1.5 * (i % 5)} for i in range(70)]
+    session = Session()
+    session.bind("t", pd.DataFrame(rows))
+    described = "{x: 0.0..9.0, z: 0.0..9.0, y: -9.0..30.0}"
+    program = (
+        f'use linear_algebra\nt = bound("t") described by {described}\nv = vectors(t, x, z, y, radius = {radius})\n'
+        'fit = regression(v, noisy_moments(v), "y")\nrelease a = [fit.intercept, fit.slopes.x, fit.slopes.z]'
+    )
+    np.testing.assert_allclose(session.run_text(program)["a"], [3, 2, -1.5], atol=0.01)

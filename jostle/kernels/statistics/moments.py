@@ -142,14 +142,15 @@ def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: floa
     groups = [mean_of(moments) for moments in seen]
     hidden = any(g.hidden for g in groups)
     rows = [
-        _line(str(name), g.rows, middle + half * g.mean, math.inf if g.hidden else quantile * half * g.noise,
-              half * g.deviation / math.sqrt(g.rows))
+        _line(str(name), g.rows, middle + half * g.mean,
+              math.inf if g.hidden else half * (quantile * g.noise + g.rounded), half * g.deviation / math.sqrt(g.rows))
         for name, g in zip(names, groups, strict=True)
     ]  # fmt: skip
     value = half * (groups[1].mean - groups[0].mean)
     noise = half * math.hypot(*(g.noise for g in groups))
     sampling = half * math.hypot(*(g.deviation / math.sqrt(g.rows) for g in groups))
-    rows.append(_line("difference", None, value, math.inf if hidden else quantile * noise, sampling))
+    error = quantile * noise + half * sum(g.rounded for g in groups)
+    rows.append(_line("difference", None, value, math.inf if hidden else error, sampling))
     chance = 1.0 if hidden else chance_of(abs(value), noise, sampling, mechanism != "gaussian")
     notes = [
         "the noise hides how many rows a group has: the intervals are infinite; spend more" if hidden else
@@ -161,13 +162,15 @@ def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: floa
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
-    """Mean and standard deviation of one coordinate within [−1, 1], the noise in each, and whether noise hides both."""
+    """Mean and standard deviation of one coordinate within [−1, 1], the noise in each, by how much each is rounded, as
+    all rows are brought onto a grid, and whether noise hides both."""
 
     rows: float
     mean: float
     noise: float
     deviation: float
     deviation_noise: float
+    rounded: float
     hidden: bool
 
 
@@ -185,7 +188,7 @@ def mean_of(moments: Sums) -> NoisyMean:
     deviation = math.sqrt(variance)
     return NoisyMean(
         n, away, noise * float(np.linalg.norm(value - away)) / n, deviation,
-        wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), hidden,
+        wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), 0.5 / GRID if len(sums) == 3 else 0.0, hidden,
     )  # fmt: skip
 
 
@@ -286,12 +289,12 @@ def describe(
     the bins' lower ends. A quantile's interval is made of the bins in which as many rows may lie below.
     """
     z, quantile = mean_of(seen), quantile_of(seen["mechanism"])
-    unsure, rounded = _half_widths(gone), half / (2 * GRID)  # by which each number was brought onto the grid of rows
+    unsure = _half_widths(gone)
     lines = [
         _stated("rows", float(np.sum(gone)), math.hypot(*unsure)),
         _stated("missing", float(gone[1]), float(unsure[1])),
-        _stated("mean", middle + half * z.mean, half * quantile * z.noise + rounded),
-        _stated("deviation", half * z.deviation, half * quantile * z.deviation_noise + rounded),
+        _stated("mean", middle + half * z.mean, half * (quantile * z.noise + z.rounded)),
+        _stated("deviation", half * z.deviation, half * (quantile * z.deviation_noise + z.rounded)),
     ]  # fmt: skip
     wide = _half_widths(below)
     counts = rising(np.asarray(below, dtype=float))
@@ -384,7 +387,7 @@ def group_means(
     titles, vectors = _contrasts(names, contrasts)
     hidden = any(g.hidden for g in groups)
     means = np.array([middle + half * g.mean for g in groups])
-    noise = np.array([half * g.noise for g in groups])
+    noise, rounded = (half * np.array([(g.noise, g.rounded) for g in groups])).T
     sampling = np.array([half * g.deviation / math.sqrt(g.rows) for g in groups])
     variance = np.maximum(noise**2 + sampling**2, 1e-300)
     weights = 1 / variance
@@ -399,9 +402,10 @@ def group_means(
         factor = NormalDist().inv_cdf(1 - level / 2)
         tail = math.log(1 / level) / math.sqrt(2) if laplace else factor  # of one Laplace noise, the longest tail
         wide = math.inf if hidden else math.hypot((quantile if level == 0.05 else tail) * noisy, factor * spread)
-        value = float(weight @ means)
+        value, off = float(weight @ means), float(np.abs(weight) @ rounded)
         chance = None if many is not None else 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
-        rows.append({"group": title, "rows": many, "value": value, "error": math.inf if hidden else quantile * noisy,
+        error, wide = math.inf if hidden else quantile * noisy + off, wide + off
+        rows.append({"group": title, "rows": many, "value": value, "error": error,
                      "low": value - wide, "high": value + wide, "chance": chance})  # fmt: skip
 
     for i, (name, group) in enumerate(zip(names, groups, strict=True)):

@@ -76,8 +76,8 @@ def read(text: str, kind: str) -> Moment | None:
         return None
     bare, ahead = text.strip(" \t"), 0
     if offset := re.search(f"{AHEAD}$", bare):
-        minutes = int(offset[2][1:3]) * 60 + int(offset[2][3:].strip(":") or 0)
-        ahead = minutes * (60_000_000 if offset[2][0] == "+" else -60_000_000)
+        many = int(offset[2][1:3]) * 60 + int(offset[2][3:].strip(":") or 0)
+        ahead = many * (60_000_000 if offset[2][0] == "+" else -60_000_000)
         bare = bare[: offset.start(2)]
     day, _, rest = bare.rstrip("Z").replace("T", " ").partition(" ")
     try:

@@ -80,7 +80,7 @@ def test_dates_and_times(tmp_path: Path) -> None:
     lines = datacheck.report(path, described).splitlines()
     assert lines[2:5] == [
         "day: 2020-01-01..2024-12-31", "  unreadable 1 (33.3 %), outside 1 (33.3 %)",
-        '  another form is read where it is described by it: date("%d/%m/%Y")',
+        '  another form is read where it is described by it: date("%d/%m/%Y"); months have English names',
     ]  # fmt: skip
     assert lines[6:8] == ["at: time", "  empty 1 (33.3 %), unreadable 1 (33.3 %)"]
     assert lines[10:12] == ["month: 2020-01-01..2024-12-31", "  unreadable 1 (33.3 %), outside 1 (33.3 %)"]

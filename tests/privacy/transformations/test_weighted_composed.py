@@ -23,7 +23,7 @@ from jostle.engine.records import blocks, columns_of
 from jostle.language.operations import BOOLEAN, COMPARISONS, DATE, NUMBER, OPERATIONS, TEXT, TIME
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Open, Real, RowExpr, Scan
-from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, steps_of
+from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, size_of
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations import records as of
@@ -293,7 +293,7 @@ def composed(tables: Tables, seed: int) -> int:
             assert 0 <= total * 2**CELL_BITS / 2**bits - found[place] <= room * 1.0001, seed
     claimed = sum(e.weight or 0 for e in cubes[0][0].exposures if e.source.name == "A")
     assert sum(abs(int(a) - int(b)) for a, b in zip(*sums, strict=True)) <= claimed << CELL_BITS, seed
-    return steps_of(cubes[0][0].plan)
+    return size_of(cubes[0][0].plan)[0]
 
 
 def _in(value: Any, key: Any, values: Any) -> bool:
@@ -323,7 +323,7 @@ def test_steps_are_limited_before_anything_is_read(tables: Tables) -> None:
             with pytest.raises(Refusal, match="more than 64 steps"):
                 for _ in range(MOST_STEPS + 1):
                     records = make(records)
-            assert MOST_STEPS - 1 <= steps_of(records.plan) <= MOST_STEPS
+            assert MOST_STEPS - 1 <= size_of(records.plan)[0] <= MOST_STEPS
             assert len(weighed(tables, records.plan)) == 1
             cube = of.weight_histogram(records, [("b", Column("b"), None)])
             assert cube.cells.sums(tables.engine).tolist()[0] == 0

@@ -46,12 +46,12 @@ def test_descent_stops_after_three_turns_without_progress_or_at_the_end_of_its_a
 
 
 def test_descent_finds_the_least_loss_where_noise_is_small() -> None:
-    """A thousand times every amount: logistic regression without noise has 0.525 and −0.066."""
+    """A million times every amount, where no count is off: logistic regression without noise has 0.525 and −0.066."""
     text = (PROGRAMS / DESCENT).read_text(encoding="utf-8")
     for amount in ("with epsilon 0.05", "with epsilon 1.5", "with epsilon 0.2", "budget epsilon 2"):
         assert amount in text
         number = amount.split()[-1]
-        text = text.replace(amount, amount.replace(number, str(1000 * float(number))))
+        text = text.replace(amount, amount.replace(number, str(1_000_000 * float(number))))
     result = Session(cwd=PROGRAMS).attempt(Source(DESCENT, text))
     assert result.ok, result.diagnostics
     assert list(result["w"]) == pytest.approx([0.525, -0.066], abs=0.07)

@@ -54,6 +54,16 @@ def test_no_check_is_an_assert() -> None:
     assert [f"{shown(path)}:{n.lineno}" for path, n in asserts] == []
 
 
+def test_a_constant_of_a_module_has_one_value() -> None:
+    """A second limit of the same name would stand for the first, in every function of the file."""
+    again = []
+    for path in files():
+        values = [node for node in tree(path).body if isinstance(node, ast.Assign)]
+        names = [n.id for one in values for target in one.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+        again += [(shown(path), name) for name in set(names) if names.count(name) > 1]
+    assert again == []
+
+
 def test_a_check_loads_nothing_heavy() -> None:
     """NumPy alone takes as long as the check of a program."""
     code = "import sys; from jostle.tools.entry import main; main(['check', 'programs/first.jst']); print(*sys.modules)"

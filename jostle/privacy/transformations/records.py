@@ -45,7 +45,7 @@ MOST_BITS = 4096
 MOST_CELLS = 2**18
 MOST_PARTS = 10_000
 MOST_HEIGHT = 40
-MOST_STEPS, MOST_PARTS = 64, 2**11
+MOST_STEPS, MOST_IN_ALL = 64, 2**11
 MOST_TABLE_STEPS = 70
 """Both together, as conditions and columns of one relation, stay within what an engine reads (`plan.kinds.DEPTH`)."""
 KINDS = ("number", "text", "boolean")
@@ -253,8 +253,8 @@ def _weighted(exposures: Exposures, plan: Records) -> WeightedRecords:
             help="join fewer times one after the other, or give the joins a smaller `most`",
         )  # fmt: skip
     steps, parts = size_of(plan)
-    if steps > MOST_STEPS or parts > MOST_PARTS:
-        many = f"{MOST_STEPS} steps, one after the other" if steps > MOST_STEPS else f"{MOST_PARTS:,} steps in all"
+    if steps > MOST_STEPS or parts > MOST_IN_ALL:
+        many = f"{MOST_STEPS} steps, one after the other" if steps > MOST_STEPS else f"{MOST_IN_ALL:,} steps in all"
         raise refuse(
             "RecursionLimit", f"records made in more than {many}",
             help="make them in fewer: one `derive` has several columns, and one `where` several conditions",

@@ -133,6 +133,8 @@ MISUSES = {
     "e = shave(t, 1)": "TypeError",
     "e = shave(weighted(t), 0)": "ValueError",
     "e = shave(weighted(t), 1, most = 0.5)": "ValueError",
+    "e = shave(weighted(t), 1, most = 10001)": "ValueError",
+    'e = shave(shave(weighted(t), 1, most = 10000), 1, name = "a")': "NameError",
     'e = shave(weighted(t), 1, name = "a")': "NameError",
     'e = grouped(weighted(t), "d")': "NameError",
     'e = grouped(weighted(t), "a", "a")': "NameError",

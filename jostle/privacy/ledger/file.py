@@ -38,7 +38,7 @@ def _statements(layout: Layout) -> list[str]:
 _REASONS = (
     (("SQLITE_BUSY", "SQLITE_LOCKED"), "is locked by another program", "wait for it to end, and run again"),
     (("SQLITE_READONLY",), "cannot be written", "charges must be written down before data are read"),
-    (("SQLITE_FULL",), "cannot grow: the disk is full", "make room; nothing was charged"),
+    (("SQLITE_FULL", "SQLITE_IOERR_SHMSIZE"), "cannot grow: the disk is full", "make room; nothing was charged"),
     (("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH"), "cannot be opened", "ask its owner for access"),
     (("SQLITE_CORRUPT", "SQLITE_NOTADB"), "is damaged", "its owner restores it; nothing is read until then"),
 )

@@ -391,7 +391,8 @@ class ServerEngine(StoredRelations, PublicSql):
     def _add(
         self, data: Stored | Opened, columns: tuple[str, ...], identity: Hashable, unread: tuple[tuple[str, str], ...]
     ) -> Opened:
-        opened = Opened(f"s{next(KEYS)}", columns, identity, unread)
+        header = data.header if isinstance(data, Opened) else 0
+        opened = Opened(f"s{next(KEYS)}", columns, identity, unread, header)
         self._stored[opened.key] = data
         return opened
 

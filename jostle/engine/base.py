@@ -46,13 +46,14 @@ pickled, and knows nothing but what is in it."""
 
 class Opened(Struct, frozen=True):
     """A data set that an engine knows. `identity` is equal for two names of one file, and of several files a frozenset;
-    `unread` has columns whose types no engine reads; `header` is the line of names, 0 where types have them."""
+    `unread` has columns whose types no engine reads; `header` is the line of names where a program says it, 0 where
+    types have them: of others, what stands for a name may be a row."""
 
     key: str
     columns: tuple[str, ...]
     identity: Hashable
     unread: tuple[tuple[str, str], ...] = ()
-    header: int | None = 0
+    header: int | None = None
 
 
 class Here(Protocol):

@@ -243,6 +243,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             if not public:
                 before.check()
         opened = self._add(lambda: self._open_files(origin, public, names), origin.identity)
+        opened = replace(opened, header=origin.reading.header) if opened.header is None else opened
         self._opened[place] = opened, origin
         if not public:
             self._private.update((file.real, file) for file in origin.parts)

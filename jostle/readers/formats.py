@@ -197,7 +197,7 @@ def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: R
 
     table, unread = sheet_table(file, label, reading)
     frame = Frame(table, name, label).named_by(engine.name_rows)
-    frame.unread = unread
+    frame.unread, frame.typed = unread, False
     return frame
 
 
@@ -244,6 +244,7 @@ class Union(ReadRaw):
         kinds = tuple(_common({part.cell(name)[1] for part in parts}) for name in first.columns)
         super().__init__(first.columns, kinds, label)
         self.unread = tuple({name: one for part in parts for name, one in part.unread}.items())
+        self.typed = all(part.typed for part in parts)
         self._parts = tuple(parts)
 
     @property
@@ -313,6 +314,7 @@ class ParquetFile(ReadRaw):
                             zip(self._native, kinds, arrow, strict=True)]  # fmt: skip
             kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
         super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), label)
+        self.typed = True
         types = [str(row[1]) for row in described]
         none = [kind == NONE and type_ != _EMPTY for kind, type_ in zip(kinds, types, strict=True)]
         self.unread = tuple(

@@ -45,6 +45,7 @@ class Frame(ReadRaw):
         if len({len(column) for column in stored}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kinds), label)
+        self.typed = True
         if not plain:
             types = map(_unread, arrays, kinds)
             self.unread = tuple((column, kind) for column, kind in zip(names, types, strict=True) if kind)

@@ -22,7 +22,7 @@ from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.ledger.registered import TableMark
 from jostle.privacy.ledger.store import Dataset
 from jostle.readers.filesets import FileSet, Reading, check_read, paths
-from jostle.records import field_names, replace
+from jostle.records import field_names
 from jostle.run.evaluator import Evaluator
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
@@ -157,17 +157,11 @@ def open_origin(
     return opened(interp, origin, span, public=public, names=names)
 
 
-_TYPED = (".parquet", ".arrow", ".feather", ".db", ".sqlite", ".sqlite3", ".duckdb")
-"""Endings of files whose columns have names outside of their rows."""
-
-
 def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Opened:
     try:
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
         data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
-        if isinstance(origin, FileSet) and not origin.parts[0].path.lower().endswith(_TYPED):
-            data = replace(data, header=origin.reading.header)
     except Refusal as refusal:
         raise refusal.at(span) from None
     if not isinstance(origin, FileSet):  # a cluster on this machine reads files of this machine

@@ -166,14 +166,16 @@ HEADERLESS = {
 
 
 @pytest.mark.attack("private keys, schema and header")
+@pytest.mark.parametrize("file", ["t.csv", "t.db", "t.sqlite", "t.duckdb", "t.arrow", "t.feather", "t.parquet", "t.pq"])
 @pytest.mark.parametrize("name", HEADERLESS)
-def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, name: str) -> None:
-    (tmp_path / "t.csv").write_bytes(HEADERLESS[name].encode("utf-8", "surrogateescape"))
+def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, name: str, file: str) -> None:
+    """Whatever its ending says: this is what stands in it that decides whether types have the names."""
+    (tmp_path / file).write_bytes(HEADERLESS[name].encode("utf-8", "surrogateescape"))
     for clause in ("described by {name: text} protecting rows", "described by {Ann: text, age: 0..9} protecting rows",
                    "described by {age: 0..9} protecting who up to 3 rows",
                    "described by {xaver: text} protecting rows"):  # fmt: skip
         program = (
-            f'private t = table("t.csv") {clause} budget epsilon 1\n'
+            f'private t = table("{file}") {clause} budget epsilon 1\n'
             f"x = {{{{ select count(*) from t with epsilon 1 }}}}\n"
         )
         result = Session(cwd=tmp_path).attempt(Source("p.jst", program + "print(t.columns)\n"))
@@ -181,6 +183,20 @@ def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, 
         assert [d.kind for d in result.diagnostics] == ["DataError"]
         for part in (SECRET, "Xaver", "8675309", "42", "HIV", "Bob"):
             assert part not in told.replace(str(tmp_path), ""), told  # its number may be 42
+
+
+def test_names_that_types_have_are_listed_and_those_of_a_first_line_are_not(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame, helps = pd.DataFrame({"xaver": [42], "town": ["Ames"]}), {}
+    frame.to_parquet(tmp_path / "a.parquet")
+    (tmp_path / "b.csv").write_bytes((tmp_path / "a.parquet").read_bytes())
+    frame.to_csv(tmp_path / "c.db", index=False)
+    for file in ("a.parquet", "b.csv", "c.db"):
+        program = f'private t = table("{file}") described by {{age: 0..9}} protecting rows budget epsilon 1\n'
+        (fault,) = Session(cwd=tmp_path).attempt(Source("p.jst", program)).diagnostics
+        helps[file] = fault.help
+    assert helps["a.parquet"] == helps["b.csv"] == "the columns are xaver, town" and "xaver" not in helps["c.db"]
 
 
 @pytest.mark.attack("private keys, schema and header")

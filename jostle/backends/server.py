@@ -391,8 +391,7 @@ class ServerEngine(StoredRelations, PublicSql):
     def _add(
         self, data: Stored | Opened, columns: tuple[str, ...], identity: Hashable, unread: tuple[tuple[str, str], ...]
     ) -> Opened:
-        header = data.header if isinstance(data, Opened) else 0
-        opened = Opened(f"s{next(KEYS)}", columns, identity, unread, header)
+        opened = Opened(f"s{next(KEYS)}", columns, identity, unread, 0 if isinstance(data, Stored) else data.header)
         self._stored[opened.key] = data
         return opened
 

@@ -46,8 +46,7 @@ pickled, and knows nothing but what is in it."""
 
 class Opened(Struct, frozen=True):
     """A data set that an engine knows. `identity` is equal for two names of one file, and of several files a frozenset;
-    `unread` has columns whose types no engine reads; `header` is the line of names where a program says it, 0 where
-    types have them: of others, what stands for a name may be a row."""
+    `unread` has columns that no engine reads; `header` is the line of names, 0 where types have them, else None."""
 
     key: str
     columns: tuple[str, ...]

@@ -244,8 +244,7 @@ class Union(ReadRaw):
         kinds = tuple(_common({part.cell(name)[1] for part in parts}) for name in first.columns)
         super().__init__(first.columns, kinds, label)
         self.unread = tuple({name: one for part in parts for name, one in part.unread}.items())
-        self.typed = all(part.typed for part in parts)
-        self._parts = tuple(parts)
+        self.typed, self._parts = all(part.typed for part in parts), tuple(parts)
 
     @property
     def numbered(self) -> bool:

@@ -160,11 +160,9 @@ class SelectForm:
     @cached_property
     def beside(self) -> tuple[n.Name, ...]:
         """The names beside the aggregates of calculated results."""
-        values = [output.value for output in self.outputs if output.value not in output.calls]
-        if any(isinstance(part, _BINDING) for value in values for part in every(value)):
-            return ()
-        inside = {id(part) for call in self.calls for part in every(call)}
-        return tuple([p for value in values for p in every(value) if isinstance(p, n.Name) and id(p) not in inside])
+        parts = _outside([output.value for output in self.outputs if output.value not in output.calls])
+        names = tuple([part for part in parts if isinstance(part, n.Name)])
+        return () if any(isinstance(part, _BINDING) for part in parts) else names
 
     def need_values(self, table: Table | Cube, keys: Sequence[str], scope: Scope) -> None:
         """Refuses results that are calculated, beside aggregates, of what has no value in a group."""
@@ -185,9 +183,7 @@ class SelectForm:
         are none of these, or something else may happen by it."""
         ends = [self.node.having, *(rank.value for rank in self.node.ranking)]
         values = [output.value for output in self.outputs if output.value not in output.calls]
-        values += [value for value in ends if value is not None]
-        inside = {id(part) for value in values for call in aggregates(value) for part in every(call)}
-        parts = [part for value in values for part in every(value) if id(part) not in inside]
+        parts = _outside([*values, *filter(None, ends)])
         calls = [part for part in parts if isinstance(part, n.Call)]
         if not parts or not {type(part) for part in parts} <= CLOSED or any(map(_is_open, calls)):
             return None
@@ -295,6 +291,12 @@ class SelectForm:
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
         return counted[0] if len(self.calls) == 1 and counted else None
+
+
+def _outside(values: Sequence[n.Expr]) -> list[n.Node]:
+    """The parts of these that are not within aggregates, nor these themselves."""
+    inside = {id(part) for value in values for call in aggregates(value) for part in every(call)}
+    return [part for value in values for part in every(value) if id(part) not in inside]
 
 
 def _is_open(call: n.Call) -> bool:

@@ -59,12 +59,12 @@ def render_all(diagnostics: Sequence[Diagnostic], *, colour: bool = False, width
     for d in diagnostics:
         alike.setdefault((d.kind, d.message, d.help), []).append(d)
     texts = []
-    for first, *others in alike.values():
-        texts.append(render(first, colour=colour, width=width))
-        if len(others) < _ALIKE:
-            texts += [render(d, colour=colour, width=width) for d in others]
-        else:
-            lines = ", ".join([str(d.span.line) for d in others if d.span is not None][:_ALIKE])
+    for d in diagnostics:
+        first, *others = alike[d.kind, d.message, d.help]
+        if d is first or len(others) < _ALIKE:
+            texts.append(render(d, colour=colour, width=width))
+        if d is first and len(others) >= _ALIKE:
+            lines = ", ".join([str(other.span.line) for other in others if other.span is not None][: _ALIKE - 1])
             texts.append(f"  the same in {len(others)} other places, on lines {lines} and so on\n")
     text = "\n".join(texts)
     errors = sum(not d.is_warning for d in diagnostics)

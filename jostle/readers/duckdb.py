@@ -243,7 +243,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             if not public:
                 before.check()
         opened = self._add(lambda: self._open_files(origin, public, names), origin.identity)
-        opened = replace(opened, header=origin.reading.header) if opened.header is None else opened
+        opened = replace(opened, header=0 if self._raw_of(opened.key).typed else origin.reading.header)
         self._opened[place] = opened, origin
         if not public:
             self._private.update((file.real, file) for file in origin.parts)
@@ -260,7 +260,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             self.objects.lies_in(origin, frame.lies_in)
             opened = self._add(lambda: frame.named_by(self.name_rows), None)
             self._opened[id(origin)] = opened, origin
-        return replace(opened, identity=self.objects.identity(origin))
+        return replace(opened, identity=self.objects.identity(origin), header=0)
 
     def _open_files(self, files: FileSet, public: bool, names: tuple[str, ...]) -> ReadRaw:
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]

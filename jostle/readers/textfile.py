@@ -106,6 +106,7 @@ class ReadRaw(Raw):
 
     irregular: Irregular = field(default_factory=Irregular, init=False)
     arrays: Any = field(default=None, init=False)  # `readers.arrays.Arrays`
+    typed: bool = field(default=False, init=False)  # whether types have the names, outside of rows
 
     def look(self) -> None:
         """Counts what is irregular: nothing, where a format has no irregular rows."""

@@ -56,7 +56,6 @@ class Raw(ABC):
     label: str
     size: int | None = field(default=None, init=False)  # rows, when they were counted
     unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of no kind, with their types
-    typed: bool = field(default=False, init=False)  # whether types have the names, outside of rows
 
     def cell(self, name: str) -> tuple[str, str]:
         """The column `cN` that a name stands for, and its kind."""
@@ -189,7 +188,7 @@ class DuckDb(SqlEngine):
     def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
         raw, key = source(), f"d{next(KEYS)}"
         self._sources[key], self._raw[key] = source, raw
-        return Opened(key, raw.columns, identity, raw.unread, 0 if raw.typed else None)
+        return Opened(key, raw.columns, identity, raw.unread)
 
     def _raw_of(self, key: str) -> Raw:
         """The data set of a key, opened again in a process that has not asked about it yet."""

@@ -182,7 +182,8 @@ class SelectForm:
         """The functions by which results, conditions and orders are calculated of what is released; None where there
         are none of these, or something else may happen by it."""
         values = [output.value for output in self.outputs if output.value not in output.calls]
-        parts = _outside([*values, *filter(None, (self.node.having, *(rank.value for rank in self.node.ranking)))])
+        values += [] if self.node.having is None else [self.node.having]
+        parts = _outside([*values, *(rank.value for rank in self.node.ranking)])
         calls = [part for part in parts if isinstance(part, n.Call)]
         if not parts or not {type(part) for part in parts} <= CLOSED or any(map(_is_open, calls)):
             return None

@@ -20,8 +20,8 @@ from jostle.kernels.classifiers.models import AdditiveClassifier, Classifier
 from jostle.kernels.classifiers.shrink import blended_model, shrunk_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import Cell, sums
-from jostle.privacy.rows.arrays import first_largest
 from jostle.privacy.rows.expressions import columns as input_columns
+from jostle.privacy.rows.expressions import first_largest
 from jostle.privacy.rows.program import program
 
 SIZES = (3, 4, 2)

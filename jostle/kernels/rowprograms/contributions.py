@@ -12,8 +12,19 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, rounded, row
-from jostle.privacy.rows.arrays import concatenate, lookup, one_hot, part, reshape
-from jostle.privacy.rows.expressions import Columns, Expression, clamp, columns, comparison, constant, shift
+from jostle.privacy.rows.expressions import (
+    Expression,
+    clamp,
+    columns,
+    comparison,
+    concatenate,
+    constant,
+    lookup,
+    one_hot,
+    part,
+    reshape,
+    shift,
+)
 from jostle.privacy.rows.factored import FactoredGradient, grouped, patterns
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
@@ -119,7 +130,7 @@ def told_apart(d: int, *, columns: object, at: object, same: object, expected: o
     return Contributions("told_apart", program([units], holding(units, d, columns, at, same) * off), GRID_BITS + 1)
 
 
-def holding(units: Columns, d: int, columns: object, at: object, same: object) -> Expression:
+def holding(units: Expression, d: int, columns: object, at: object, same: object) -> Expression:
     """1 where a test of the coordinates before the last holds, else 0, (tests,): as `told_apart` has them."""
     places = columns_of(columns, d)
     edges = np.rint(numbers(at, places.shape, "at") * GRID)

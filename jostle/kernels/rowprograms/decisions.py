@@ -27,8 +27,13 @@ from jostle.kernels.classifiers.codes import Value, plain, plain_values
 from jostle.kernels.rowprograms.contributions import columns_of, holding
 from jostle.kernels.rowprograms.mixtures import TABLE_BITS, cell_of, normalised, shares_of
 from jostle.kernels.rowprograms.scales import numbers, row
-from jostle.privacy.rows.arrays import (
+from jostle.privacy.rows.expressions import (
+    Expression,
+    clamp,
+    columns,
+    comparison,
     concatenate,
+    constant,
     first_largest,
     gather,
     lookup,
@@ -37,9 +42,9 @@ from jostle.privacy.rows.arrays import (
     part,
     reshape,
     select,
+    shift,
     total,
 )
-from jostle.privacy.rows.expressions import Columns, Expression, clamp, columns, comparison, constant, shift
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, RowCount
 from jostle.privacy.rows.program import program
 
@@ -101,7 +106,7 @@ def right_count(
 
 def _read(
     classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str
-) -> tuple[list[Columns], Cells, Expression]:
+) -> tuple[list[Expression], Cells, Expression]:
     """The inputs of such a program, the cells of the other columns, and the place of the row's class, −1 for none."""
     places = {name: columns((), -1, len(domain) - 1) for name, domain in values.items()}
     cells = {name: Cell(plain_values(values[name]), place) for name, place in places.items()}
@@ -268,7 +273,7 @@ def rest_shares(
     return Contributions("rest_shares", program([units], reshape(own * reshape(shares, (1, 3)), (many * 3,))), bits)
 
 
-def _rest(units: Columns, d: int, steps: object, scale: object, lines: object) -> Expression:
+def _rest(units: Expression, d: int, steps: object, scale: object, lines: object) -> Expression:
     """What is left, (1,), in units of the grid within ±GRID."""
     fine = float(GRID * 2**FINER_BITS)
     reads, places, alike, adds = numbers(steps, (None, 4), "steps").T

@@ -16,8 +16,21 @@ import numpy as np
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, rounded, row
-from jostle.privacy.rows.arrays import concatenate, first_largest, largest, lookup, one_hot, part, reshape, total
-from jostle.privacy.rows.expressions import Columns, Expression, clamp, comparison, constant, shift
+from jostle.privacy.rows.expressions import (
+    Expression,
+    clamp,
+    comparison,
+    concatenate,
+    constant,
+    first_largest,
+    largest,
+    lookup,
+    one_hot,
+    part,
+    reshape,
+    shift,
+    total,
+)
 from jostle.privacy.rows.expressions import shift as shift_places
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
@@ -63,7 +76,7 @@ def _shifted(argument: Expression, places: int) -> Expression:
     return shift_places(argument + 2 ** (places - 1), places)
 
 
-def _two(d: int) -> Columns:
+def _two(d: int) -> Expression:
     if d != 2:
         raise KernelError("a row is two coordinates: its cell, and a number")
     return row(2)

@@ -8,8 +8,7 @@ import numpy as np
 
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.privacy.rows.arrays import matrix_product
-from jostle.privacy.rows.expressions import EXACT, Columns, Expression, clamp, columns, constant, shift
+from jostle.privacy.rows.expressions import EXACT, Expression, clamp, columns, constant, matrix_product, shift
 from jostle.privacy.rows.norms import GRID
 
 STEPS = 2**10
@@ -19,7 +18,7 @@ FAR = 18
 """exp(−FAR) is below what weights and slopes are rounded to."""
 
 
-def row(d: int) -> Columns:
+def row(d: int) -> Expression:
     """A row of d columns in units of the ball."""
     return columns((d,), -GRID, GRID)
 

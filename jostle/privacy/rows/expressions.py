@@ -1,18 +1,19 @@
 """Row programs: what may be calculated of one private row, as data.
 
-An expression is a whole number, or an array of whole numbers, of one row, made of the row's columns by a closed list of
-operations, each a class. Making one runs interval analysis: shapes fit, indices stay within their tables, divisors are
-positive and no number or partial sum reaches 2^53, or it is refused with a `RowProgramError`. So what is made is total,
-a function of the row alone, and exact in any order of additions, whoever wrote it: builders
-(`jostle.kernels.rowprograms`) need no trust (docs/privacy/row_programs.md).
+An expression is a whole number, or an array of whole numbers, of one row: columns of the row, a constant, or one of a
+closed list of operations (`OPERATIONS`) on other expressions. The function that makes one runs interval analysis:
+shapes fit, indices stay within their tables, divisors are positive and no number or partial sum reaches 2^53, or it is
+refused with a `RowProgramError`. So what is made is total, a function of the row alone, and exact in any order of
+additions, whoever wrote it: builders (`jostle.kernels.rowprograms`) need no trust (docs/privacy/row_programs.md).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from jostle.integers import narrowed
 from jostle.lazy import Floats, np
 
 Shape = tuple[int, ...]
@@ -30,45 +31,70 @@ class RowProgramError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A whole number of each row, or an array of `shape` of them, each within [`low`, `high`]."""
+    """A whole number of each row, or an array of `shape` of them, each within [`low`, `high`].
 
+    `array` is the public table, matrix or constant of an operation, `numbers` its public axis or places.
+    """
+
+    operation: str
     shape: Shape
     low: int
     high: int
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return ()
+    operands: tuple[Expression, ...] = ()
+    array: Floats | None = None
+    numbers: tuple[int, ...] = ()
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
         """Its value for a batch of n rows, of shape (*shape, n), from those of its operands; `out` may be written."""
-        raise TypeError("an input has no operation")
+        return OPERATIONS[self.operation](self, out, *operands)
 
     def __add__(self, other: Expression | int) -> Expression:
-        return Sum.of(self, as_expression(other))
+        right = as_expression(other)
+        return _made("+", broadcast(self, right), self.low + right.low, self.high + right.high, self, right)
 
     def __sub__(self, other: Expression | int) -> Expression:
-        return Difference.of(self, as_expression(other))
+        right = as_expression(other)
+        return _made("-", broadcast(self, right), self.low - right.high, self.high - right.low, self, right)
 
     def __mul__(self, other: Expression | int) -> Expression:
-        return Product.of(self, as_expression(other))
+        right = as_expression(other)
+        corners = [a * b for a in (self.low, self.high) for b in (right.low, right.high)]
+        low = min(corners)
+        if self is right:
+            low = 0 if self.low <= 0 <= self.high else min(self.low**2, self.high**2)
+        return _made("*", broadcast(self, right), low, max(corners), self, right)
 
     def __floordiv__(self, other: Expression | int) -> Expression:
-        return Quotient.of(self, as_expression(other))
+        """Rounded down, of a positive divisor.
+
+        Exact though a double rounds left / right: |left| ≤ 2^52 makes the rounding error at most 1/(2·right), and a
+        quotient that is not whole is at least 1/right away from the next whole number.
+        """
+        right = as_expression(other)
+        if right.low < 1:
+            raise RowProgramError("a divisor may be zero or negative")
+        if max(abs(self.low), abs(self.high)) > EXACT // 2:
+            raise RowProgramError("a dividend may leave what is exact")
+        low = self.low // (right.low if self.low < 0 else right.high)
+        high = self.high // (right.high if self.high < 0 else right.low)
+        return _made("//", broadcast(self, right), low, high, self, right)
 
     def __neg__(self) -> Expression:
-        return Difference.of(constant(0), self)
+        return constant(0) - self
 
 
-def checked(shape: Shape, low: int, high: int) -> tuple[Shape, int, int]:
-    """The facts of an expression, where doubles hold its numbers exactly."""
+def _made(
+    operation: str, shape: Shape, low: int, high: int, *operands: Expression, array: Floats | None = None,
+    numbers: tuple[int, ...] = (),
+) -> Expression:  # fmt: skip
+    """An expression of which doubles hold the numbers exactly."""
     if math.prod(shape) > LARGEST_SHAPE or any(size < 1 for size in shape):
         raise RowProgramError(f"an array of {' × '.join(map(str, shape))} numbers a row")
     if low > high:
         raise RowProgramError("an empty interval")
     if max(abs(low), abs(high)) >= EXACT:
         raise RowProgramError("a number may leave what is exact")
-    return shape, low, high
+    return Expression(operation, shape, low, high, operands, array, numbers)
 
 
 def broadcast(one: Expression, other: Expression) -> Shape:
@@ -97,165 +123,192 @@ def interval_of(array: Floats) -> tuple[int, int]:
     return int(array.min()), int(array.max())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Columns(Expression):
-    """An input: columns of the row, whole numbers within the interval, which the reader of rows guarantees."""
-
-
-def columns(shape: Shape, low: int, high: int) -> Columns:
-    return Columns(*checked(shape, low, high))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant(Expression):
-    """Public whole numbers, the same in every row."""
-
-    values: Floats
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        return self.values[..., None]
-
-
-def constant(values: object) -> Constant:
-    if type(values) is int and abs(values) < EXACT:
-        array = np.array(values, dtype=np.float64)
-        array.setflags(write=False)
-        return Constant((), values, values, array)
-    array = whole_array(values)
-    return Constant(*checked(array.shape, *interval_of(array)), array)
-
-
 def as_expression(value: Expression | int) -> Expression:
     return value if isinstance(value, Expression) else constant(value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Binary(Expression):
-    left: Expression
-    right: Expression
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.left, self.right)
+# What is calculated --------------------------------------------------------------------------------
 
 
-class Sum(Binary):
-    @classmethod
-    def of(cls, left: Expression, right: Expression) -> Sum:
-        return cls(*checked(broadcast(left, right), left.low + right.low, left.high + right.high), left, right)
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        left, right = operands
-        return np.add(left, right, out=out)
+def columns(shape: Shape, low: int, high: int) -> Expression:
+    """An input: columns of the row, whole numbers within the interval, which the reader of rows guarantees."""
+    return _made("columns", shape, low, high)
 
 
-class Difference(Binary):
-    @classmethod
-    def of(cls, left: Expression, right: Expression) -> Difference:
-        return cls(*checked(broadcast(left, right), left.low - right.high, left.high - right.low), left, right)
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        left, right = operands
-        return np.subtract(left, right, out=out)
-
-
-class Product(Binary):
-    @classmethod
-    def of(cls, left: Expression, right: Expression) -> Product:
-        corners = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
-        low, high = min(corners), max(corners)
-        if left is right:
-            low = 0 if left.low <= 0 <= left.high else min(left.low**2, left.high**2)
-        return cls(*checked(broadcast(left, right), low, high), left, right)
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        left, right = operands
-        return np.multiply(left, right, out=out)
+def constant(values: object) -> Expression:
+    """Public whole numbers, the same in every row."""
+    if type(values) is int and abs(values) < EXACT:
+        array = np.array(values, dtype=np.float64)
+        array.setflags(write=False)
+        return Expression("constant", (), values, values, (), array)
+    array = whole_array(values)
+    return _made("constant", array.shape, *interval_of(array), array=array)
 
 
-class Quotient(Binary):
-    """left // right, rounded down, of a positive right.
-
-    Exact though a double rounds left / right: |left| ≤ 2^52 makes the rounding error at most 1/(2·right), and a
-    quotient that is not whole is at least 1/right away from the next whole number.
-    """
-
-    @classmethod
-    def of(cls, left: Expression, right: Expression) -> Quotient:
-        if right.low < 1:
-            raise RowProgramError("a divisor may be zero or negative")
-        if max(abs(left.low), abs(left.high)) > EXACT // 2:
-            raise RowProgramError("a dividend may leave what is exact")
-        low = left.low // (right.low if left.low < 0 else right.high)
-        high = left.high // (right.high if left.high < 0 else right.low)
-        return cls(*checked(broadcast(left, right), low, high), left, right)
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        left, right = operands
-        ratio = np.asarray(np.divide(left, right, out=out))
-        np.floor(ratio, out=ratio)
-        return ratio
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison(Binary):
+def comparison(left: Expression | int, relation: str, right: Expression | int) -> Expression:
     """1 where left `relation` right, else 0; the relation is "==", "<" or "<="."""
-
-    relation: str
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        left, right = operands
-        holds = left == right if self.relation == "==" else left < right if self.relation == "<" else left <= right
-        return np.asarray(holds, dtype=np.float64)
-
-
-def comparison(left: Expression | int, relation: str, right: Expression | int) -> Comparison:
     if relation not in ("==", "<", "<="):
         raise RowProgramError(f"no relation {relation}")
     one, other = as_expression(left), as_expression(right)
-    return Comparison(*checked(broadcast(one, other), 0, 1), one, other, relation)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unary(Expression):
-    argument: Expression
-
-    @property
-    def operands(self) -> tuple[Expression, ...]:
-        return (self.argument,)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shift(Unary):
-    """The argument divided by 2^places and rounded down; with negative places multiplied."""
-
-    places: int
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        scaled = np.multiply(operands[0], 2.0**-self.places, out=out)
-        return np.floor(scaled, out=scaled) if self.places > 0 else scaled
+    return _made(relation, broadcast(one, other), 0, 1, one, other)
 
 
 def shift(argument: Expression, places: int) -> Expression:
+    """The argument divided by 2^places and rounded down; with negative places multiplied."""
     if abs(places) > 1000:
         raise RowProgramError("a shift by more than 1000 places")
-    if places >= 0:
-        low, high = argument.low >> places, argument.high >> places
-    else:
-        low, high = argument.low << -places, argument.high << -places
-    return Shift(*checked(argument.shape, low, high), argument, places)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clamp(Unary):
-    """The argument within the interval of this expression."""
-
-    def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        clamped = np.maximum(operands[0], float(self.low), out=out)
-        return np.minimum(clamped, float(self.high), out=clamped)
+    low, high = (end >> places if places >= 0 else end << -places for end in (argument.low, argument.high))
+    return _made("shift", argument.shape, low, high, argument, numbers=(places,))
 
 
 def clamp(argument: Expression, low: int, high: int) -> Expression:
+    """The argument brought within an interval."""
     if low <= argument.low and argument.high <= high:
         return argument
-    return Clamp(*checked(argument.shape, low, high), argument)
+    return _made("clamp", argument.shape, low, high, argument)
+
+
+def lookup(table: object, index: Expression) -> Expression:
+    """`table[..., index]`: the table's last axis is indexed by a number that is known to lie within it."""
+    values = whole_array(table, "a table")
+    if not values.ndim or not 0 <= index.low <= index.high < values.shape[-1]:
+        raise RowProgramError("an index may leave its table")
+    return _made("look-up", (*values.shape[:-1], *index.shape), *interval_of(values), index, array=values)
+
+
+def matrix_product(matrix: object, argument: Expression) -> Expression:
+    """A public matrix (m, d) times an argument of shape (d,). Every partial sum, in any order, is below 2^53."""
+    values = whole_array(matrix, "a matrix")
+    if values.ndim != 2 or argument.shape != (values.shape[1],):
+        raise RowProgramError(f"a matrix of {values.shape} times {argument.shape}")
+    reach = max(abs(argument.low), abs(argument.high))
+    if float(np.abs(values).sum(axis=1).max()) * reach >= EXACT:
+        raise RowProgramError("a sum may leave what is exact")
+    plus = [int(v) for v in np.maximum(values, 0).sum(axis=1)]
+    minus = [int(v) for v in np.maximum(-values, 0).sum(axis=1)]
+    low = min(p * argument.low - m * argument.high for p, m in zip(plus, minus, strict=True))
+    high = max(p * argument.high - m * argument.low for p, m in zip(plus, minus, strict=True))
+    return _made("matrix", (values.shape[0],), low, high, argument, array=values)
+
+
+def _axis(argument: Expression, axis: int) -> tuple[Shape, int]:
+    if not 0 <= axis < len(argument.shape):
+        raise RowProgramError(f"no axis {axis} of {argument.shape}")
+    return (*argument.shape[:axis], *argument.shape[axis + 1 :]), argument.shape[axis]
+
+
+def total(argument: Expression, axis: int = 0) -> Expression:
+    """The sum over an axis."""
+    shape, size = _axis(argument, axis)
+    if size * max(abs(argument.low), abs(argument.high)) >= EXACT:
+        raise RowProgramError("a sum may leave what is exact")
+    return _made("total", shape, size * argument.low, size * argument.high, argument, numbers=(axis,))
+
+
+def largest(argument: Expression, axis: int = 0) -> Expression:
+    """The largest number of an axis."""
+    return _made("largest", _axis(argument, axis)[0], argument.low, argument.high, argument, numbers=(axis,))
+
+
+def first_largest(argument: Expression, axis: int = 0) -> Expression:
+    """The place of the largest number of an axis, the first of equals."""
+    shape, size = _axis(argument, axis)
+    return _made("first largest", shape, 0, size - 1, argument, numbers=(axis,))
+
+
+def one_hot(index: Expression, size: int) -> Expression:
+    """1 at place `index` of a new first axis of `size`, else 0; nowhere 1 where the index lies outside."""
+    places = np.arange(size, dtype=np.float64).reshape(size, *(1 for _ in index.shape))
+    return comparison(constant(places), "==", index)
+
+
+def reshape(argument: Expression, shape: Shape) -> Expression:
+    """The same numbers in another shape."""
+    if math.prod(shape) != math.prod(argument.shape):
+        raise RowProgramError(f"{argument.shape} has no shape {shape}")
+    return _made("reshape", shape, argument.low, argument.high, argument)
+
+
+def part(argument: Expression, places: Sequence[int]) -> Expression:
+    """Public places of the first axis, in their order."""
+    if not argument.shape or not all(0 <= place < argument.shape[0] for place in places):
+        raise RowProgramError("a place outside an array")
+    shape = (len(places), *argument.shape[1:])
+    return _made("part", shape, argument.low, argument.high, argument, numbers=tuple(places))
+
+
+def gather(values: Expression, index: Expression) -> Expression:
+    """`values[index]`: the row's own number is a place of the first axis, known to lie within it."""
+    if not values.shape or index.shape or not 0 <= index.low <= index.high < values.shape[0]:
+        raise RowProgramError("a place may lie outside an array")
+    return _made("gather", values.shape[1:], values.low, values.high, values, index)
+
+
+def concatenate(parts: Sequence[Expression]) -> Expression:
+    """Arrays one after the other along the first axis."""
+    if not parts or any(not p.shape or p.shape[1:] != parts[0].shape[1:] for p in parts):
+        raise RowProgramError("arrays of one kind are needed")
+    shape = (sum(p.shape[0] for p in parts), *parts[0].shape[1:])
+    return _made("concatenate", shape, min(p.low for p in parts), max(p.high for p in parts), *parts)
+
+
+def select(condition: Expression, one: Expression | int, other: Expression | int) -> Expression:
+    """`one` where the condition is not 0, else `other`."""
+    yes, no = as_expression(one), as_expression(other)
+    shape = broadcast(condition, constant(np.zeros(broadcast(yes, no))))
+    return _made("select", shape, min(yes.low, no.low), max(yes.high, no.high), condition, yes, no)
+
+
+# How it is calculated ------------------------------------------------------------------------------
+
+
+def _quotient(e: Expression, out: Floats | None, left: Floats, right: Floats) -> Floats:
+    ratio = np.asarray(np.divide(left, right, out=out))
+    return np.floor(ratio, out=ratio)
+
+
+def _shifted(e: Expression, out: Floats | None, argument: Floats) -> Floats:
+    scaled = np.multiply(argument, 2.0 ** -e.numbers[0], out=out)
+    return np.floor(scaled, out=scaled) if e.numbers[0] > 0 else scaled
+
+
+def _clamped(e: Expression, out: Floats | None, argument: Floats) -> Floats:
+    clamped = np.maximum(argument, float(e.low), out=out)
+    return np.minimum(clamped, float(e.high), out=clamped)
+
+
+def _gathered(e: Expression, out: Floats | None, values: Floats, index: Floats) -> Floats:
+    (rows,) = np.broadcast_shapes(values.shape[-1:], index.shape)
+    places = np.broadcast_to(narrowed(index, np.intp), (rows,)).reshape((1,) * (values.ndim - 1) + (rows,))
+    result: Floats = np.take_along_axis(np.broadcast_to(values, (*values.shape[:-1], rows)), places, axis=0)[0]
+    return result
+
+
+def _concatenated(e: Expression, out: Floats | None, *arrays: Floats) -> Floats:
+    rows = max(array.shape[-1] for array in arrays) if all(array.shape[-1] for array in arrays) else 0
+    return np.concatenate([np.broadcast_to(array, (*array.shape[:-1], rows)) for array in arrays])
+
+
+OPERATIONS: Mapping[str, Callable[..., Floats]] = {
+    "constant": lambda e, out: e.array[..., None],
+    "+": lambda e, out, left, right: np.add(left, right, out=out),
+    "-": lambda e, out, left, right: np.subtract(left, right, out=out),
+    "*": lambda e, out, left, right: np.multiply(left, right, out=out),
+    "//": _quotient,
+    "==": lambda e, out, left, right: np.asarray(left == right, dtype=np.float64),
+    "<": lambda e, out, left, right: np.asarray(left < right, dtype=np.float64),
+    "<=": lambda e, out, left, right: np.asarray(left <= right, dtype=np.float64),
+    "shift": _shifted,
+    "clamp": _clamped,
+    "look-up": lambda e, out, index: np.take(e.array, narrowed(index, np.intp), axis=-1, mode="clip"),
+    "matrix": lambda e, out, argument: np.asarray(e.array @ argument),
+    "total": lambda e, out, argument: np.asarray(argument.sum(axis=e.numbers[0])),
+    "largest": lambda e, out, argument: np.asarray(argument.max(axis=e.numbers[0])),
+    "first largest": lambda e, out, argument: np.asarray(np.argmax(argument, axis=e.numbers[0]), dtype=np.float64),
+    "reshape": lambda e, out, a: a.reshape(*e.shape, -1) if a.size else np.zeros((*e.shape, 0)),
+    "part": lambda e, out, argument: argument[list(e.numbers)],
+    "gather": _gathered,
+    "concatenate": _concatenated,
+    "select": lambda e, out, condition, one, other: np.where(condition != 0, one, other),
+}
+"""The operations, each of an expression, an array that may be written, and the values of its operands."""

@@ -20,8 +20,7 @@ from typing import Any
 
 from jostle.integers import narrowed, truncated
 from jostle.lazy import Floats, Ints, NDArray, np
-from jostle.privacy.rows.arrays import Total
-from jostle.privacy.rows.expressions import EXACT, Expression, Product, RowProgramError
+from jostle.privacy.rows.expressions import EXACT, Expression, RowProgramError
 from jostle.privacy.rows.program import RowProgram
 
 GRID_BITS = 14
@@ -70,7 +69,7 @@ def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
     """Frames (K, d, n), whole numbers, in units of GRID of the larger of `radius` and their own length.
 
     `squared` (K, n) are their squared lengths, at most LARGEST_SQUARE. Let m be a whole number of at least the length
-    and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`Quotient`), and
+    and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`expressions`), and
     Σ (v·GRID/m)² ≤ GRID²·|v|²/m² ≤ GRID².
     """
     divisor = np.sqrt(squared)
@@ -247,6 +246,7 @@ def _row(program: RowProgram) -> tuple[int]:
 
 def _is_squared_length(squared: Expression, vectors: Expression) -> bool:
     """Whether `squared` is made as `squared_length(vectors)`."""
-    if not isinstance(squared, Total) or squared.axis != 1 or not isinstance(squared.argument, Product):
+    if (squared.operation, squared.numbers) != ("total", (1,)):
         return False
-    return squared.argument.left is vectors and squared.argument.right is vectors
+    (product,) = squared.operands
+    return product.operation == "*" and all(operand is vectors for operand in product.operands)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from jostle.lazy import Array, Floats, np
-from jostle.privacy.rows.arrays import Reshape
-from jostle.privacy.rows.expressions import Columns, Constant, Expression, RowProgramError, Shape
+from jostle.privacy.rows.expressions import Expression, RowProgramError, Shape
 
 LONGEST = 2**14
 """Expressions in a program."""
@@ -23,13 +22,13 @@ LONGEST = 2**14
 class RowProgram:
     """`outputs` as functions of `inputs`, for each row alone."""
 
-    inputs: tuple[Columns, ...]
+    inputs: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
 
     def __post_init__(self) -> None:
-        loose = [e for e in self.order if isinstance(e, Columns) and not any(e is i for i in self.inputs)]
-        if loose:
-            raise RowProgramError("columns that are no input of the program")
+        own = {id(one) for one in self.inputs}
+        if any((e.operation == "columns") is not (id(e) in own) for e in self.order):
+            raise RowProgramError("columns that are no input of the program, or an input that is no column")
 
     def __reduce__(self) -> tuple[type[RowProgram], tuple[object, ...]]:
         return RowProgram, (self.inputs, self.outputs)  # without what is worked out from them, which goes by identity
@@ -92,7 +91,7 @@ class RowProgram:
         sources = [[places[id(operand)] for operand in expression.operands] for expression in self.order]
         expiring = self._expiring(sources)
         for place, expression in enumerate(self.order):
-            if not isinstance(expression, Columns):
+            if expression.operation != "columns":
                 ending = expiring.get(place, [])
                 reusable = [s for s in sources[place] if s in ending and s in owned]
                 steps.append((place, expression.apply, sources[place], reusable, expression.shape, ending))
@@ -101,10 +100,10 @@ class RowProgram:
     @cached_property
     def _owned(self) -> set[int]:
         """Expressions whose arrays are neither inputs nor constants, and share their numbers with no other array."""
-        views = [e for e in self.order if isinstance(e, Reshape)]
+        views = [e for e in self.order if e.operation == "reshape"]
         shared = {self.places[id(e)] for view in views for e in (view, *view.operands)}
-        return {p for p, e in enumerate(self.order) if p not in shared and not isinstance(e, Columns | Constant)}
+        return {p for p, e in enumerate(self.order) if p not in shared and e.operation not in ("columns", "constant")}
 
 
-def program(inputs: Sequence[Columns], *outputs: Expression) -> RowProgram:
+def program(inputs: Sequence[Expression], *outputs: Expression) -> RowProgram:
     return RowProgram(tuple(inputs), outputs)

@@ -15,9 +15,16 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy.rows import arrays, factored, folds, norms
-from jostle.privacy.rows.arrays import reshape, total
-from jostle.privacy.rows.expressions import Columns, Constant, Unary, comparison, constant
+from jostle.privacy.rows import factored, folds, norms
+from jostle.privacy.rows.expressions import (
+    OPERATIONS,
+    Expression,
+    comparison,
+    constant,
+    one_hot,
+    reshape,
+    total,
+)
 from jostle.privacy.rows.norms import GRID, Weights
 from jostle.privacy.rows.program import program
 from jostle.privacy.scores import cells
@@ -27,24 +34,14 @@ Patch = pytest.MonkeyPatch
 
 def tables_that_are_short(patch: Patch) -> None:
     """Looking up fails where a row has the last value of a table, and nowhere else."""
-    patch.setattr(arrays.LookUp, "apply", lambda self, operands, out: np.take(
-        self.table[..., : max(1, self.table.shape[-1] - 1)], operands[0].astype(np.intp), axis=-1
+    patch.setitem(OPERATIONS, "look-up", lambda e, out, index: np.take(  # type: ignore[arg-type]
+        e.array[..., : max(1, e.array.shape[-1] - 1)], index.astype(np.intp), axis=-1
     ))  # fmt: skip
 
 
 def arrays_of_one_row(patch: Patch) -> None:
     """Constants are put beside numbers of rows: that fits for one number of rows only."""
-    patch.setattr(arrays.Concatenation, "apply", lambda self, operands, out: np.concatenate(list(operands)))
-
-
-class Searched(Unary):
-    """The place of a number among public ones, by a search that assumes that they rise."""
-
-    __slots__ = ()
-    edges = np.zeros(0)
-
-    def apply(self, operands: Any, out: Any) -> Any:
-        return np.asarray(np.searchsorted(self.edges, operands[0]), dtype=float)
+    patch.setitem(OPERATIONS, "concatenate", lambda e, out, *arrays: np.concatenate(arrays))  # type: ignore[arg-type]
 
 
 def a_search_among_edges(patch: Patch) -> None:
@@ -52,27 +49,29 @@ def a_search_among_edges(patch: Patch) -> None:
 
     def within(d: int, *, radii: Any) -> Weights:
         edges = (scales.numbers(radii, (None,), "radii") * GRID) ** 2
-        operation: Any = type("Searched", (Searched,), {"edges": edges, "__slots__": ()})
         units = scales.row(d)
-        squared = total(units * units)
-        return Weights(
-            "within", program([units], arrays.one_hot(operation((), 0, len(edges), squared), len(edges)) * GRID)
-        )
+        place = Expression("searched", (), 0, len(edges), (total(units * units),), edges)
+        return Weights("within", program([units], one_hot(place, len(edges)) * GRID))
 
+    def searched(e: Any, out: Any, number: Any) -> Any:
+        """The place of a number among public ones, by a search that assumes that they rise."""
+        return np.asarray(np.searchsorted(e.array, number), dtype=float)
+
+    patch.setitem(OPERATIONS, "searched", searched)  # type: ignore[arg-type]
     patch.setitem(rowprograms.WEIGHTS, "within", within)  # type: ignore[arg-type]
 
 
 def a_product_that_rounds(patch: Patch) -> None:
     """Partial sums of a product are rounded, in an order that goes by the number of rows."""
 
-    def apply(self: Any, operands: Any, out: Any) -> Any:
-        columns, rows = operands[0].shape
-        made = np.zeros((len(self.matrix), rows))
+    def product(e: Any, out: Any, argument: Any) -> Any:
+        columns, rows = argument.shape
+        made = np.zeros((len(e.array), rows))
         for column in np.roll(np.arange(columns), rows):
-            made = np.rint((made + self.matrix[:, column, None] * operands[0][column]) * 2.0**-38) * 2.0**38
+            made = np.rint((made + e.array[:, column, None] * argument[column]) * 2.0**-38) * 2.0**38
         return made
 
-    patch.setattr(arrays.MatrixProduct, "apply", apply)
+    patch.setitem(OPERATIONS, "matrix", product)  # type: ignore[arg-type]
 
 
 def frames_of_any_length(patch: Patch) -> None:
@@ -101,11 +100,11 @@ def sums_that_are_not_clipped(patch: Patch) -> None:
 def the_mean_of_a_batch(patch: Patch) -> None:
     """A row is seen relative to the others of its batch."""
 
-    def apply(self: Any, operands: Any, out: Any) -> Any:
-        middle = np.rint(operands[0].mean(axis=-1, keepdims=True)) if operands[0].size else 0.0
-        return np.asarray(self.matrix @ (operands[0] - middle))
+    def product(e: Any, out: Any, argument: Any) -> Any:
+        middle = np.rint(argument.mean(axis=-1, keepdims=True)) if argument.size else 0.0
+        return np.asarray(e.array @ (argument - middle))
 
-    patch.setattr(arrays.MatrixProduct, "apply", apply)
+    patch.setitem(OPERATIONS, "matrix", product)  # type: ignore[arg-type]
 
 
 def a_number_written_over(patch: Patch) -> None:
@@ -115,7 +114,7 @@ def a_number_written_over(patch: Patch) -> None:
     right = RowProgram._steps.func  # type: ignore[attr-defined]
 
     def steps(self: RowProgram) -> list[Any]:
-        held = [p for p, e in enumerate(self.order) if not isinstance(e, Columns | Constant)]
+        held = [p for p, e in enumerate(self.order) if e.operation not in ("columns", "constant")]
         return [(p, apply, used, [s for s in used if s in held], *rest) for p, apply, used, _, *rest in right(self)]
 
     patch.setattr(RowProgram, "_steps", property(steps))

@@ -9,8 +9,7 @@ import pytest
 
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.privacy.rows import factored as mechanism
-from jostle.privacy.rows.arrays import reshape
-from jostle.privacy.rows.expressions import RowProgramError, columns
+from jostle.privacy.rows.expressions import RowProgramError, columns, reshape
 from jostle.privacy.rows.factored import CodedRows, FactoredGradient, clamped, coded, gradient_scores, grouped, patterns
 from jostle.privacy.rows.norms import GRID, whole_slopes
 from jostle.privacy.rows.program import program

@@ -18,18 +18,20 @@ import json
 import math
 import re
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from msgspec import Struct
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.resources import Json, cache_folder, loads, replacing
 
+T = TypeVar("T")
 _PLACES = 9
 """Values of a feature at which it is said what would be predicted."""
 SINGLE_BEST = "single best"
@@ -248,31 +250,15 @@ def digest(*parts: object) -> str:
 
 @dataclass
 class Store:
-    """Policies by key, in memory and in `folder`; None: in memory only."""
+    """Policies by key, and the tables of runs behind them, in memory and in `folder`; None: in memory only."""
 
     folder: Path | None = field(default_factory=default_folder)
     _policies: dict[str, Policy] = field(default_factory=dict, repr=False)
     _runs: dict[str, RunTable] = field(default_factory=dict, repr=False)
 
-    def path(self, key: str) -> Path | None:
-        return self.folder / f"{key}.json" if self.folder is not None else None
-
-    def runs_path(self, key: str) -> Path | None:
-        return self.folder / "runs" / f"{key}.json" if self.folder is not None else None
-
     def load(self, key: str) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        if key in self._policies:
-            return self._policies[key]
-        path = self.path(key)
-        if path is None:
-            return None
-        try:
-            data = path.read_bytes()
-        except OSError:
-            return None
-        self._policies[key] = _read(data, key, path)
-        return self._policies[key]
+        return self._loaded(self._policies, key, "", "policy", _policy)
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -282,54 +268,39 @@ class Store:
     def save(self, key: str, policy: Policy, on_disk: bool = True) -> Path | None:
         """Keeps a policy; where it was written, or None if it is in memory only."""
         self.remember(key, policy)
-        path = self.path(key)
-        if path is None or not on_disk or not policy.storable:
+        if self.folder is None or not on_disk or not policy.storable:
             return None
-        return _write_document(path, key, "policy", policy.as_json())
+        return _write(self.folder / f"{key}.json", key, "policy", policy.as_json())
 
     def load_runs(self, key: str) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        if key not in self._runs:
-            path = self.runs_path(key)
-            try:
-                data = path.read_bytes() if path is not None else None
-            except OSError:
-                data = None
-            if path is None or data is None:
-                return None
-            try:
-                self._runs[key] = RunTable.from_json(_content(data, key, path, "runs"))
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-                raise _damaged(path) from None
-        return self._runs[key]
+        return self._loaded(self._runs, key, "runs", "runs", RunTable.from_json)
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
         self._runs[key] = table
-        path = self.runs_path(key)
-        return _write_document(path, key, "runs", table.as_json()) if path is not None else None
+        path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
+        return _write(path, key, "runs", table.as_json()) if path is not None else None
+
+    def _loaded(self, kept: dict[str, T], key: str, below: str, what: str, made: Callable[[Json], T]) -> T | None:
+        if key not in kept and self.folder is not None:
+            value = _read(self.folder / below / f"{key}.json", key, what, made)
+            if value is not None:
+                kept[key] = value
+        return kept.get(key)
 
 
 def read_policy(path: Path, key: str) -> Policy | None:
     """The policy in a file that ships; None where there is none, or it is for another key. `DataError`: damaged."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    try:
-        return _read(data, key, path) if loads(data.decode())["key"] == key else None
-    except (ValueError, KeyError, TypeError):
-        raise _damaged(path) from None
+    return _read(path, key, "policy", _policy, ships=True)
 
 
 def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
     """Writes a policy as it ships, after what is to be known `about` it; None where that fails."""
-    return _write_document(path, key, "policy", policy.as_json(), about)
+    return _write(path, key, "policy", policy.as_json(), about)
 
 
-def _write_document(
-    path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None
-) -> Path | None:
+def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)
@@ -342,38 +313,30 @@ def _write_document(
     return path
 
 
-def _content(data: bytes, key: str, path: Path, what: str) -> Json:
-    """Returns the content of a document under `what`, after its digest is checked."""
+def _read(path: Path, key: str, what: str, made: Callable[[Json], T], ships: bool = False) -> T | None:
+    """What is `made` of the content of a document under `what`; None where there is none, or one that `ships` is for
+    another key."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
     try:
         document = loads(data.decode())
-    except ValueError:
-        raise _damaged(path) from None
-    if not isinstance(document, dict) or not {"format", "key", "digest", what} <= document.keys():
-        raise _damaged(path)
-    try:
+        if ships and document["key"] != key:
+            return None
         checksum = digest(document["format"], document["key"], document[what])
-    except ValueError:
-        raise _damaged(path) from None
-    if checksum != document["digest"] or document["key"] != key or document["format"] != FORMAT:
-        raise _damaged(path)
-    return document[what]
-
-
-def _read(data: bytes, key: str, path: Path) -> Policy:
-    content = _content(data, key, path, "policy")
-    try:
-        policy = Policy.from_json(content)
-        sound = 0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)
+        if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
+            raise ValueError("another content")
+        return made(document[what])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
-        raise _damaged(path) from None
-    if not sound:
-        raise _damaged(path)
+        raise refuse(
+            "DataError", f"the stored model `{path}` is damaged: it was edited or cut short",
+            help="delete this file; the next run trains the model again",
+        ) from None  # fmt: skip
+
+
+def _policy(content: Json) -> Policy:
+    policy = Policy.from_json(content)
+    if not (0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)):
+        raise ValueError("no policy")
     return policy
-
-
-def _damaged(path: Path) -> Refusal:
-    return refuse(
-        "DataError",
-        f"the stored model `{path}` is damaged: it was edited or cut short",
-        help="delete this file; the next run trains the model again",
-    )

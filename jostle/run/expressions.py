@@ -199,10 +199,6 @@ def _place(at: object, length: int) -> int:
     return here
 
 
-def _literal(interp: Evaluator, node: n.Number | n.String | n.Constant, scope: Scope) -> object:
-    return node.value
-
-
 def _name(interp: Evaluator, node: n.Name, scope: Scope) -> object:
     value = scope.find(node.id)
     if value is not MISSING:
@@ -210,22 +206,6 @@ def _name(interp: Evaluator, node: n.Name, scope: Scope) -> object:
     if node.id in ("epsilon", "rho"):
         return left_of_allotment(interp, (), node.id)
     return scope.get(node.id)
-
-
-def _variable(interp: Evaluator, node: n.Variable, scope: Scope) -> object:
-    return scope.outside_rows().get(node.id)
-
-
-def _list(interp: Evaluator, node: n.ListOf, scope: Scope) -> list[object]:
-    return [interp.eval(item, scope) for item in node.items]
-
-
-def _set(interp: Evaluator, node: n.SetOf, scope: Scope) -> object:
-    return JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
-
-
-def _record(interp: Evaluator, node: n.RecordOf, scope: Scope) -> Record:
-    return Record([(name, interp.eval(item, scope)) for name, item in node.items])
 
 
 def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> object:
@@ -315,10 +295,6 @@ def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:
     return not decided
 
 
-def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> object:
-    return interp.eval(node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope)
-
-
 def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
     inner = Scope(scope)
     items, values = [], []
@@ -335,20 +311,12 @@ def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
     return operators.fold(node.fold, items, values)
 
 
-def _lambda(interp: Evaluator, node: n.Lambda, scope: Scope) -> Function:
-    return Function("this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope)
-
-
 def _part(interp: Evaluator, node: n.Part, scope: Scope) -> Part:
     run = Function(node.kind, interp.params_of(node.params, scope), node.body, scope)
     predict = None
     if node.predict is not None and node.predict_params is not None:
         predict = Function("predict", interp.params_of(node.predict_params, scope), node.predict, scope)
     return Part(node.kind, run, predict)
-
-
-def _choice(interp: Evaluator, node: n.Choice, scope: Scope) -> object:
-    return interp.choose(interp, node, scope)
 
 
 def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> object:
@@ -397,19 +365,27 @@ def _query(interp: Evaluator, node: n.Query, scope: Scope) -> object:
         interp.bare_left = outer
 
 
-def _described(interp: Evaluator, node: n.Described, scope: Scope) -> object:
-    return declare.public(interp, node.source, node.domains, scope)
-
-
 def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
     raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
 
 
 EXPRESSIONS: dict[type, Callable[..., object]] = {
-    n.Name: _name, n.Variable: _variable, n.Number: _literal, n.String: _literal, n.Constant: _literal,
-    n.ListOf: _list, n.SetOf: _set,
-    n.RecordOf: _record, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
-    n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
-    n.Attribute: _attribute, n.Index: _index, n.Query: _query, n.Select: selects.select, n.Described: _described,
-    n.Star: _star, n.Distinct: _star,
+    **dict.fromkeys((n.Number, n.String, n.Constant), lambda interp, node, scope: node.value),
+    n.Variable: lambda interp, node, scope: scope.outside_rows().get(node.id),
+    n.ListOf: lambda interp, node, scope: [interp.eval(item, scope) for item in node.items],
+    n.SetOf: lambda interp, node, scope: (
+        JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
+    ),
+    n.RecordOf: lambda interp, node, scope: Record([(name, interp.eval(item, scope)) for name, item in node.items]),
+    n.Conditional: lambda interp, node, scope: interp.eval(
+        node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope
+    ),
+    n.Lambda: lambda interp, node, scope: Function(
+        "this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope
+    ),
+    n.Choice: lambda interp, node, scope: interp.choose(interp, node, scope),
+    n.Described: lambda interp, node, scope: declare.public(interp, node.source, node.domains, scope),
+    n.Name: _name, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
+    n.Logic: _logic, n.Over: _over, n.Part: _part, n.Attribute: _attribute, n.Index: _index, n.Query: _query,
+    n.Select: selects.select, n.Star: _star, n.Distinct: _star,
 }  # fmt: skip

@@ -12,14 +12,12 @@ costs accuracy and never privacy, since the trusted core computes what a strateg
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib
 import json
-import os
-import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -31,7 +29,7 @@ from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.records import field_names, is_record
-from jostle.resources import cache_folder
+from jostle.resources import cache_folder, replacing
 from jostle.run.operators import bound, guarded
 from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
 from jostle.syntax import nodes as n
@@ -122,17 +120,11 @@ def _write(path: Path, value: object) -> None:
     except TypeError:
         return
     arrays["value"] = np.array(text)
-    temporary = ""
-    try:
+    with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-        with os.fdopen(handle, "wb") as file:
+        with replacing(path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-        os.replace(temporary, path)
         _make_room(path.parent)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
 
 
 def _make_room(folder: Path) -> None:

@@ -177,17 +177,9 @@ def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:
     return _RESULTS[call.row.gives](w, call, node)
 
 
-def _number(w: Walk, call: Arguments, node: n.Expr) -> object:
-    return numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
-
-
 def _one_item(w: Walk, call: Arguments, node: n.Expr) -> object:
     domain = walked(call.first)
     return domain.item if isinstance(domain, Items) else join_all(domain)
-
-
-def _records(w: Walk, call: Arguments, node: n.Expr) -> object:
-    return selects.weighted_records(call.row.name, [*call.args, *call.keywords.values()], call.named("name", None))
 
 
 def _advisor(w: Walk, call: Arguments, node: n.Expr) -> object:
@@ -195,10 +187,6 @@ def _advisor(w: Walk, call: Arguments, node: n.Expr) -> object:
     if isinstance(advisor, Maker) and around is not None:
         return Maker(advisor.options, advisor.features, call=around)
     return advisor
-
-
-def _widened(w: Walk, call: Arguments, node: n.Expr) -> object:
-    return widened([*call.args, *call.keywords.values()])
 
 
 def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
@@ -381,15 +369,19 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     **dict.fromkeys((
         Gives.CUBE, Gives.VECTORS, Gives.FILTERED, Gives.DERIVED, Gives.EXPLODED, Gives.PICKED, Gives.PARTS,
         Gives.COLUMNS,
-    ), _widened),
-    Gives.NUMBER: _number,
+    ), lambda w, call, node: widened([*call.args, *call.keywords.values()])),
+    Gives.NUMBER: lambda w, call, node: (
+        numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
+    ),
     Gives.BALANCE: lambda w, call, node: _balance(call.first),
     Gives.ITEM: _one_item,
     Gives.SCORE: lambda w, call, node: _score(call.exposed, call.row.name),
     Gives.SHARES: lambda w, call, node: _shares(call.exposed, call.named("parts")),
     Gives.BINNED: lambda w, call, node: _binned_handle(call.exposed),
     Gives.UNION: lambda w, call, node: _union_handle(call.args),
-    Gives.RECORDS: _records,
+    Gives.RECORDS: lambda w, call, node: selects.weighted_records(
+        call.row.name, [*call.args, *call.keywords.values()], call.named("name", None)
+    ),
     Gives.LIMITED: lambda w, call, node: _limited_handle(w, call.exposed, call.named("amount")),
     Gives.CHOICE: lambda w, call, node: Maker(call.named("ops"), call.named("feats")),
     Gives.ADVISOR: _advisor,

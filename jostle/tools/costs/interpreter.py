@@ -180,23 +180,11 @@ def _literal(w: Walk, node: n.Number | n.String | n.Constant, scope: Scope) -> o
     return PUBLIC if isinstance(node.value, date) else node.value
 
 
-def _called(w: Walk, node: n.Call, scope: Scope) -> object:
-    return PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope)
-
-
-def _field(w: Walk, node: n.Attribute, scope: Scope) -> object:
-    return calls.transfer_attribute(w.eval(node.value, scope), node.name)
-
-
 def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> object:
     items = [w.eval(item, scope) for item in node.items]
     if isinstance(node, n.ListOf):
         return items
     return numbers.distinct(items) if items else {}
-
-
-def _fields(w: Walk, node: n.RecordOf, scope: Scope) -> object:
-    return {name: w.eval(item, scope) for name, item in node.items}
 
 
 def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
@@ -225,10 +213,6 @@ def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
     return w.cheaply(scope, node, source, lambda: _comprehended(w, node, source, scope))
 
 
-def _lambda(w: Walk, node: n.Lambda, scope: Scope) -> object:
-    return w.closure("this lambda", node.params, node.body, scope)
-
-
 def _part(w: Walk, node: n.Part, scope: Scope) -> object:
     if node.predict is not None and node.predict_params is not None:
         w.closure("predict", node.predict_params, node.predict, scope)
@@ -250,10 +234,6 @@ def _query(w: Walk, node: n.Query, scope: Scope) -> object:
     result = w.eval(node.body, scope)
     w.bare_left = outer
     return result
-
-
-def _star(w: Walk, node: n.Expr, scope: Scope) -> object:
-    return PUBLIC  # arguments of aggregates, which a select looks at
 
 
 def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
@@ -331,9 +311,13 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
 
 EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {
     n.Name: _name, n.Variable: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.Binary: _chain,
-    n.Call: _called, n.Attribute: _field, n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values,
-    n.RecordOf: _fields, n.Range: _ends, n.Unary: _sign, n.Logic: _operands, n.Conditional: _conditional,
-    n.Comprehension: _comprehension, n.Over: _over_items, n.Lambda: _lambda, n.Part: _part, n.Choice: _choice,
-    n.Spending: calls.transfer_spending, n.Query: _query, n.Select: selects.transfer_select,
-    n.Described: rows.public_table, n.Star: _star, n.Distinct: _star,
+    n.Call: lambda w, node, scope: PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope),
+    n.Attribute: lambda w, node, scope: calls.transfer_attribute(w.eval(node.value, scope), node.name),
+    n.RecordOf: lambda w, node, scope: {name: w.eval(item, scope) for name, item in node.items},
+    n.Lambda: lambda w, node, scope: w.closure("this lambda", node.params, node.body, scope),
+    **dict.fromkeys((n.Star, n.Distinct), lambda w, node, scope: PUBLIC),  # a select looks at these
+    n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values, n.Range: _ends, n.Unary: _sign,
+    n.Logic: _operands, n.Conditional: _conditional, n.Comprehension: _comprehension, n.Over: _over_items,
+    n.Part: _part, n.Choice: _choice, n.Spending: calls.transfer_spending, n.Query: _query,
+    n.Select: selects.transfer_select, n.Described: rows.public_table,
 }  # fmt: skip

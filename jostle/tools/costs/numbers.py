@@ -227,12 +227,8 @@ def transfer_fold(name: str, items: list[object], values: list[object]) -> objec
     return PUBLIC if name == "sum" else function(name, values)
 
 
-def _truth(op: str, left: object, right: object) -> object:
-    return PUBLIC
-
-
 _TESTS: dict[str, Callable[[str, object, object], object]] = {
     "==": _equality, "!=": _equality, "in": _contained, "not in": _contained,
     **dict.fromkeys(("<", "<=", ">", ">="), _ordered),
-    **dict.fromkeys(("between", "not between", "like", "not like"), _truth),
+    **dict.fromkeys(("between", "not between", "like", "not like"), lambda op, left, right: PUBLIC),
 }  # fmt: skip

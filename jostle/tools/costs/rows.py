@@ -213,20 +213,19 @@ def _operands(node: n.Expr) -> list[n.Expr]:
 
 def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
-    if handle.schema is None:
-        return None
-    if isinstance(node, n.Name) and node.id in handle.schema:
-        return node.id
     match node:
-        case n.Name(id=name) | n.Variable(id=name):
-            column = w.look_up(scope, name)
-        case n.String(value=column):
-            pass
-        case _:
-            return None
-    if isinstance(column, Handle) and column.kind == "column":
-        column = column.name
-    return column if isinstance(column, str) and column in handle.schema else None
+        case n.Name(id=name):
+            return _column_of_name(w, name, handle, scope)
+        case n.Variable(id=name) if handle.schema is not None:
+            return _known_column(w.look_up(scope, name), handle)
+        case n.String(value=name):
+            return _known_column(name, handle)
+    return None
+
+
+def _known_column(value: object, handle: Handle) -> str | None:
+    name = value.name if isinstance(value, Handle) and value.kind == "column" else value
+    return name if isinstance(name, str) and name in (handle.schema or {}) else None
 
 
 # Forms -------------------------------------------------------------------------------------------
@@ -471,11 +470,6 @@ def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, object]], s
 
 
 def _column_of_name(w: Walk, name: str, table: Handle, scope: Scope) -> str | None:
-    if table.schema is None:
-        return None
-    if name in table.schema:
-        return name
-    column = w.look_up(scope, name)
-    if isinstance(column, Handle) and column.kind == "column":
-        column = column.name
-    return column if isinstance(column, str) and column in table.schema else None
+    if table.schema is None or name in table.schema:
+        return name if table.schema is not None else None
+    return _known_column(w.look_up(scope, name), table)

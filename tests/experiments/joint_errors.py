@@ -124,7 +124,7 @@ def worst(rng: np.random.Generator, plan: JointPlan) -> tuple[float, float]:
             for at, weights in plan.strategy.coefficients(query, place):
                 numbers, used = measurement.blocks[at], weights != 0
                 unit = 2.0 ** -getattr(numbers.term, "bits", 0)
-                factors = np.ones(weights.shape) if not numbers.residual else measurement._factors(numbers).ravel()
+                factors = np.ones(weights.shape) if not numbers.residual else measurement.widths()[at].ravel()
                 scale = measurement.scale(numbers) * factor
                 total = total + unit * noise(rng, kind is Gaussian, scale, weights[used], factors[used])
             kept = min(kept, float((np.abs(total) <= wanted * (1 + 1e-12)).mean()))

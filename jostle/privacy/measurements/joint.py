@@ -101,7 +101,8 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         for block in blocks:
             if math.prod(axes[axis].cells for axis, _ in block.levels) > MOST_CELLS:
                 raise refuse("DataError", "groups by these keys together are too many to hold")
-            if block.residual and (how.kind is not Gaussian or cls._spread(table, axes, block) > MOST_SPREAD):
+            spread = _growth(axes, block) * max(1, sensitivity_of(block.term, table))
+            if block.residual and (how.kind is not Gaussian or spread > MOST_SPREAD):
                 raise refuse("ValueError", "residuals need Gaussian noise, and groups that are not too many")
         shares = math.fsum(one.share for one in blocks) * (1 + 2.0**-40)
         linear = tuple(cls.vector(table, axes, block, how, block.share / shares) for block in blocks)
@@ -113,14 +114,8 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         """A block's numbers, over their widths: Πb of a residual."""
         reach, factor = sensitivity_of(block.term, table) * stability_of(table), 1.0 + 2.0**-40
         if block.residual:
-            parts = (float((1 - 1 / axes[axis].families[level - 1][1]).max()) for axis, level in block.levels)
-            factor *= math.sqrt(math.prod(parts))
+            factor *= math.sqrt(math.prod(float((1 - 1 / b).max()) for _, b in _families(axes, block)))
         return Linear.of(how, reach, reach * factor, grid_of(block.term)).part(share)
-
-    @staticmethod
-    def _spread(table: Table, axes: Sequence[KeyAxis], block: Block) -> int:
-        most = math.prod(2 * int(axes[axis].families[level - 1][1].max()) for axis, level in block.levels)
-        return most * max(1, sensitivity_of(block.term, table))
 
     def read(self, reader: Reader) -> list[Ints]:
         tallies: dict[tuple[Term, tuple[int, ...]], Ints] = {}
@@ -152,31 +147,25 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         values = cells
         for dimension, (axis, level) in enumerate(block.levels):
             values = _summed(values, np.asarray(self.axes[axis].levels[level - 1]), dimension)
-        room = LIMIT
+        values = fixed_width(values, LIMIT // _growth(self.axes, block) if block.residual else LIMIT)
         if block.residual:
-            room //= math.prod(2 * int(self._siblings(*one).max()) for one in block.levels)
-        values = fixed_width(values, room)
-        if block.residual:
-            for dimension, (axis, level) in enumerate(block.levels):
-                parent, siblings = self.axes[axis].families[level - 1]
+            for dimension, (parent, siblings) in enumerate(_families(self.axes, block)):
                 sums = _summed(values, parent, dimension).take(parent, axis=dimension)
                 values = values * _along(siblings, dimension, values.ndim) - sums
         return values
 
-    def _siblings(self, axis: int, level: int) -> Ints:
-        return self.axes[axis].families[level - 1][1]
-
     @property
     def shapes(self) -> list[list[int]]:
         """The shape of each block's answers."""
-        return [self._shape(block) for block in self.blocks]
-
-    def _shape(self, block: Block) -> list[int]:
-        return [len(self.axes[axis].families[level - 1][0]) for axis, level in block.levels]
+        return [[len(parent) for parent, _ in _families(self.axes, block)] for block in self.blocks]
 
     def widths(self) -> list[Ints]:
         """By which every number of a block is multiplied, in its shape."""
-        return [self._factors(block) for block in self.blocks]
+        widths = [np.ones(shape, dtype=np.int64) for shape in self.shapes]
+        for at, block in enumerate(self.blocks):
+            for dimension, (_, siblings) in enumerate(_families(self.axes, block) if block.residual else ()):
+                widths[at] = widths[at] * _along(siblings, dimension, len(block.levels))
+        return widths
 
     def measured(self) -> tuple[Measured, ...]:
         least = min((linear.law.scale for linear in self.linear if linear.scale), default=0.0)
@@ -185,11 +174,15 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
     def finish(self, released: list[Floats]) -> list[Floats]:
         return [numbers / factors for numbers, factors in zip(released, self.widths(), strict=True)]
 
-    def _factors(self, block: Block) -> Ints:
-        factors = np.ones(self._shape(block), dtype=np.int64)
-        for dimension, one in enumerate(block.levels if block.residual else ()):
-            factors = factors * _along(self._siblings(*one), dimension, factors.ndim)
-        return factors
+
+def _families(axes: Sequence[KeyAxis], block: Block) -> list[tuple[Ints, Ints]]:
+    """`KeyAxis.families` of a block's groups along each of its axes."""
+    return [axes[axis].families[level - 1] for axis, level in block.levels]
+
+
+def _growth(axes: Sequence[KeyAxis], block: Block) -> int:
+    """Π2b, the most by which residuals exceed the cells."""
+    return math.prod(2 * int(siblings.max()) for _, siblings in _families(axes, block))
 
 
 def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:

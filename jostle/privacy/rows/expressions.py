@@ -264,12 +264,12 @@ def select(condition: Expression, one: Expression | int, other: Expression | int
 
 def _quotient(e: Expression, out: Floats | None, left: Floats, right: Floats) -> Floats:
     ratio = np.asarray(np.divide(left, right, out=out))
-    return np.floor(ratio, out=ratio)
+    return np.asarray(np.floor(ratio, out=ratio))
 
 
 def _shifted(e: Expression, out: Floats | None, argument: Floats) -> Floats:
     scaled = np.multiply(argument, 2.0 ** -e.numbers[0], out=out)
-    return np.floor(scaled, out=scaled) if e.numbers[0] > 0 else scaled
+    return np.asarray(np.floor(scaled, out=scaled) if e.numbers[0] > 0 else scaled)
 
 
 def _clamped(e: Expression, out: Floats | None, argument: Floats) -> Floats:
@@ -309,6 +309,6 @@ OPERATIONS: Mapping[str, Callable[..., Floats]] = {
     "part": lambda e, out, argument: argument[list(e.numbers)],
     "gather": _gathered,
     "concatenate": _concatenated,
-    "select": lambda e, out, condition, one, other: np.where(condition != 0, one, other),
+    "select": lambda e, out, condition, one, other: np.asarray(np.where(condition != 0, one, other)),
 }
 """The operations, each of an expression, an array that may be written, and the values of its operands."""

@@ -258,7 +258,7 @@ class Store:
 
     def load(self, key: str) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._loaded(self._policies, key, "", "policy", _policy)
+        return self._load(self._policies, key, "", "policy", _policy)
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -274,7 +274,7 @@ class Store:
 
     def load_runs(self, key: str) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._loaded(self._runs, key, "runs", "runs", RunTable.from_json)
+        return self._load(self._runs, key, "runs", "runs", RunTable.from_json)
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
@@ -282,12 +282,12 @@ class Store:
         path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
         return _write(path, key, "runs", table.as_json()) if path is not None else None
 
-    def _loaded(self, kept: dict[str, T], key: str, below: str, what: str, made: Callable[[Json], T]) -> T | None:
-        if key not in kept and self.folder is not None:
-            value = _read(self.folder / below / f"{key}.json", key, what, made)
+    def _load(self, held: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
+        if key not in held and self.folder is not None:
+            value = _read(self.folder / below / f"{key}.json", key, what, read)
             if value is not None:
-                kept[key] = value
-        return kept.get(key)
+                held[key] = value
+        return held.get(key)
 
 
 def read_policy(path: Path, key: str) -> Policy | None:
@@ -313,8 +313,8 @@ def _write(path: Path, key: str, what: str, content: object, about: Mapping[str,
     return path
 
 
-def _read(path: Path, key: str, what: str, made: Callable[[Json], T], ships: bool = False) -> T | None:
-    """What is `made` of the content of a document under `what`; None where there is none, or one that `ships` is for
+def _read(path: Path, key: str, what: str, read: Callable[..., T], ships: bool = False) -> T | None:
+    """What is `read` of the content of a document under `what`; None where there is none, or one that `ships` is for
     another key."""
     try:
         data = path.read_bytes()
@@ -327,7 +327,7 @@ def _read(path: Path, key: str, what: str, made: Callable[[Json], T], ships: boo
         checksum = digest(document["format"], document["key"], document[what])
         if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
             raise ValueError("another content")
-        return made(document[what])
+        return read(document[what])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         raise refuse(
             "DataError", f"the stored model `{path}` is damaged: it was edited or cut short",

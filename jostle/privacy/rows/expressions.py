@@ -50,11 +50,11 @@ class Expression:
 
     def __add__(self, other: Expression | int) -> Expression:
         right = as_expression(other)
-        return _made("+", broadcast(self, right), self.low + right.low, self.high + right.high, self, right)
+        return _operation("+", broadcast(self, right), self.low + right.low, self.high + right.high, self, right)
 
     def __sub__(self, other: Expression | int) -> Expression:
         right = as_expression(other)
-        return _made("-", broadcast(self, right), self.low - right.high, self.high - right.low, self, right)
+        return _operation("-", broadcast(self, right), self.low - right.high, self.high - right.low, self, right)
 
     def __mul__(self, other: Expression | int) -> Expression:
         right = as_expression(other)
@@ -62,7 +62,7 @@ class Expression:
         low = min(corners)
         if self is right:
             low = 0 if self.low <= 0 <= self.high else min(self.low**2, self.high**2)
-        return _made("*", broadcast(self, right), low, max(corners), self, right)
+        return _operation("*", broadcast(self, right), low, max(corners), self, right)
 
     def __floordiv__(self, other: Expression | int) -> Expression:
         """Rounded down, of a positive divisor.
@@ -77,13 +77,13 @@ class Expression:
             raise RowProgramError("a dividend may leave what is exact")
         low = self.low // (right.low if self.low < 0 else right.high)
         high = self.high // (right.high if self.high < 0 else right.low)
-        return _made("//", broadcast(self, right), low, high, self, right)
+        return _operation("//", broadcast(self, right), low, high, self, right)
 
     def __neg__(self) -> Expression:
         return constant(0) - self
 
 
-def _made(
+def _operation(
     operation: str, shape: Shape, low: int, high: int, *operands: Expression, array: Floats | None = None,
     numbers: tuple[int, ...] = (),
 ) -> Expression:  # fmt: skip
@@ -132,7 +132,7 @@ def as_expression(value: Expression | int) -> Expression:
 
 def columns(shape: Shape, low: int, high: int) -> Expression:
     """An input: columns of the row, whole numbers within the interval, which the reader of rows guarantees."""
-    return _made("columns", shape, low, high)
+    return _operation("columns", shape, low, high)
 
 
 def constant(values: object) -> Expression:
@@ -142,7 +142,7 @@ def constant(values: object) -> Expression:
         array.setflags(write=False)
         return Expression("constant", (), values, values, (), array)
     array = whole_array(values)
-    return _made("constant", array.shape, *interval_of(array), array=array)
+    return _operation("constant", array.shape, *interval_of(array), array=array)
 
 
 def comparison(left: Expression | int, relation: str, right: Expression | int) -> Expression:
@@ -150,7 +150,7 @@ def comparison(left: Expression | int, relation: str, right: Expression | int) -
     if relation not in ("==", "<", "<="):
         raise RowProgramError(f"no relation {relation}")
     one, other = as_expression(left), as_expression(right)
-    return _made(relation, broadcast(one, other), 0, 1, one, other)
+    return _operation(relation, broadcast(one, other), 0, 1, one, other)
 
 
 def shift(argument: Expression, places: int) -> Expression:
@@ -158,14 +158,14 @@ def shift(argument: Expression, places: int) -> Expression:
     if abs(places) > 1000:
         raise RowProgramError("a shift by more than 1000 places")
     low, high = (end >> places if places >= 0 else end << -places for end in (argument.low, argument.high))
-    return _made("shift", argument.shape, low, high, argument, numbers=(places,))
+    return _operation("shift", argument.shape, low, high, argument, numbers=(places,))
 
 
 def clamp(argument: Expression, low: int, high: int) -> Expression:
     """The argument brought within an interval."""
     if low <= argument.low and argument.high <= high:
         return argument
-    return _made("clamp", argument.shape, low, high, argument)
+    return _operation("clamp", argument.shape, low, high, argument)
 
 
 def lookup(table: object, index: Expression) -> Expression:
@@ -173,7 +173,7 @@ def lookup(table: object, index: Expression) -> Expression:
     values = whole_array(table, "a table")
     if not values.ndim or not 0 <= index.low <= index.high < values.shape[-1]:
         raise RowProgramError("an index may leave its table")
-    return _made("look-up", (*values.shape[:-1], *index.shape), *interval_of(values), index, array=values)
+    return _operation("look-up", (*values.shape[:-1], *index.shape), *interval_of(values), index, array=values)
 
 
 def matrix_product(matrix: object, argument: Expression) -> Expression:
@@ -188,7 +188,7 @@ def matrix_product(matrix: object, argument: Expression) -> Expression:
     minus = [int(v) for v in np.maximum(-values, 0).sum(axis=1)]
     low = min(p * argument.low - m * argument.high for p, m in zip(plus, minus, strict=True))
     high = max(p * argument.high - m * argument.low for p, m in zip(plus, minus, strict=True))
-    return _made("matrix", (values.shape[0],), low, high, argument, array=values)
+    return _operation("matrix", (values.shape[0],), low, high, argument, array=values)
 
 
 def _axis(argument: Expression, axis: int) -> tuple[Shape, int]:
@@ -202,18 +202,18 @@ def total(argument: Expression, axis: int = 0) -> Expression:
     shape, size = _axis(argument, axis)
     if size * max(abs(argument.low), abs(argument.high)) >= EXACT:
         raise RowProgramError("a sum may leave what is exact")
-    return _made("total", shape, size * argument.low, size * argument.high, argument, numbers=(axis,))
+    return _operation("total", shape, size * argument.low, size * argument.high, argument, numbers=(axis,))
 
 
 def largest(argument: Expression, axis: int = 0) -> Expression:
     """The largest number of an axis."""
-    return _made("largest", _axis(argument, axis)[0], argument.low, argument.high, argument, numbers=(axis,))
+    return _operation("largest", _axis(argument, axis)[0], argument.low, argument.high, argument, numbers=(axis,))
 
 
 def first_largest(argument: Expression, axis: int = 0) -> Expression:
     """The place of the largest number of an axis, the first of equals."""
     shape, size = _axis(argument, axis)
-    return _made("first largest", shape, 0, size - 1, argument, numbers=(axis,))
+    return _operation("first largest", shape, 0, size - 1, argument, numbers=(axis,))
 
 
 def one_hot(index: Expression, size: int) -> Expression:
@@ -226,7 +226,7 @@ def reshape(argument: Expression, shape: Shape) -> Expression:
     """The same numbers in another shape."""
     if math.prod(shape) != math.prod(argument.shape):
         raise RowProgramError(f"{argument.shape} has no shape {shape}")
-    return _made("reshape", shape, argument.low, argument.high, argument)
+    return _operation("reshape", shape, argument.low, argument.high, argument)
 
 
 def part(argument: Expression, places: Sequence[int]) -> Expression:
@@ -234,14 +234,14 @@ def part(argument: Expression, places: Sequence[int]) -> Expression:
     if not argument.shape or not all(0 <= place < argument.shape[0] for place in places):
         raise RowProgramError("a place outside an array")
     shape = (len(places), *argument.shape[1:])
-    return _made("part", shape, argument.low, argument.high, argument, numbers=tuple(places))
+    return _operation("part", shape, argument.low, argument.high, argument, numbers=tuple(places))
 
 
 def gather(values: Expression, index: Expression) -> Expression:
     """`values[index]`: the row's own number is a place of the first axis, known to lie within it."""
     if not values.shape or index.shape or not 0 <= index.low <= index.high < values.shape[0]:
         raise RowProgramError("a place may lie outside an array")
-    return _made("gather", values.shape[1:], values.low, values.high, values, index)
+    return _operation("gather", values.shape[1:], values.low, values.high, values, index)
 
 
 def concatenate(parts: Sequence[Expression]) -> Expression:
@@ -249,14 +249,14 @@ def concatenate(parts: Sequence[Expression]) -> Expression:
     if not parts or any(not p.shape or p.shape[1:] != parts[0].shape[1:] for p in parts):
         raise RowProgramError("arrays of one kind are needed")
     shape = (sum(p.shape[0] for p in parts), *parts[0].shape[1:])
-    return _made("concatenate", shape, min(p.low for p in parts), max(p.high for p in parts), *parts)
+    return _operation("concatenate", shape, min(p.low for p in parts), max(p.high for p in parts), *parts)
 
 
 def select(condition: Expression, one: Expression | int, other: Expression | int) -> Expression:
     """`one` where the condition is not 0, else `other`."""
     yes, no = as_expression(one), as_expression(other)
     shape = broadcast(condition, constant(np.zeros(broadcast(yes, no))))
-    return _made("select", shape, min(yes.low, no.low), max(yes.high, no.high), condition, yes, no)
+    return _operation("select", shape, min(yes.low, no.low), max(yes.high, no.high), condition, yes, no)
 
 
 # How it is calculated ------------------------------------------------------------------------------

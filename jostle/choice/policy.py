@@ -282,12 +282,12 @@ class Store:
         path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
         return _write(path, key, "runs", table.as_json()) if path is not None else None
 
-    def _load(self, held: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
-        if key not in held and self.folder is not None:
+    def _load(self, memory: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
+        if key not in memory and self.folder is not None:
             value = _read(self.folder / below / f"{key}.json", key, what, read)
             if value is not None:
-                held[key] = value
-        return held.get(key)
+                memory[key] = value
+        return memory.get(key)
 
 
 def read_policy(path: Path, key: str) -> Policy | None:

@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.kernels.regressions.fits import PIECES, first_stage, next_stage, pieces, posterior, ridge_model, summed
+from jostle.kernels.regressions.fits import (
+    PIECES,
+    Target,
+    first_stage,
+    next_stage,
+    pieces,
+    posterior,
+    ridge_model,
+    summed,
+)
 from jostle.kernels.regressions.models import Additive, Forked, Levels, Slope, Steps
 from jostle.kernels.rowprograms import CONTRIBUTIONS
 from jostle.kernels.simulated_tables import TARGET, regression_table
@@ -188,6 +197,24 @@ def test_what_goes_straight_is_a_line() -> None:
     rows = np.stack([(np.arange(4) - 1.5) / 1.5, np.zeros(4)])  # of no target: what is taken off is left
     wide = {"steps": after["steps"], "lines": after["lines"], "scale": [*after["scale"][:3], 1.0]}
     assert left_by_hand(rows, wide) == pytest.approx(-y, abs=1e-3)
+
+
+def test_a_round_mends_the_mean_before_it_and_the_next_looks_closer() -> None:
+    """What all cells have in common is told by all of them; what is left is measured within an upper limit of it."""
+    count, places = np.full(12, 20.0), (np.arange(12) - 5.5) / 6
+    for where in (places, None):
+        alone, _ = posterior(count, 0.3 * count, 6.0, 0.01, where)
+        mended, _ = posterior(count, 0.3 * count, 6.0, 0.01, where, 0.09)
+        assert abs(alone.mean() - 0.3) > 0.08 and mended == pytest.approx(np.full(12, 0.3), abs=0.06)
+    y: Target = {"name": "y", "low": -1.0, "high": 1.0}
+    column = {"name": "a", "place": 0, "edges": [1, 2, 3], "centre": 1.5, "scale": 1.5, "step": 1}
+    stage = first_stage({"mean": 0.0, "low": -1.0, "high": 1.0, "deviation": 0.5, "loudness": 70.0}, y)
+    z = 0.02 + 0.25 * (np.arange(4) - 1.5)
+    shares = np.stack([((1 + z) / 2) ** 2, (1 - z**2) / 2, ((1 - z) / 2) ** 2], axis=1) * 1e4
+    after = next_stage(stage, shares.ravel(), 30.0, y, column)
+    assert after["model"].predict({"a": range(4)}) == pytest.approx(z, abs=5e-3)
+    assert stage["offset"] == pytest.approx(math.sqrt(2) / 70) and after["offset"] < stage["offset"] / 5
+    assert 0.02 < after["deviation"] < 0.08 and after["width"] == pytest.approx(3 * after["deviation"])
 
 
 def test_steps_next_to_each_other_are_drawn_together() -> None:

@@ -42,12 +42,14 @@ class Target(TypedDict):
 
 
 class Stage(TypedDict):
-    """The model after a round, and what a row program needs for what it leaves."""
+    """The model after a round, and what a row program needs for what it leaves; `offset` is the deviation of what all
+    of that has in common, in the target's units, and `deviation` that of single rows, or more."""
 
     model: Additive
     width: float
     deviation: float
     loudness: float
+    offset: float
     columns: dict[str, Column]
     steps: Floats
     scale: Floats
@@ -235,7 +237,8 @@ def first_stage(seen: Mapping[str, float], y: Target) -> Stage:
     mean, low, high, deviation = (float(seen[k]) for k in ("mean", "low", "high", "deviation"))
     reach = min(max(mean - low, high - mean), REACH * deviation)
     model = Additive("the mean", str(y["name"]), low, high, mean, {})
-    return _stage(model, y, reach, deviation, float(seen["loudness"]), {})
+    offset = 0.5 * (float(y["high"]) - float(y["low"])) * math.sqrt(2) / max(float(seen["loudness"]), 1e-9)
+    return _stage(model, y, reach, deviation, float(seen["loudness"]), {}, offset)
 
 
 def next_stage(stage: Stage, sums: object, noise: float, y: Target, column: Column) -> Stage:
@@ -247,7 +250,10 @@ def next_stage(stage: Stage, sums: object, noise: float, y: Target, column: Colu
     count, total, squares = of_shares(sums)
     reach, deviation = float(stage["width"]), float(stage["deviation"])
     places = _middles(column) if "edges" in column else None
-    numbers, slope = posterior(count, total, noise, (deviation / reach) ** 2, places)
+    offset = float(stage["offset"])  # of the mean so far; what this round tells of it is weighed by precision
+    numbers, slope = posterior(count, total, noise, (deviation / reach) ** 2, places, (offset / reach) ** 2)
+    apart = 2 * len(count) * noise**2 * reach**2 / max(float(count.sum()), noise) ** 2
+    offset = (1 / max(offset**2, 1e-30) + 1 / max(apart, 1e-30)) ** -0.5
     old, name = stage["model"], str(column["name"])
     part = part_of(column, reach * numbers)
     if isinstance(part, Steps) and places is not None:
@@ -260,14 +266,17 @@ def next_stage(stage: Stage, sums: object, noise: float, y: Target, column: Colu
     parts = dict(old.adds)
     parts[name] = summed(parts.get(name), part)
     model = Additive(f"the means of {', then '.join(parts)}", old.target, old.low, old.high, old.base, parts, error)
-    deviation = min(deviation, error) if error is not None else deviation
+    unsure = 2 * noise * math.sqrt(len(count))
+    if (rows := float(count.sum())) > 5 * unsure:
+        deviation = min(deviation, reach * math.sqrt((max(off, 0.0) + 2 * unsure) / rows))
     columns = {**stage["columns"], name: column.copy()}
-    return _stage(model, y, REACH * deviation, deviation, float(stage["loudness"]), columns)
+    return _stage(model, y, REACH * deviation, deviation, float(stage["loudness"]), columns, offset)
 
 
 def _stage(
-    model: Additive, y: Target, reach: float, deviation: float, loudness: float, columns: Mapping[str, Column]
-) -> Stage:
+    model: Additive, y: Target, reach: float, deviation: float, loudness: float, columns: Mapping[str, Column],
+    offset: float,
+) -> Stage:  # fmt: skip
     """The model, and what a row program needs for what it leaves: in halves of the target's range, about its middle."""
     middle, half = (float(y["low"]) + float(y["high"])) / 2, (float(y["high"]) - float(y["low"])) / 2
     reach = max(reach, LEAST_REACH * half)
@@ -289,8 +298,7 @@ def _stage(
     scale = [(base - middle) / half, (model.low - middle) / half, (model.high - middle) / half, reach / half]
     return {
         "model": model, "width": reach, "deviation": deviation, "loudness": loudness, "columns": dict(columns),
-        "steps": np.array(steps), "scale": np.array(scale),
-        "lines": np.array(lines),
+        "steps": np.array(steps), "scale": np.array(scale), "lines": np.array(lines), "offset": offset,
     }  # fmt: skip
 
 
@@ -342,54 +350,39 @@ def summed(one: Part | None, other: Part) -> Part:
 
 @on_one_thread
 def posterior(
-    count: Floats, total: Floats, noise: float, variance: float, places: Floats | None
+    count: Floats, total: Floats, noise: float, variance: float, places: Floats | None, unsure_mean: float = 0.0
 ) -> tuple[Floats, float]:
     """The posterior means (k,) of cells and of a slope, where total = count · (mean + slope · place) + noise.
 
     `count`, `total` (k,): noisy numbers of rows and sums; `noise` the deviation of a share; `variance` that of single
-    rows; `places` (k,): where cells lie that go together with those next to them; none where they do not. The mean over
-    laws, that all is noise among them, which has half of the prior.
+    rows, `unsure_mean` that of what all cells have in common; `places` (k,): where cells lie that go together with
+    those next to them; none where they do not. The mean over laws, that all else is noise among them, which has half
+    of the prior.
     """
     n = np.maximum(count, 0.0)
     unsure = 2 * noise**2 + n * variance + 1e-12
-    laws = [(-0.5 * float((total**2 / unsure + np.log(unsure)).sum()), np.zeros(len(n)), 0.0)]
-    if places is None:
-        for strength in variance * STRENGTHS:
-            spread = strength * n**2 + unsure
-            likelihood = -0.5 * float((total**2 / spread + np.log(spread)).sum())
-            laws.append((likelihood, strength * n * total / spread, 0.0))
-    else:
-        laws += _straight_and_smooth(n, total, unsure, variance, places)
-    logs = np.array([law[0] for law in laws])
-    logs[1:] -= math.log(len(laws) - 1)
-    weights = np.exp(logs - logs.max())
+    along, wide, middle = np.zeros(len(n)), 1.0, 0.0
+    kernels, slopes = [np.eye(len(n))], np.zeros(1)
+    if places is not None:
+        share = n / max(float(n.sum()), 1e-9)
+        middle = float(share @ places)
+        along = places - middle
+        wide = float(share @ along**2) + 1e-6
+        apart = np.abs(np.arange(len(n))[:, None] - np.arange(len(n))) / len(n)
+        kernels, slopes = [np.exp(-apart / length) + LEVEL for length in LENGTHS], np.append(0.0, SLOPES)
+    shapes = [0 * kernels[0], *(variance * strength * kernel for kernel in kernels for strength in STRENGTHS)]
+    laws = [(shape, variance / wide * slope) for shape in shapes for slope in slopes]
+    logs, cells, lines = [], [], []
+    for together, slope in laws:
+        together = together + LEVEL * slope * wide + unsure_mean
+        factor = np.linalg.cholesky(n[:, None] * (together + slope * np.outer(along, along)) * n + np.diag(unsure))
+        white = np.linalg.solve(factor, total)
+        logs.append(-0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum()))
+        pull = n * np.linalg.solve(factor.T, white)
+        lines.append(slope * float(along @ pull))
+        cells.append(together @ pull - lines[-1] * middle)
+    told = np.array(logs)
+    told[1:] -= math.log(len(laws) - 1)
+    weights = np.exp(told - told.max())
     weights /= weights.sum()
-    slope = float(weights @ np.array([law[2] for law in laws]))
-    return np.asarray(weights @ np.stack([law[1] for law in laws])), slope
-
-
-def _straight_and_smooth(
-    n: Floats, total: Floats, unsure: Floats, variance: float, places: Floats
-) -> list[tuple[float, Floats, float]]:
-    """The log-likelihood, up to a constant, the means and the slope of each law of cells next to each other."""
-    share = n / max(float(n.sum()), 1e-9)
-    middle = float(share @ places)
-    along = places - middle
-    wide = float(share @ along**2) + 1e-6
-    apart = np.abs(np.arange(len(n))[:, None] - np.arange(len(n))) / len(n)
-    laws = []
-    for length in LENGTHS:
-        together = np.exp(-apart / length) + LEVEL
-        for strength in variance * np.append(0.0, STRENGTHS):
-            for slopes in variance / wide * np.append(0.0, SLOPES):
-                if strength == 0 and (slopes == 0 or length != LENGTHS[-1]):
-                    continue  # no law, or the same as with another length
-                level = LEVEL * slopes * wide
-                covariance = strength * together + slopes * np.outer(along, along) + level
-                factor = np.linalg.cholesky(n[:, None] * covariance * n + np.diag(unsure))
-                white = np.linalg.solve(factor, total)
-                likelihood = -0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum())
-                pull = n * np.linalg.solve(factor.T, white)
-                slope = float(slopes * (along @ pull))
-                laws.append((likelihood, strength * together @ pull + level * pull.sum() - slope * middle, slope))
-    return laws
+    return np.asarray(weights @ np.stack(cells)), float(weights @ np.array(lines))

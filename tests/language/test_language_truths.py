@@ -78,7 +78,7 @@ def test_a_frame_of_truths() -> None:
     check(answers(pd.DataFrame({"ok": [True, False], "n": 1})), 1, 1, 0)
 
 
-def test_simulated_histograms_and_modes() -> None:
+def test_example_histograms_and_modes() -> None:
     session = Session(simulate=1)
     text = (
         PROGRAM.replace("path", '"a.csv"')

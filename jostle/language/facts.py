@@ -268,9 +268,9 @@ def _close(value: str | float, values: Sequence[str | float]) -> str:
     return hint.replace("`", '"')
 
 
-LAST_HEADER = 10_000
+LAST_HEADER = 100
 MEASURED_FIRST = "measure it first, with an amount of its own, and use the number"
-NO_LINE = ("`header` is the number of a line, from 1",
+NO_LINE = ("`header` is the number of a line, from 1 to 100",
            "the line that names the columns, as an editor counts lines: `header = 3`")  # fmt: skip
 
 

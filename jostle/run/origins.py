@@ -267,21 +267,20 @@ def _identity(interp: Evaluator, array: object, span: Span | None) -> Hashable:
 
 def check_column(name: str, data: Opened, *, private: bool = False) -> None:
     """Refuses with `DataError` a column that a file does not have. Of a private one the names are listed where types
-    have them or the program says which line does: without a header, its first line would be a row."""
+    have them: what stands in the line of names, also in one that the program says, may be a row."""
     check_read(name, data.unread)
     if name in data.columns:
         return
     names = [column for column in data.columns if column]
     listed = did_you_mean(name, names) or f"the columns are {', '.join(names[:12])}{', …' * (len(names) > 12)}"
-    if private and data.header:
-        listed = f"line {data.header} has the names: {', '.join(f'`{one}`' for one in names)}"
-    elif private and data.header is None:
-        listed = "names are as in the file's header: its first line, and in its case"
+    if private and data.header != 0:
+        line = f"line {data.header}" if data.header else "its first line"
+        listed = f"names are as in the file's header: {line}, and in its case"
         marks = [mark for mark in ",\t;|" if len(names) == 1 and mark in names[0]]
         if marks:
-            listed = f'its first line is one name in all: write `separator = "{marks[0]}"`'
+            listed = f'{line} is one name in all: write `separator = "{marks[0]}"`'
         elif len(names) == 1:
-            listed = "its first line has one name, as a title has; say which line has the names: `header = 3`"
+            listed = f"{line} has one name, as a title has; say which line has the names: `header = 3`"
         else:
             listed += "; where another line has the names, say which: `header = 3`"
     raise refuse("DataError", f"there is no column `{name}`", help=listed)

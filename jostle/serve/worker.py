@@ -264,7 +264,8 @@ def edited(request: Mapping[str, Json], folder: Path) -> dict[str, object]:
     from jostle.tools.editors.document import Document
 
     text, line, column = str(request["program"]), int(request["line"]), int(request["column"])
-    with _session(folder, str(request.get("public") or "")) as opened:
+    public = str(request.get("public") or "")
+    with _session(folder, public) as opened:
         if request["ask"] == "format":
             return {"text": _formatted(text)}
         document = Document("program.jst", _session=opened)
@@ -273,8 +274,8 @@ def edited(request: Mapping[str, Json], folder: Path) -> dict[str, object]:
             document.change(part)
         if request["ask"] == "completions":
             typed, candidates = document.completions(line, column)
-            words = [{"word": c.word, "kind": c.kind} for c in candidates[:_CANDIDATES]]
-            return {"typed": typed, "words": words}
+            fit = [c for c in candidates if c.kind != "path" or (public and _is_public(public, c.word))]
+            return {"typed": typed, "words": [{"word": c.word, "kind": c.kind} for c in fit[:_CANDIDATES]]}
         signature = document.signature(line, column)
         usage = "" if signature is None else f"{signature.usage}: {signature.about}"
         return {"hover": document.hover(line, column), "signature": usage}

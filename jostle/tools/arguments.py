@@ -132,7 +132,7 @@ def _seed(text: str) -> int:
 
 def _line(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= LAST_HEADER:
-        raise argparse.ArgumentTypeError(f"{text!r} is no line: a whole number from 1 is needed")
+        raise argparse.ArgumentTypeError(f"{text!r} is no line: a whole number from 1 to {LAST_HEADER} is needed")
     return int(text)
 
 

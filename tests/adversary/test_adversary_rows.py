@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from arena import Arena, lost, table
 from hostile import LONG, ROWS
@@ -186,8 +187,6 @@ def test_a_file_without_a_header_shows_nothing_of_its_first_row(tmp_path: Path, 
 
 
 def test_names_that_types_have_are_listed_and_those_of_a_first_line_are_not(tmp_path: Path) -> None:
-    import pandas as pd
-
     frame, helps = pd.DataFrame({"xaver": [42], "town": ["Ames"]}), {}
     frame.to_parquet(tmp_path / "a.parquet")
     (tmp_path / "b.csv").write_bytes((tmp_path / "a.parquet").read_bytes())
@@ -197,6 +196,22 @@ def test_names_that_types_have_are_listed_and_those_of_a_first_line_are_not(tmp_
         (fault,) = Session(cwd=tmp_path).attempt(Source("p.jst", program)).diagnostics
         helps[file] = fault.help
     assert helps["a.parquet"] == helps["b.csv"] == "the columns are xaver, town" and "xaver" not in helps["c.db"]
+
+
+@pytest.mark.attack("private keys, schema and header")
+@pytest.mark.parametrize("ending", ["csv", "xlsx"])
+def test_a_line_that_a_program_takes_for_the_header_is_not_shown(tmp_path: Path, ending: str) -> None:
+    """By a check and a run: the message told the cells of any row, line by line, for nothing."""
+    frame = pd.DataFrame({"name": ["Ann", "Ben"], "town": ["Ames", "Cork"]})
+    (frame.to_csv if ending == "csv" else frame.to_excel)(tmp_path / f"t.{ending}", index=False)
+    for line in (2, 3):
+        program = f'private t = table("t.{ending}", header = {line}) described by {{nam: text, Anna: text}} '
+        source = Source(str(tmp_path / "p.jst"), f"{program}protecting rows budget epsilon 1\n")
+        for faults in (Session(cwd=tmp_path).check(source), Session(cwd=tmp_path).attempt(source).diagnostics):
+            told = "".join(f"{fault.message}{fault.help}" for fault in faults).replace("`Anna`", "")
+            assert not [cell for cell in ("Ann", "Ben", "Ames", "Cork") if cell in told], told
+    far = Source("p.jst", program.replace("header = 3", "header = 101") + "protecting rows budget epsilon 1\n")
+    assert "from 1 to 100" in Session(cwd=tmp_path).attempt(far).diagnostics[0].message
 
 
 @pytest.mark.attack("private keys, schema and header")

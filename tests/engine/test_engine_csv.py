@@ -327,7 +327,7 @@ def test_the_header_is_the_number_of_a_line(tmp_path: Path, header: str) -> None
     (tmp_path / "x.csv").write_text("age\n3\n", encoding="utf-8")
     source = Source(str(tmp_path / "p.jst"), f't = table("x.csv", header = {header})')
     (told,) = Session(cwd=tmp_path).attempt(source).diagnostics
-    assert told.message == "`header` is the number of a line, from 1"
+    assert told.message == "`header` is the number of a line, from 1 to 100"
     Session(cwd=tmp_path).check(source)
 
 

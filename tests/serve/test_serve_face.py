@@ -133,6 +133,11 @@ def test_the_editor_offers_published_columns_and_values(place: Any) -> None:
     assert [one["word"] for one in given["words"]] == ["F", "M"]
 
 
+def test_the_editor_lists_no_files_of_the_server(place: Any) -> None:
+    for begun in ('t = table("/', 't = table("/proc/self/', 't = table("../'):
+        assert ask(place, "ana", "completions", begun, 0, len(begun))["words"] == []
+
+
 def test_the_editor_explains_and_tidies(place: Any) -> None:
     assert "columns: age, sex" in ask(place, "ana", "hover", BY_SEX, 0, 9)["hover"]
     assert "described as `17..90`" in ask(place, "ana", "hover", BY_SEX, 1, 43)["hover"]

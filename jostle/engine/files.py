@@ -20,10 +20,15 @@ from msgspec import Struct
 from jostle.diagnostics import Refusal, refuse
 
 
-def holds(path: str) -> bool:
-    """Whether a real path leads to what some process has spilled."""
-    root = os.path.realpath(spill_root())
-    return path == root or path.startswith(root + os.sep)
+def is_system(path: str | os.PathLike[str]) -> bool:
+    """Whether a path leads through what tells how processes fare, or what they have spilled. Whether there is a file
+    of such a name may depend on rows: no program is to know."""
+    roots, at = ("/proc", "/sys", os.path.realpath(spill_root())), ""
+    for part in Path(path).absolute().parts if "\0" not in os.fspath(path) else ():
+        at = os.path.realpath(os.path.join(at, part))
+        if any(at == root or at.startswith(root + os.sep) for root in roots):
+            return True
+    return False
 
 
 def spill_root() -> Path:
@@ -71,6 +76,8 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
 def open_file(path: str | os.PathLike[str]) -> OpenFile:
     """Opens a file to be asked about and read. A `DataError` where there is none, or something else than a file."""
     label = str(path)
+    if is_system(path):
+        raise _of_system(label)
     try:
         _check_kind(os.stat(path).st_mode, label)  # opening a device may already do something
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -86,14 +93,18 @@ def open_file(path: str | os.PathLike[str]) -> OpenFile:
     try:
         file = OpenFile(descriptor, label, _real(descriptor, label), os.fstat(descriptor))
         _check_kind(file.status.st_mode, label)
-        if not file.status.st_nlink or not _is_kept(descriptor) or holds(file.real):
-            message = f"`{label}` is no file of a disk, but a part of the running system"
-            raise refuse("DataError", message, help="a table is a file that stays as it is")
+        if not file.status.st_nlink or not _is_kept(descriptor) or is_system(file.real):
+            raise _of_system(label)
     except (OSError, Refusal) as error:
         os.close(descriptor)
         raise (_unreadable(label, error) if isinstance(error, OSError) else error) from None
     weakref.finalize(file, os.close, descriptor)
     return file
+
+
+def _of_system(label: str) -> Refusal:
+    message = f"`{label}` is no file of a disk, but a part of the running system"
+    return refuse("DataError", message, help="a table is a file that stays as it is")
 
 
 def _check_kind(mode: int, label: str) -> None:

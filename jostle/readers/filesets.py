@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
-from jostle.engine.files import OpenFile, identities
+from jostle.engine.files import OpenFile, identities, is_system
 from jostle.lazy import pa
 
 _MOST = 1000  # files of a table; each is an open descriptor
@@ -153,14 +153,14 @@ def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
 
     They are those of the first folder that has any. A `DataError` where a pattern matches none, or more than 1,000.
     """
-    place = next((folder / text for folder in folders if _exists(folder / text)), None)
+    place = next((folder / text for folder in folders if is_system(folder / text) or _exists(folder / text)), None)
     if place is not None:
         return [place]
     if not glob.has_magic(text) or "\0" in text:
         return [text]
     for folder in folders:
         names = sorted(glob.glob(text, root_dir=folder, recursive=True))
-        places = [folder / name for name in names if not (folder / name).is_dir()]
+        places = [folder / name for name in names if not (folder / name).is_dir() and not is_system(folder / name)]
         if len(places) > _MOST:
             raise refuse("DataError", f"`{text}` matches {len(places):,} files; a table has at most {_MOST:,}")
         if places:

@@ -20,7 +20,7 @@ from bounded import ending
 
 from jostle.diagnostics import Refusal
 from jostle.engine import files
-from jostle.engine.files import open_file
+from jostle.engine.files import open_file, spill_root
 from jostle.plan.plan import Column, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import reader_of
@@ -144,7 +144,34 @@ def test_a_private_file_has_no_other_name(tmp_path: Path) -> None:
     assert numbers
     for name in ("hard.csv", "soft.csv", *(f"/proc/self/fd/{n}" for n in numbers), f"/dev/fd/{numbers[0]}"):
         result = session.attempt(Source("p.jst", f't = table("{name}")\n'))
-        assert [d.kind for d in result.diagnostics] == ["PrivateValue"], name
+        assert [d.kind for d in result.diagnostics] == ["DataError" if "fd" in name else "PrivateValue"], name
+
+
+@pytest.mark.attack("files that are no tables")
+def test_whether_the_system_has_a_file_is_not_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A carriage return in one row, and the copy of a private file had no descriptor; rows that do not fit in memory
+    are in a file of the spill folder."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    spilled = spill_root() / "tmp" / "30347.1"
+    names = [f"/proc/self/fd/{n}" for n in range(3, 30)] + [f"/proc/self/fd/{n}/../{n}" for n in range(3, 9)]
+    names += ["/dev/fd/3", "/dev/fd/299", *(str(spilled / name) for name in ("0.tmp", "1.tmp", "../30347.1/0.tmp"))]
+    names += ["/proc/self/fd/*", "/proc/[0-9]*/stat", f"{spilled}/*", f"{spilled}/../../../t.*", "/pro[c]/self/fd/*",
+              f"{str(spilled)[:-1]}[1]/*", f"{str(spilled)[:-1]}[1]/../../../t.*"]  # fmt: skip
+    told: dict[str, set[str]] = {}
+    for row in (b"c,3\n", b"c\r,3\n"):
+        (tmp_path / "t.csv").write_bytes(b"id,x\na,1\n" + row)
+        session = Session(cwd=tmp_path)
+        head = 'private t = table("t.csv") described by {id: text, x: 0..9} protecting rows budget epsilon 1\n'
+        assert session.attempt(Source("p.jst", head + "a = {{ select sum(x) from t with epsilon 1e-9 }}\n")).ok
+        for name in names:
+            (fault,) = session.attempt(Source("p.jst", f't = table("{name}")\n')).diagnostics
+            told.setdefault(name, set()).add(fault.message.replace(f"`{name}`", "it"))
+        session.close()
+        spilled.mkdir(parents=True)
+        (spilled / "0.tmp").write_bytes(b"a\n1\n")
+    system = {"it is no file of a disk, but a part of the running system"}
+    (other,) = [name for name in names if told[name] != system]
+    assert other == "/pro[c]/self/fd/*" and told[other] == {"no file matches it"}
 
 
 CLAUSES = "described by {income: 0..100} protecting rows budget epsilon 1"

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_605,
+    "lines": 90_616,
     "files": 349,
     "lines that the kernel imports": 2_571,
-    "lines that privacy and engine import": 19_835,
+    "lines that privacy and engine import": 19_846,
     "lines that everyday queries import": 9_781,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,

@@ -139,8 +139,9 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
         config = uvicorn.Config(
             application(server, hosts), ssl_certfile=options.certificate,
             ssl_keyfile=options.key, proxy_headers=options.behind_proxy, server_header=False, log_level="warning",
-            access_log=False, timeout_keep_alive=10, limit_concurrency=500, h11_max_incomplete_event_size=32 * 1024,
-            http=protocol(), ws="none",
+            access_log=False, timeout_keep_alive=10, limit_concurrency=MOST_CONNECTIONS, ws="none",
+            h11_max_incomplete_event_size=32 * 1024,
+            http=protocol(of_address=MOST_CONNECTIONS if options.behind_proxy else OF_ADDRESS),
         )  # fmt: skip
         uvicorn.Server(config).run([place])
     finally:
@@ -194,6 +195,13 @@ def _check(home: Home) -> int:
         names = [one.terms.name for one in ledger.datasets()] if ledger.store.exists() else []
         return f"histories hold: {len(names)}, with {sum(verify_history(ledger, one).entries for one in names)} entries"
 
+    def data() -> str:
+        ledger = Ledger(home.ledger)
+        names = [one.terms.name for one in ledger.datasets() if one.terms.path] if ledger.store.exists() else []
+        for name in names:
+            ledger.open(name)  # a home that was restored elsewhere has them at another path
+        return f"files are as they were registered: {len(names)}"
+
     def walls() -> str:
         code = "from jostle.serve.confine import *; print(*confine([], [], 9.0, 8 * GIGABYTE), sep=' and ')"
         lacking = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -204,7 +212,7 @@ def _check(home: Home) -> int:
 
     wrong = 0
     for step in (
-        folder, histories, lambda: "the log holds: {} entries, up to {}".format(*verify(home.audit())),
+        folder, histories, data, lambda: "the log holds: {} entries, up to {}".format(*verify(home.audit())),
         lambda: f"charges of answers that were given, all in the ledger: {_need_agreement(home)}",
         *([lambda: _need_clock(home)] if home.on_server else []), walls,
     ):  # fmt: skip
@@ -231,10 +239,13 @@ def _back_up(home: Home, to: Path) -> int:
     if to.exists():
         raise refuse("DataError", f"`{to}` is there already", help="give the name of a new folder")
     copy(home.folder / "serve.db")
-    shutil.copytree(
-        home.folder / "runs", to / "runs", ignore=shutil.ignore_patterns("scratch", "empty", "checks"),
-        copy_function=lambda one, other: shutil.copy2(one, other) if Path(one).exists() else None,
-    )  # fmt: skip
+    for place, folders, files in os.walk(home.folder / "runs"):  # what goes meanwhile is not missed
+        folders[:] = (one for one in folders if one not in ("scratch", "empty", "checks", "forks"))
+        there = to / Path(place).relative_to(home.folder)
+        there.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name in files:
+            with suppress(FileNotFoundError):
+                shutil.copy2(Path(place, name), there / name)
     copy(home.folder / "ledger" / "ledger.db")
     print(f"copied to {to}, without the folder `data`: put that beside it, and serve it with --home")
     if home.on_server:
@@ -242,28 +253,45 @@ def _back_up(home: Home, to: Path) -> int:
     return 0
 
 
-def protocol(seconds: float = 20.0) -> type[Any]:
-    """HTTP as uvicorn speaks it, which waits for so long for the headers of a request and no longer."""
-    import h11
+MOST_CONNECTIONS, OF_ADDRESS = 500, 200
+"""Of all, and of one address or network; a proxy has all of them."""
+TAKEN = 64 * 1024
+"""Bytes of an answer that a client takes in the time after which a connection is looked at again."""
+
+
+def protocol(seconds: float = 20.0, of_address: int = OF_ADDRESS) -> type[Any]:
+    """HTTP as uvicorn speaks it, which looks at each connection every so many seconds and ends what has not moved: no
+    request came whole, or nobody reads the answer. While an answer is made it waits; that ends by itself."""
     from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    from jostle.serve.routing import network_of
 
     class Protocol(H11Protocol):
         timer: Any = None
+        network, left, answered, before = "", 0, 0, 0
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self.watch()
+            self.network = network_of(self.client[0]) if self.client else ""
+            if sum(getattr(one, "network", None) == self.network for one in self.connections) > of_address:
+                transport.abort()
+            self.timer = self.loop.call_later(seconds, self.look)
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self.watch()
+        def connection_lost(self, fault: Exception | None) -> None:
+            super().connection_lost(fault)
+            self.timer.cancel()
 
-        def watch(self) -> None:
-            if self.conn.their_state is h11.IDLE and self.timer is None:
-                self.timer = self.loop.call_later(seconds, self.transport.close)
-            elif self.conn.their_state is not h11.IDLE and self.timer is not None:
-                self.timer.cancel()
-                self.timer = None
+        def on_response_complete(self) -> None:
+            self.answered += 1
+            super().on_response_complete()
+
+        def look(self) -> None:
+            left, making = self.transport.get_write_buffer_size(), self.cycle and not self.cycle.response_complete
+            unread = 0 < self.left < left + TAKEN if left else not making
+            if unread and self.answered == self.before:
+                self.transport.abort()  # closing would wait until everything is read
+            self.left, self.before = left, self.answered
+            self.timer = self.loop.call_later(seconds, self.look)
 
     return Protocol
 

@@ -60,9 +60,11 @@ def ends_after(seconds: float) -> None:
 
 def _gives_way() -> None:
     """The server goes first: how soon it answers says little of what this process does, and where memory ends it is
-    this process that the system ends."""
+    this process that the system ends. The group of a session goes with a process that began it, and with no other: a
+    terminal's is not ours."""
     os.nice(15)
-    for file, text in (("autogroup", "15"), ("oom_score_adj", "1000")):
+    own = [("autogroup", "15")] if os.getsid(0) == os.getpid() else []
+    for file, text in (*own, ("oom_score_adj", "1000")):
         with suppress(OSError):
             Path("/proc/self", file).write_text(text)
 

@@ -20,7 +20,6 @@ from jostle.resources import Json
 from jostle.serve.runs import Runs
 from jostle.serve.store import ROLES, Account, Home
 
-COOKIE = "jostle_session"
 PROOF = "x-jostle-proxy"
 """The header in which a proxy shows that it is the one."""
 ANYBODY: tuple[str, ...] = ()
@@ -151,11 +150,17 @@ def route(method: str, path: str, roles: tuple[str, ...], *, run: bool = False, 
 NOBODY = Account("", "")
 
 
+def cookie_of(server: Server) -> str:
+    """The name of a session's cookie: under TLS one that browsers take from this host alone, so that no other host of
+    its domain plants a session."""
+    return "__Host-jostle_session" if server.https else "jostle_session"
+
+
 def session_response(server: Server, name: str) -> Response:
     """A new session: its secret was never in another request, so that none can be planted."""
     response = RedirectResponse("/", 303)
     secret = server.home.add_session(name)
-    response.set_cookie(COOKIE, secret, httponly=True, samesite="strict", secure=server.https, path="/")
+    response.set_cookie(cookie_of(server), secret, httponly=True, samesite="strict", secure=server.https, path="/")
     return response
 
 

@@ -31,6 +31,7 @@ from msgspec import json as coded
 from jostle.diagnostics import refuse
 from jostle.events import Event
 from jostle.plan.digest import digest
+from jostle.privacy.ledger.grants import live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import MINUTE, Dataset
 from jostle.records import replace
@@ -280,9 +281,8 @@ class Runs:
             self.home.add_run(run)
             return run
         with self.home.alone():
-            if not waits:
-                self._need_place(who.name)
-            elif len(self.home.runs("state = 'waiting' AND account = ?", who.name, brief=True)) >= MOST_WAITING:
+            self._need_place(who.name, waits)
+            if waits and len(self.home.runs("state = 'waiting' AND account = ?", who.name, brief=True)) >= MOST_WAITING:
                 raise refuse("Busy", f"{MOST_WAITING} programs of yours wait for a reviewer", help="ask the reviewer")
             self.home.add_run(run, None if waits else self._totals(who.name))
         if waits:
@@ -388,16 +388,23 @@ class Runs:
         return self.home.folder / "runs" / run.id
 
     def _needs_review(self, analyst: str) -> bool:
-        """Whether some grant of the analyst is reviewed: which of them a program will use is not known before."""
-        reviewed = {name.rpartition("@")[2] for name in self.home.reviewed()}
-        return analyst in reviewed
+        """Whether some grant of the analyst is reviewed: which of them a program will use is not known before. One that
+        has ended, or never came to be, opens nothing."""
+        reviewed = self.home.reviewed()
+        return any(g.terms.name in reviewed and live(g) for _, g in granted(Ledger(self.home.ledger), analyst))
 
-    def _need_place(self, analyst: str) -> None:
-        going = self.home.runs("state = 'running' AND answer_at > ?", time.time(), brief=True)
+    def _need_place(self, analyst: str, simulates: bool = False) -> None:
+        now = time.time()
+        if simulates:
+            waiting = self.home.runs("state = 'waiting' AND accepted > ?", now - SIMULATION, brief=True)
+            going = [replace(r, answer_at=r.accepted + SIMULATION) for r in waiting if self.simulation(r) is None]
+        else:
+            going = self.home.runs("state = 'running' AND answer_at > ?", now, brief=True)
         mine = [run for run in going if run.account == analyst]
         if mine or len(going) >= self.places:
-            wait = max(1, round(min(run.answer_at for run in mine or going) - time.time() + 0.5))
-            why = "your last run is under way: one at a time" if mine else "all places for runs are taken"
+            wait = max(1, round(min(run.answer_at for run in mine or going) - now + 0.5))
+            what = "simulation" if simulates else "run"
+            why = f"your last {what} is under way: one at a time" if mine else f"all places for {what}s are taken"
             raise refuse("Busy", why, help=f"try again in {wait} seconds")
 
     def _need_week(self, analyst: str) -> None:

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -100,8 +100,11 @@ class Home:
         self.folder = folder.resolve()
         for name in ("", "ledger", "data", "runs", "cache"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-        self.ledger = ledger or str(self.folder / "ledger" / "ledger.db")
-        self.on_server, own = ledger.startswith(SCHEMES), self.folder / "serve.db"
+        own, mine = self.folder / "serve.db", self.folder / "ledger" / "ledger.db"
+        self.ledger, self.on_server = ledger or str(mine), ledger.startswith(SCHEMES)
+        if not self.on_server and Path(self.ledger).resolve() != mine:
+            help = f"put it there: {mine}"  # beside it stands when its charges are to be seen
+            raise refuse("DataError", "a server's ledger in a file lies in its own home", help=help)
         self._lock = threading.RLock()
         self._db: Connection | None = None  # of the transaction that goes on
         self._written = self._writing = 0  # the last entry of the log that this process wrote, and writes
@@ -109,6 +112,8 @@ class Home:
         self._store.create()
         if self.on_server and own.exists():
             self._take_over(own)
+        if self.on_server:
+            self._need_folder()
         self.accounts()
 
     def _take_over(self, file: Path) -> None:
@@ -119,6 +124,19 @@ class Home:
                 for row in before.execute(f"SELECT * FROM {table}").fetchall():
                     self._do(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", *row)
         old.close()
+
+    def _need_folder(self) -> None:
+        """Refuses a folder that is not the one of the database: answers of runs would lie in the other."""
+        place = self.folder / "runs" / "home"
+        with suppress(FileExistsError), open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(new_secret())
+        mine = _hash(place.read_text())
+        with self.alone():
+            if not self._rows("SELECT 1 FROM secrets WHERE kind = 'home'"):
+                self._do("INSERT INTO secrets VALUES (?, 'home', '', '', '', 1e18, 0)", mine)
+            if not self._rows("SELECT 1 FROM secrets WHERE kind = 'home' AND hash = ?", mine):
+                help = "start all servers over it with one --home, on a disk that they share"
+                raise refuse("DataError", "the answers of this database's runs lie in another folder", help=help)
 
     def close(self) -> None:
         self._store.close()
@@ -201,9 +219,11 @@ class Home:
             self._do(f"DELETE FROM accounts WHERE name LIKE ? AND name NOT IN ({going})", f"{beginning}%", time.time())
 
     def renew_link(self, name: str, by: str) -> str:
-        """A new link for an account whose person forgot the password; what was there before ends."""
+        """A new link for an account whose password was forgotten, or is known to others: what was there before ends,
+        the password too, with which a token could be made that outlives it."""
         with self.alone():
             self._need_account(name)
+            self._do("UPDATE accounts SET password = '' WHERE name = ?", name)
             self._do("DELETE FROM secrets WHERE account = ?", name)
             self._note(by, "link", account=name)
             return self._add_secret("link", name, "", "all", LINK)[1]

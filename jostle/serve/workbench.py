@@ -39,7 +39,18 @@ from jostle.serve import (
     workbench,
 )
 from jostle.serve.api import seen_run
-from jostle.serve.routing import ANYBODY, COOKIE, EVERYBODY, NOBODY, ROUTES, Call, Row, Server, route, session_response
+from jostle.serve.routing import (
+    ANYBODY,
+    EVERYBODY,
+    NOBODY,
+    ROUTES,
+    Call,
+    Row,
+    Server,
+    cookie_of,
+    route,
+    session_response,
+)
 from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
 from jostle.serve.worker import MADE_UP
@@ -302,7 +313,7 @@ def _caller(server: Server, request: Request) -> tuple[str, Account | None]:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind:
         return token, server.home.who(token, "token") if kind.lower() == "bearer" and token else None
-    secret = request.cookies.get(COOKIE, "")
+    secret = request.cookies.get(cookie_of(server), "")
     who = server.home.who(secret, "session") if secret else None
     return secret, None if who and server.identity and server.identity_of(request.headers) != who.name else who
 
@@ -346,7 +357,7 @@ def _refused(row: Row, refusal: Refusal) -> Response:
 
 
 class Guard:
-    """Adds the headers of every answer, and refuses early what announces that it is too large."""
+    """Adds the headers of every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -13,7 +13,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -33,7 +35,7 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.resources import Json, replacing
 from jostle.serve.confine import GIGABYTE, confine, ends_after
-from jostle.source import Source
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every_of
@@ -76,6 +78,10 @@ class Job(Struct, frozen=True):
         return self.ledger.startswith(SCHEMES)
 
 
+_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
+"""Controls, ends of lines that are none to the language, and marks that turn the order in which a text is shown."""
+
+
 def source_of(program: str) -> Source:
     return Source("program.jst", program)
 
@@ -83,7 +89,14 @@ def source_of(program: str) -> Source:
 def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     """Refuses every source of a program but `dataset`, the counts that it writes itself and, with a `public` folder,
     the files in it, before files are looked for. What it does not understand it refuses: also a parameter that has the
-    name of a source. A path that is calculated is refused where it is opened (`run/origins.py`)."""
+    name of a source. A path that is calculated is refused where it is opened (`run/origins.py`). Refused too is what
+    lets a reviewer read another program than the one that runs."""
+    if hidden := _HIDDEN.search(source.text):
+        before, code = source.text[: hidden.start()], f"{ord(hidden[0]):04X}"
+        line, column = before.count("\n") + 1, hidden.start() - before.rfind("\n")
+        help = f"leave it out; within a text it is written `\\u{code.lower()}`"
+        what = f"a program does not hold U+{code}, which can hide how it is read"
+        return (Diagnostic("SyntaxError", what, Span(source, line, column, line, column + 1), "", help),)
     try:
         tree = parse(source)
     except Refusal:
@@ -201,7 +214,7 @@ def check(request: Mapping[str, Json], folder: Path) -> dict[str, Json]:
 # declaration that says these facts, on the same line; it is checked, completed and simulated, and never run on rows.
 
 _DECLARED = re.compile(
-    r'^(private\s+[A-Za-z_]\w*\s*=\s*)dataset\(\s*"([A-Za-z_]\w*)"\s*\)(?=[ \t]*(?:#.*)?$)', re.MULTILINE
+    r'^(private\s+[A-Za-z_]\w*\s*=\s*)dataset\(\s*"([A-Za-z_]\w*)"\s*\)(?=[ \t\r]*(?:#.*)?$)', re.MULTILINE
 )
 MOST_CLAUSES = 20_000  # characters; of longer descriptions an editor knows nothing
 MADE_UP = 2000
@@ -314,7 +327,6 @@ def own_environment(folder: Path, cache: str) -> dict[str, str]:
 def _forks() -> int:
     """Forks the process of a run for each socket that it is handed, until whoever hands them has gone. What is handed
     over is read by the fork."""
-    import signal
     import socket
 
     control = socket.socket(fileno=os.dup(0))
@@ -334,7 +346,6 @@ def _forks() -> int:
 
 
 def _forked() -> int:
-    import signal
     import tempfile
 
     os.setsid()
@@ -391,8 +402,17 @@ def _run() -> int:
     writable = [folder, *ledger, Path(job.cache)]
     network = (job.on_server or bool(job.engine)) and not rehearses
     confine(readable, writable, max(0.001, job.ends_at - time.time()), job.memory, network=network)
+    threading.Thread(target=_ended_at, args=(job.ends_at,), daemon=True).start()
     leave(folder, answer(job))
     return 0
+
+
+def _ended_at(moment: float) -> None:
+    """Ends this process at a moment of the machine's clock: where that is set, or the machine slept, the server goes by
+    it, and the timer of the process does not."""
+    while time.time() < moment:
+        time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _data(job: Job) -> list[Path]:

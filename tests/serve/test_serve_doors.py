@@ -14,6 +14,7 @@ import pytest
 from serve_place import NAMES, PASSWORD, change, count, shares
 
 from jostle.accounting.amounts import QUANTA
+from jostle.diagnostics import Refusal
 from jostle.serve import store, worker
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.serve.runs import Runs
@@ -102,7 +103,13 @@ def test_a_session_is_new_at_each_login_and_its_cookie_is_closed(place: Any) -> 
     assert "HttpOnly" in cookie and "SameSite=strict" in cookie and "f" * 64 not in cookie
     assert "Secure" not in cookie
     place.server.https = True
-    assert "Secure" in place.client().post("/login", data={"name": "ana", "password": PASSWORD}).headers["set-cookie"]
+    safe = place.client()
+    cookie = safe.post("/login", data={"name": "ana", "password": PASSWORD}).headers["set-cookie"]
+    assert "Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
+    name, _, secret = cookie.partition(";")[0].partition("=")
+    assert name.startswith("__Host-")  # which no other host of its domain can set
+    for sent, status in ((name, 200), ("jostle_session", 401)):
+        assert place.client().get("/api/me", headers={"Cookie": f"{sent}={secret}"}).status_code == status
 
 
 def test_logins_are_refused_in_the_same_words_and_slowed(place: Any) -> None:
@@ -147,6 +154,43 @@ def test_a_link_sets_a_password_once_and_a_closed_account_is_out(place: Any) -> 
     assert client.get("/api/me").status_code == 401
     assert place.post("", "/api/login", name="eve", password=PASSWORD).status_code == 401
     assert place.post("olga", "/api/accounts/olga", active=False).status_code == 400
+
+
+def test_a_new_link_ends_the_password_that_was_known_to_others(place: Any) -> None:
+    """Whoever knew it could make a token before the link is used, which would outlive the new password."""
+    link = place.post("olga", "/api/accounts/ana").json()["link"].partition("#")[2]
+    assert place.post("", "/api/login", name="ana", password=PASSWORD).status_code == 401
+    assert place.get("ana", "/api/me").status_code == 401
+    assert place.client().post("/welcome", data={"link": link, "password": PASSWORD + "2"}).status_code == 303
+    assert place.post("", "/api/login", name="ana", password=PASSWORD + "2").status_code == 200
+
+
+def test_a_ledger_in_a_file_is_its_homes_alone(place: Any, tmp_path: Path) -> None:
+    """Another home over it would show when runs of this one charge."""
+    with pytest.raises(Refusal, match="lies in its own home"):
+        Home(tmp_path / "other", place.home.ledger)
+    Home(place.home.folder, place.home.ledger).close()
+
+
+def test_a_review_is_for_as_long_as_its_grant(place: Any) -> None:
+    """One that could not be made, or has ended, keeps no program of other grants waiting."""
+    body = {"dataset": "people", "analyst": "ana", "amount": "epsilon 99", "review": True}
+    assert place.post("olga", "/api/grants", **body).status_code == 400
+    assert place.run("ana", count(0.1))["answer"]["ok"]
+    assert place.post("ben", "/api/runs", program="release x = 1\n").json()["state"] == "waiting"
+    assert place.post("olga", "/api/status", name="people@ben", status="closed").status_code == 200
+    assert place.post("ben", "/api/runs", program="release x = 1\n", seconds=0.001).json()["state"] == "running"
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u2028", "\x85", "\x0b", "\x1b", "\r"])
+def test_no_program_reads_otherwise_than_it_runs(place: Any, mark: str) -> None:
+    """A reviewer would see code where a comment stands, or another order of words."""
+    program = count(0.1).replace("release", f"# a note{mark}x\nrelease")
+    answer = place.post("ana", "/api/check", program=program).json()
+    assert not answer["ok"] and answer["errors"][0]["line"] == 3 and "hide" in answer["errors"][0]["message"]
+    assert not place.run("ana", program)["answer"]["ok"] and not place.jobs
+    escaped = program.replace(f"# a note{mark}x", f'x = "\\u{ord(mark):04x}"')
+    assert place.post("ana", "/api/check", program=escaped).json()["ok"]
 
 
 def test_requests_are_read_up_to_a_size_and_for_this_host(place: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from serve_place import count, shares
+from serve_place import change, count, shares
 
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.diagnostics import Refusal
@@ -96,6 +96,24 @@ def test_programs_that_wait_are_bounded(place: Any) -> None:
     assert place.post("ben", "/api/runs", program="release x = 1\n").status_code == 429
 
 
+def test_simulations_have_places_as_runs_have(place: Any) -> None:
+    """Else one analyst's, twenty at once, would take the time that others' runs need."""
+    place.server.runs.start = lambda job: None  # it goes on
+    first = place.post("ben", "/api/runs", program="release x = 1\n")
+    assert first.json()["state"] == "waiting"
+    busy = place.post("ben", "/api/runs", program="release x = 2\n")
+    assert busy.status_code == 429 and "simulation is under way" in busy.text
+    assert len(place.get("rita", "/api/reviews").json()["runs"]) == 1
+    place.server.runs.places = 1
+    assert place.post("olga", "/api/accounts", name="cyd", role="analyst").status_code == 200
+    grant = {"dataset": "people", "analyst": "cyd", "amount": "epsilon 0.5", "review": True}
+    assert place.post("olga", "/api/grants", **grant).status_code == 200
+    place.tokens["cyd"] = place.home.add_token("cyd", "", "all", 1.0)[1]
+    assert "all places" in place.post("cyd", "/api/runs", program="release x = 1\n").text
+    change(place.home, "UPDATE runs SET accepted = accepted - 61")
+    assert place.post("cyd", "/api/runs", program="release x = 1\n").json()["state"] == "waiting"
+
+
 # The editor ------------------------------------------------------------------------------------------
 
 
@@ -109,6 +127,14 @@ def test_columns_of_a_grant_are_checked_before_a_run(place: Any) -> None:
     # Without a grant nothing is known of the data.
     Ledger(place.home.ledger).set_status("people@ana", "closed", "olga")
     assert place.post("rita", "/api/check", program=wrong).json()["ok"]
+
+
+def test_ends_of_lines_of_windows_change_nothing(place: Any) -> None:
+    here, there = (
+        place.post("ana", "/api/check", program=text).json()["cost"]
+        for text in (count(0.5), count(0.5).replace("\n", "\r\n"))
+    )
+    assert here == there and there[0]["unit"] == "epsilon" and there[0]["budget"] == "1"
 
 
 def test_the_price_is_of_the_grant_and_what_is_too_much_is_left_to_its_meter(place: Any) -> None:

@@ -189,6 +189,13 @@ def test_servers_over_one_database_know_what_the_others_know(team: Place) -> Non
         other.close()
 
 
+def test_servers_over_one_database_have_one_folder(team: Place, tmp_path: Path) -> None:
+    """Else one would not find the answer of the other's run, and say that it was stopped."""
+    with pytest.raises(Refusal, match="another folder"):
+        Home(tmp_path / "other", team.home.ledger)
+    Home(team.home.folder, team.home.ledger).close()
+
+
 def test_a_home_of_files_moves_into_the_database(place: Place, database: tuple[str, Sql]) -> None:
     log, accounts = place.home.audit(), place.home.accounts()
     place.home.close()

@@ -206,8 +206,8 @@ def test_metrics_are_public_facts(place: Any) -> None:
     assert Path(place.home.folder).name not in text
 
 
-def test_who_sends_headers_slowly_is_let_go(place: Any) -> None:
-    """Else a few hundred connections that never ask would keep everybody out."""
+def served(place: Any, asks: Any, **limits: Any) -> Any:
+    """What `asks` gives of the address of a server whose connections are looked at twice a second."""
     import asyncio
     import socket
 
@@ -215,24 +215,94 @@ def test_who_sends_headers_slowly_is_let_go(place: Any) -> None:
 
     from jostle.serve.command import protocol
 
-    async def slowly() -> list[tuple[bytes, float]]:
-        listening = socket.create_server(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(place.app, http=protocol(0.5), log_level="error", lifespan="off"))
-        serving = asyncio.create_task(server.serve([listening]))
-        ends = []
-        for begin in (b"", b"GET / HTT", b"GET /api/health HTTP/1.1\r\nHost: testserver\r\n\r\nGET /"):
-            reader, writer = await asyncio.open_connection(*listening.getsockname())
-            writer.write(begin)
-            since = time.monotonic()
-            ends.append((await asyncio.wait_for(reader.read(), 30), time.monotonic() - since))
-            writer.close()
-        server.should_exit = True
-        await serving
-        return ends
+    async def asked() -> Any:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            config = uvicorn.Config(place.app, http=protocol(0.5, **limits), log_level="error", lifespan="off")
+            server = uvicorn.Server(config)
+            serving = asyncio.create_task(server.serve([listening]))
+            given = await asks(listening.getsockname(), server)
+            server.should_exit = True
+            await serving
+        return given
 
-    ends = asyncio.run(slowly())
-    assert [text[:15] for text, _ in ends] == [b"", b"", b"HTTP/1.1 200 OK"]
-    assert all(0.4 < seconds < 20 for _, seconds in ends)
+    return asyncio.run(asked())
+
+
+HEALTH = b"GET /api/health HTTP/1.1\r\nHost: testserver\r\n\r\n"
+
+
+@pytest.mark.parametrize("begin, more, answered", [
+    (b"", b"", b""), (b"GET / HTT", b"", b""), (b"GET / HTTP/1.1\r\nX: ", b"x", b""),
+    (HEALTH + b"GET /", b"", b"HTTP/1.1 200"),
+    (b"POST /api/runs HTTP/1.1\r\nHost: testserver\r\nContent-Length: 90000\r\n\r\n", b"x", b"HTTP/1.1 401"),
+])  # fmt: skip
+def test_who_asks_slowly_is_let_go(place: Any, begin: bytes, more: bytes, answered: bytes) -> None:
+    """Else a few hundred connections that never ask would keep everybody out, also where a body comes byte by byte
+    after it was refused."""
+    import asyncio
+
+    async def slowly(address: Any, server: Any) -> tuple[bytes, float]:
+        reader, writer = await asyncio.open_connection(*address)
+        since, got = time.monotonic(), asyncio.create_task(reader.read())
+        writer.write(begin)
+        while not got.done() and time.monotonic() < since + 20:
+            await asyncio.sleep(0.1)
+            writer.write(more)
+        return (got.result() if got.done() and not got.exception() else b""), time.monotonic() - since
+
+    text, seconds = served(place, slowly)
+    assert text[:12] == answered or (more and not text)  # a reset may take what was not read
+    assert 0.4 < seconds < 15
+
+
+def test_who_does_not_read_is_let_go_and_who_reads_is_not(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing such a connection would wait for its reader."""
+    import asyncio
+    import socket
+
+    from jostle.serve import workbench
+
+    whole = "x" * 2**23
+    monkeypatch.setattr(workbench.Path, "read_text", lambda *_, **__: whole)
+    ask = b"GET /static/serve.js HTTP/1.1\r\nHost: testserver\r\n\r\n"
+
+    async def reads(address: Any, server: Any) -> tuple[int, int]:
+        deaf = socket.socket()
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(address)
+        deaf.sendall(ask)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(ask.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        read = 0
+        while part := await reader.read(2**18):
+            read += len(part)
+            await asyncio.sleep(0.1)  # slowly: over several looks
+        for _ in range(100):
+            if not server.server_state.connections:
+                break
+            await asyncio.sleep(0.1)
+        deaf.close()
+        return read, len(server.server_state.connections)
+
+    read, after = served(place, reads)
+    assert read > len(whole) and after == 0
+
+
+def test_an_address_has_a_part_of_the_connections(place: Any) -> None:
+    import asyncio
+
+    async def many(address: Any, server: Any) -> list[bytes]:
+        both = [await asyncio.open_connection(*address) for _ in range(5)]
+        heads = []
+        for reader, writer in both:
+            writer.write(HEALTH)
+            try:
+                heads.append((await reader.read(15))[9:12])
+            except ConnectionError:
+                heads.append(b"")
+        return heads
+
+    assert served(place, many, of_address=3) == [b"200"] * 3 + [b""] * 2
 
 
 def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys: Any) -> None:
@@ -252,7 +322,8 @@ def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys:
     said = capsys.readouterr().out
     assert (
         status == ("confined without" in said)
-        and said.count("good") == 5 - status
+        and said.count("good") == 6 - status
+        and "files are as they were registered: 1" in said
         and "all in the ledger: 2" in said
         and "histories hold: 3" in said
     )
@@ -266,8 +337,33 @@ def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys:
     assert main(["serve", "--home", str(copy), "--check"]) == 1
     assert "lacks charges on `people@ana`" in capsys.readouterr().out
     assert main(["serve", "--home", str(copy), "--port", "1"]) == 1  # nor is it served
+    (place.home.folder / "data" / "people.csv").rename(tmp_path / "people.csv")
+    assert main(["serve", "--home", home, "--check"]) == 1 and "where it was registered" in capsys.readouterr().out
     copy.chmod(0o755)
     assert main(["serve", "--home", str(copy), "--check"]) == 1 and "others can read" in capsys.readouterr().out
+
+
+def test_what_goes_while_a_home_is_copied_is_not_missed(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs that were stopped are removed meanwhile."""
+    import shutil
+
+    from jostle.serve import command
+
+    place.run("ana", count(0.25))
+    other = place.home.folder / "runs" / "zz"
+    (other / "simulated").mkdir(parents=True)
+    (other / "simulated" / "answer.json").write_text("{}")
+    real = shutil.copy2
+
+    def copied(one: Any, there: Any) -> None:
+        shutil.rmtree(other, ignore_errors=True)
+        real(one, there)
+
+    monkeypatch.setattr(command.shutil, "copy2", copied)
+    assert command._back_up(place.home, tmp_path / "copy") == 0
+    assert len(list((tmp_path / "copy" / "runs").glob("*/answer.json"))) == 1
 
 
 def test_simulations_write_into_their_analysts_cache(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -80,6 +82,31 @@ def test_a_process_that_begins_after_its_end_opens_nothing(place: Any, monkeypat
     monkeypatch.setattr(worker.sys, "stdin", open("/dev/null"))  # noqa: SIM115
     monkeypatch.setattr(worker, "confine", lambda *_, **__: pytest.fail("it was confined, to run"))
     assert worker._run() == 1 and list(folder.iterdir()) == []
+
+
+def test_a_process_ends_by_the_clock_that_the_server_goes_by() -> None:
+    """Where the machine sleeps or its clock is set, the timer of the process is late, and its charges would show."""
+    code = "import time, threading; from jostle.serve.worker import _ended_at\nreal = time.time; since = real()\n"
+    code += "time.time = lambda: real() + (3600 if real() > since + 0.3 else 0)\n"
+    code += "threading.Thread(target=_ended_at, args=(since + 600,), daemon=True).start()\ntime.sleep(60)"
+    began = time.monotonic()
+    ended = subprocess.run([sys.executable, "-c", code], check=False)
+    assert ended.returncode == -9 and time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_a_confined_process_slows_its_own_session_alone(own: bool) -> None:
+    """`jostle serve --check` had left the terminal that it was called from as slow as a run."""
+    code = "from jostle.serve.confine import confine; confine([], [], 9.0, 2**33)"
+    code += "; print(open('/proc/self/autogroup').read())"
+    place = Path("/proc/self/autogroup")
+    if not place.exists():
+        pytest.skip("this system has no groups of sessions")
+    before = place.read_text()
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, start_new_session=own, check=True
+    )
+    assert place.read_text() == before and ("nice 15" in said.stdout or not own)
 
 
 def test_a_stopped_run_leaves_no_file(place: Any) -> None:

@@ -71,7 +71,8 @@ function button(text, act, about) {
 const asks = (text, how, body, about) => button(text, () => call(how, body).then(given => { announce(given); refresh(); }, failed), about);
 
 function announce(given) {
-  if (given.link) tell(`Send this link to ${given.name}; it works once: ${location.origin}${given.link}`);
+  if (given.link && given.name === document.querySelector("nav a[href='/account']").textContent) location.href = given.link;
+  else if (given.link) tell(`Send this link to ${given.name}; it works once: ${location.origin}${given.link}`);
   else if (given.token) tell(`Copy this token now, it is not shown again: ${given.token}`);
   else tell(given.notes || "Done.");
 }
@@ -350,7 +351,7 @@ async function follow(box, id) {
   }
 }
 
-for (const node of document.querySelectorAll("[data-call]")) node.onclick = () => call(node.dataset.call).then(() => { location.href = node.dataset.then; }, failed);
+for (const node of document.querySelectorAll("[data-call]")) node.onclick = () => call(node.dataset.call).then(() => { sessionStorage.clear(); location.href = node.dataset.then; }, failed);
 for (const node of document.querySelectorAll("[data-fragment]")) { node.value = location.hash.slice(1); history.replaceState(null, "", location.pathname); }
 for (const node of document.querySelectorAll("[data-share]")) node.onclick = () => {
   const shared = node.getAttribute("aria-pressed") !== "true";

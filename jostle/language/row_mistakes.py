@@ -328,7 +328,9 @@ def no_categories(column: str, *, real: bool) -> Diagnostic:
 def no_key(at: str | bool, names: Sequence[str], keys: Sequence[str]) -> Diagnostic:
     """A key that no group has, of keys with these names; `keys`: the texts among those of one."""
     key = f'"{at}"' if isinstance(at, str) else str(at).lower()
-    help = did_you_mean(str(at), keys) or "a number in brackets is a place, `g[0]`"
+    some = ", ".join([f'"{one}"' for one in keys[:5]]) + (", …" if len(keys) > 5 else "")
+    place = "a number in brackets is a place, `g[0]`"
+    help = did_you_mean(str(at), keys) or (f"it has {some}" if keys else place)
     if len(names) > 1:
         help = f"of the keys {', '.join(names)} one is not enough: `[r for r in g if r.{names[-1]} == {key}]` are rows"
     return Diagnostic("NameError", f"a grouped result has no key {key}", help=help)

@@ -73,6 +73,7 @@ class Evaluator(Protocol):
     progress: Callable[[str, int, int], None] | None
     walks: bool
     quiet: int
+    trying: bool
     bare_left: int
     joint: JointSelects | None
     looks: Looks

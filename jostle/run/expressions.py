@@ -290,9 +290,16 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
 def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:
     decided = node.op == "or"
     for operand in node.operands:
-        if interp.truth(interp.eval(operand, scope), operand) == decided:
+        if interp.truth(interp.eval(operand, scope), operand) == decided and not interp.trying:
             return decided
     return not decided
+
+
+def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> object:
+    holds = interp.truth(interp.eval(node.test, scope), node.test)
+    if interp.trying:
+        interp.eval(node.other if holds else node.then, scope)
+    return interp.eval(node.then if holds else node.other, scope)
 
 
 def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
@@ -377,15 +384,12 @@ EXPRESSIONS: dict[type, Callable[..., object]] = {
         JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
     ),
     n.RecordOf: lambda interp, node, scope: Record([(name, interp.eval(item, scope)) for name, item in node.items]),
-    n.Conditional: lambda interp, node, scope: interp.eval(
-        node.then if interp.truth(interp.eval(node.test, scope), node.test) else node.other, scope
-    ),
     n.Lambda: lambda interp, node, scope: Function(
         "this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope
     ),
     n.Choice: lambda interp, node, scope: interp.choose(interp, node, scope),
     n.Described: lambda interp, node, scope: declare.public(interp, node.source, node.domains, scope),
     n.Name: _name, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
-    n.Logic: _logic, n.Over: _over, n.Part: _part, n.Attribute: _attribute, n.Index: _index, n.Query: _query,
+    n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Part: _part, n.Attribute: _attribute, n.Index: _index, n.Query: _query,
     n.Select: selects.select, n.Star: _star, n.Distinct: _star,
 }  # fmt: skip

@@ -89,6 +89,7 @@ class Interpreter:
         self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
         self.looping = False
         self.quiet = 0  # print and release are silent in training
+        self.trying = False  # results before they are paid for: all operands and branches are looked at
         self.bare_left = 0  # bare selects still to come in the query at hand
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured

@@ -33,6 +33,7 @@ from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.selects import Answer, GroupKey, Request
 from jostle.records import replace
 from jostle.run import persons
+from jostle.run.evaluator import Evaluator
 from jostle.run.persons import Counted
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -190,7 +191,7 @@ class SelectForm:
         return {call.function.id for call in calls if isinstance(call.function, n.Name)}
 
     def try_out(
-        self, request: object, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None],
+        self, interp: Evaluator, request: object, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None],
         result: Callable[[Answer], object], scope: Scope,
     ) -> None:  # fmt: skip
         """Refuses, before it is paid for, what cannot be calculated of the answers, whatever numbers they are."""
@@ -202,11 +203,14 @@ class SelectForm:
         if not all(key.values for key in request.keys):
             return
         keys = request.key_columns([[key.values[0]] for key in request.keys])
+        interp.trying = True
         try:
             result(Answer(keys, [[1.0]] * len(aggregates)))
         except Refusal as refusal:
             if refusal.first.kind in ("TypeError", "NameError", "PrivateValue"):
                 raise
+        finally:
+            interp.trying = False
 
     @cached_property
     def is_smooth(self) -> bool:

@@ -90,7 +90,7 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
         return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
     bound = _bound(interp, form, table, tables, scope)
     result = partial(_result, interp, bound, scope=scope)
-    form.try_out(bound.request, bound.aggregates, bound.moments, result, scope)
+    form.try_out(interp, bound.request, bound.aggregates, bound.moments, result, scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
         if isinstance(answer, Handle):

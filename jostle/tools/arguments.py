@@ -6,6 +6,7 @@ Reads a program's text, or refuses with one diagnostic; and the file that a miss
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -411,7 +412,7 @@ _DATA = (".csv", ".tsv", ".parquet", ".jsonl", ".arrow", ".feather", ".xlsx", ".
 def read_program(path: str | Path) -> Source:
     """The text of a program file, named as it was given; `-` is standard input. Raises `Refusal(DataError)` where it
     cannot be read."""
-    if re.search(r"[\n\"{}]|^private ", str(path)) and not Path(path).exists():
+    if re.search(r"[\n\"{}]|^private ", str(path)) and not os.path.exists(path):
         raise refuse("DataError", "a text is no path of a program", help="`session.run_text(text)` runs a text")
     if str(path).endswith(_DATA) and Path(path).exists():
         help = f"write a program for it: `jostle init {path}`"

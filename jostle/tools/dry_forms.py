@@ -6,13 +6,14 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
-from jostle.language.row_mistakes import no_condition
+from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import public_table
@@ -20,6 +21,7 @@ from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, linked
 from jostle.run.externals import KERNELS
 from jostle.run.interpreter import Interpreter
+from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Grouped, Interval, Record, is_model, is_vector
 from jostle.source import Span
@@ -81,15 +83,27 @@ class Forms(Interpreter):
 
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
-        if not isinstance(value, NotKnown):
+        if isinstance(value, Handle):
             return self._evaluated(node, scope, (node.value, value))
-        if value.like is None or isinstance(value.like, likes.Anything) or len(node.args) != 1:
-            raise Unknown
         at = self.part(node.args[0], scope)
+        if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
+            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
+        if not isinstance(value, NotKnown):
+            return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
+        if len(node.args) != 1:
+            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
+        if value.like is None or isinstance(value.like, likes.Anything):
+
+            def indexed(of: object, at: object) -> object:
+                return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
+
+            raise Unknown(like=likes.tried(indexed, value, at))
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
         if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
-            at = 0.0 if value.like.keys == 1 else at  # the group of a key is like the first
+            keys = value.like.column(next(iter(value.like.parts)))
+            listed = not any(isinstance(key, likes.Anything) for key in keys)
+            at = at if value.like.keys != 1 or listed else 0.0  # the group of a key is like the first
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
@@ -98,7 +112,7 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.value, value))
         like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
         if like is None or isinstance(like, likes.Anything):
-            raise Unknown
+            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
         field = self._evaluated(node, scope, (node.value, like))
         names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
         raise Unknown(like=None if names_alone else likes.form(field))
@@ -116,13 +130,15 @@ class Forms(Interpreter):
             return 0.0 if one is likes.ONE else self._operated(node, one, two, scope)
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
             raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
-        raise Unknown(like=self._by_kinds(node, likes.operand(left), likes.operand(right), scope))
+        raise Unknown(like=self._by_kinds(node, left, right, scope))
 
-    def _by_kinds(self, node: n.Binary, one: object, two: object, scope: Scope) -> object:
-        """What an operation gives of values of these kinds, of which that of one may not be known (None)."""
+    def _by_kinds(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
+        """What an operation gives of values of these kinds, of which that of one may not be known."""
+        one, two = likes.operand(left), likes.operand(right)
         if one is None or two is None:
             if not any(isinstance(side, Handle) and side.private for side in (one, two)):
-                return likes.A_TRUTH if node.op in COMPARED else None
+                form = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right)
+                return likes.A_TRUTH if node.op in COMPARED else form
             one, two = (1.0 if side is None else side for side in (one, two))
         try:
             return likes.form(self._operated(node, one, two, scope))
@@ -154,7 +170,7 @@ class Forms(Interpreter):
         decided, unknown = node.op == "or", False
         for operand in node.operands:
             try:
-                if self._truth(operand, scope) == decided and not unknown:
+                if self._truth(operand, scope) == decided and not unknown and not self.trying:
                     return decided
             except Unknown:
                 unknown = True
@@ -167,7 +183,10 @@ class Forms(Interpreter):
 
     def _conditional(self, node: n.Conditional, scope: Scope) -> object:
         try:
-            return self.eval(node.then if self._truth(node.test, scope) else node.other, scope)
+            holds = self._truth(node.test, scope)
+            if self.trying:
+                self.part(node.other if holds else node.then, scope)
+            return self.eval(node.then if holds else node.other, scope)
         except Unknown as unknown:
             if unknown.value.like is not likes.A_TRUTH:
                 raise
@@ -212,9 +231,38 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            raise Unknown(like=[likes.ANY] * many if is_known and many is not None else None) from None
+            inner = self._of_item(node, source, scope) if isinstance(source, NotKnown) else likes.ANY
+            raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
+
+    def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
+        """What a comprehension makes of an item of what is not known."""
+        one = self.item(source, node.source.span)
+        if len(node.names) > 1:
+            likes.tried(lambda item: self.bind(node.names, item, Scope(scope), node.source.span), one)
+        inner = Scope(scope, Names({name: one if len(node.names) == 1 else NotKnown() for name in node.names}))
+        try:
+            if node.condition is not None:
+                with suppress(Unknown):
+                    self._truth(node.condition, inner)
+            return likes.inside(self.part(node.item, inner))
+        except Refusal as refusal:
+            if refusal.first.kind in EVERYWHERE:
+                raise
+            return likes.ANY
+
+    def item(self, source: object, span: Span) -> NotKnown:
+        """What is known of the items of a value; refuses one that has none."""
+        like = likes.operand(source, 1.0) if isinstance(source, NotKnown) else None
+        items = list(self.walk(like, span)) if like is not None else []
+        return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
 
     def _call(self, node: n.Call, scope: Scope) -> object:
+        try:
+            if isinstance(node.function, n.Name):
+                scope.variable(node.function.id)
+        except Unknown as unknown:
+            if likes.kind(unknown.value) not in (None, "a function"):
+                raise Refusal(no_call(str(likes.kind(unknown.value)))).at(node.span) from None
         around = self.selecting, self.calling
         self.selecting, self.calling = False, node
         try:
@@ -241,6 +289,18 @@ class Forms(Interpreter):
             unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
             if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
                 raise Refusal(no_free_join(node))
+        for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
+            of = self.part(table, scope) if isinstance(table, n.Name) else None
+            like = likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
+            if not (like is None or is_rows(like) or isinstance(like, Handle)):
+                word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
+                raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
+            groups = likes.operand(of)
+            if like is not None and isinstance(groups, Grouped) and len(groups):
+                cells = {name: groups.column(name)[0] for name in groups.parts}
+                schema = {name: Open("text" if isinstance(cell, str) else "real") for name, cell in cells.items()}
+                name, columns = f"\u00b7{id(table)}", tuple(schema.items())
+                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span)
         around = self.blurred, self.selecting
         self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
         try:

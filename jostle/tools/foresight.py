@@ -21,7 +21,7 @@ from jostle.choice.maker import ChoiceMaker
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
-from jostle.language.facts import Gives
+from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, kind_of
 from jostle.plan.plan import Domain, Plan, Scan, inputs
@@ -181,13 +181,17 @@ class Foresight(Forms):
         names, scope.names = scope.names, Names(scope.names)
         was, self.unsure = self.unsure, True
         try:
-            for name in node.names if isinstance(node, n.For) else ():
-                scope.set(name, NotKnown())
+            if isinstance(node, n.For):
+                one = self.item(self.part(node.source, scope), node.source.span) if len(node.names) == 1 else NotKnown()
+                for name in node.names:
+                    scope.set(name, one)
             for block in blocks(node):
                 scope.names = Names(scope.names)
                 self.block(block.body, scope)
         except Unknown:
             pass  # it returns
+        except Refusal as refusal:
+            self._refused(refusal, node, scope)
         finally:
             scope.names, self.unsure = names, was
 
@@ -306,7 +310,7 @@ class Foresight(Forms):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
-        self._need_known(function, arguments)
+        self._need_known(function, args, keywords or {})
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
@@ -334,8 +338,9 @@ class Foresight(Forms):
             if fault is not None:
                 raise Refusal(fault)
 
-    def _need_known(self, function: object, arguments: Sequence[object]) -> None:
+    def _need_known(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> None:
         """Raises `Unknown` for a call that gives nothing known of these values, or would measure or learn."""
+        arguments = [*args, *keywords.values()]
         if isinstance(function, ChoiceMaker):
             raise Unknown
         if isinstance(function, Builtin):
@@ -348,7 +353,21 @@ class Foresight(Forms):
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             first = arguments[0].like if isinstance(arguments[0], NotKnown) else None
             like = likes.of_function(function.name, first, len(arguments)) if isinstance(function, Builtin) else None
-            raise Unknown(like=like)
+            by_examples = self._by_examples(function, args, keywords)
+            raise Unknown(like=by_examples if like is None else like)
+
+    def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
+        """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
+        each of these."""
+        row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
+        if row is None or row.effect is not Effect.PURE or row.reads not in (Reads.PUBLIC, Reads.CONTAINERS):
+            return None
+        work = super().call
+
+        def of(*values: object) -> object:
+            return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
+
+        return likes.tried(of, *args, *keywords.values())
 
 
 def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:

@@ -10,18 +10,21 @@ The warnings of a session: each once, without those that are switched off by nam
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime
 from typing import Any, NoReturn
 
 from jostle.check.warnings import unallowed
-from jostle.diagnostics import Diagnostic
+from jostle.diagnostics import Diagnostic, Refusal
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.lazy import np
+from jostle.plan.kinds import kind_of as domain_kind
+from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Cube, Vectors
-from jostle.privacy.measurements.selects import Request
+from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.fitting import kind_of
 from jostle.run.sequences import NumberColumn, column_of
@@ -43,6 +46,8 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
+CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
+"""What a cell may be, one of a kind."""
 FOLDS, OF_NUMBERS = frozenset({"sum", "max", "min"}), frozenset({"round", "floor", "ceil", "abs"})
 """Functions that give a number of many numbers, and those that give one of a number."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
@@ -105,13 +110,46 @@ def _form(value: object) -> object:
 def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
     like = value.like if isinstance(value, NotKnown) else value
-    return like.example if isinstance(like, Anything) else None if isinstance(like, SomeGroups) else like
+    return like.example if isinstance(like, Anything) else like
 
 
-def operand(value: object) -> object:
-    """The same; None of a list, too, of whose items the kind is not known."""
-    it = example(value)
-    return None if isinstance(it, list) and any(isinstance(item, Anything) for item in it) else it
+def operand(value: object, cell: object = None) -> object:
+    """The same; None also where the kind of something in it is not known. `cell` stands for cells of answers."""
+    return _whole(value.like if isinstance(value, NotKnown) else value, cell)
+
+
+def _whole(like: object, cell: object) -> object:
+    if isinstance(like, Anything):
+        return cell if like is ONE else like.example
+    if isinstance(like, Grouped) and not isinstance(like, SomeGroups):
+        columns = {name: _whole(column, cell) for name, column in like.columns.items()}
+        return None if any(column is None for column in columns.values()) else Grouped(columns, like.keys)
+    if isinstance(like, Record):
+        items = [(name, _whole(item, cell)) for name, item in like.items()]
+        return None if any(item is None for _, item in items) else Record(items)
+    if isinstance(like, list) and any(isinstance(item, Anything | Record | list) for item in like):
+        parts = {id(item): _whole(item, cell) for item in like}
+        return None if any(part is None for part in parts.values()) else [parts[id(item)] for item in like]
+    return like
+
+
+def tried(work: Callable[..., object], *values: object) -> object:
+    """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
+    an answer are."""
+    refusals = []
+    for cell in CELLS:
+        like = [operand(value, cell) for value in values]
+        if any(one is None for one in like):
+            return None
+        try:
+            result = work(*like)
+            return None if any(operand(value) is None for value in values) else form(result)
+        except Refusal as refusal:
+            texts = [one for one, value in zip(like, values, strict=True) if type(one) is str and value is not one]
+            if refusal.first.kind not in ("TypeError", "PrivateValue", "NameError"[9 * bool(texts) :]):
+                return None
+            refusals.append(refusal)
+    raise refusals[0]
 
 
 def kind(value: object) -> str | None:
@@ -135,10 +173,10 @@ def of_select(node: n.Select, measurement: object) -> object:
     all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
     if not all_named or node.per is not None:
         return None
-    values = [_of_aggregate(column.value) for column in node.columns]
+    request = getattr(measurement, "request", None)
+    values = [_of_aggregate(column.value, request) for column in node.columns]
     if not keys:
         return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
-    request = getattr(measurement, "request", None)
     groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
     if len(groups) != len(keys) or node.having is not None or node.first is not None or node.limit is not None:
         return SomeGroups({name: [] for name in (*keys, *names)}, len(keys))
@@ -147,10 +185,12 @@ def of_select(node: n.Select, measurement: object) -> object:
     many = many if steps is None else steps.until * steps.groups
     if many > MOST:
         return None
-    columns = zip(names, values, strict=True)
-    return Grouped(
-        {**{key: [ANY] * many for key in keys}, **{name: [value] * many for name, value in columns}}, len(keys)
-    )
+    columns = {name: [value] * many for name, value in zip(names, values, strict=True)}
+    listed = key_columns([list(key.values) for key in groups]) if steps is None else [[ANY] * many for _ in keys]
+    return Grouped({**dict(zip(keys, listed, strict=True)), **columns}, len(keys))
+
+
+_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT, "boolean": A_TRUTH}
 
 
 def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
@@ -158,14 +198,18 @@ def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
     return [part.name or own_name(part.value) or "" for part in parts]
 
 
-def _of_aggregate(value: n.Expr) -> object:
+def _of_aggregate(value: n.Expr, request: object) -> object:
     called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
     row = AGGREGATES.get(called)
     if called == "bounds":
         return Record(low=ONE, high=ONE)
     if isinstance(value, n.RecordOf):
-        return Record({name: _of_aggregate(part) for name, part in value.items})
-    return 1.0 if row is not None and (row.name == "count" or (row.bounded and not row.gives_moments)) else ONE
+        return Record({name: _of_aggregate(part, request) for name, part in value.items})
+    if row is not None and (row.name == "count" or (row.bounded and not row.gives_moments)):
+        return 1.0
+    column = value.args[0].id if isinstance(value, n.Call) and row and isinstance(value.args[0], n.Name) else ""
+    domains = request.table.domains if isinstance(request, Request) else {}
+    return _EXAMPLES.get(domain_kind(Column(column), domains), ONE) if column in domains else ONE
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:
@@ -227,6 +271,15 @@ def inside(value: object) -> object:
     if not isinstance(value, NotKnown):
         return value
     return ANY if value.like is None else value.like
+
+
+def item(source: object, items: Sequence[object]) -> NotKnown:
+    """What is known of each item of a stand-in, which has these, where they have it in common."""
+    if isinstance(source, Grouped):
+        cells = {name: column[0] if len(column) else ONE for name, column in source.columns.items()}
+        return NotKnown(like=Record(cells))
+    one = items[0] if len({kind_of(one) for one in items}) == 1 else None
+    return NotKnown(like=None if one is None else form(one))
 
 
 def is_of_call(node: n.Stmt) -> bool:

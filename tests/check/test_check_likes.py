@@ -19,6 +19,10 @@ BEFORE = (
     "n = {{ select count(*) from t with epsilon 1 }}\n"
     "b = {{ select count(*) as n, avg(age) as a from t groupby sex with epsilon 1 }}\n"
     "r = {{ select count(*) as n, sum(age) as s from t with epsilon 1 }}\n"
+    "q = {{ select bounds(age) from t with epsilon 1 }}\no = {{ select mode(sex) from t with epsilon 1 }}\n"
+    "many = {{ select count(*) as n from t groupby sex having n > 0 order by n desc limit 1 with epsilon 1 }}\n"
+    "a = {{ select avg(age) from t with epsilon 1 }}\n"
+    "e = {{ select sum(age) / count(*) as r from t groupby sex with epsilon 1 }}\n"
     "h = laplace(c) with epsilon 1\nx = laplace(ages) with epsilon 1\ny = laplace(both) with epsilon 1\n"
 )
 REFUSED = (
@@ -28,6 +32,17 @@ REFUSED = (
     "enumerate(b)[2]", "reversed(h)[12]", "[k / 2 for k in h][12]", "[n * i for i in 0..4][5]", "sum(h)[0]",
     "(h * 2 + 1)[12]", "len(h) / (len(h) - 12)", "laplace([c, ages])[2] with epsilon 1",
     "eigen(noisy_moments(v).second) with epsilon 1",
+    # of all values of a kind, whatever function takes them
+    "round(b)", "sqrt(r)", "min(h, b)", "clamp(r, 0, 1)", "sorted(n)", 'sorted(b, "z")', "keys(n)", "upper(n)",
+    "max(n)", "[k.z for k in b]", "[k + 1 for k in b]", "[k for k in n]", "[k for k, l in b]",
+    "[k.z for k in b if k.n > 3]", "n(1)", "b(1)", '[1, 2][b]', 'b["F", "n"]', 'b["Q"]', 'b["F"].z', "b.sex + 1",
+    "str(n) + 1", "q + r", "sqrt(q)", "many + 1", "many.zz", "not q", "o.low", "o[\"c\"]", "a[0]", "a.n", "a and true",
+    "-o", "o(1)",
+    "{{ select sum(zz) from b }}", "{{ select count(*) from n }}", "{{ select count(*) from r }}",
+    "{{ select count(*) as c from t join n on sex with epsilon 1 }}", "{{ select avg(sex) from b }}",
+    "{{ select count(*) as c, avg(age) as m from t groupby sex having m > 1 and c with epsilon 1 }}",
+    'q["low"].z', "[1 if c.n else 2 for c in b]", "e.n + \"x\"", "e + 1", "[k + 1 for k in e]", 'e["F"].q',
+    "{{ select count(*) as c, (1 if avg(age) > 5 else \"x\" + 1) as m from t with epsilon 1 }}",
 )  # fmt: skip
 LINES = {
     "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second))": "a matrix is a list of rows",
@@ -41,12 +56,25 @@ LINES = {
         "index 12 is outside a list of 12",
     "for i in 0..12:\n    print(h[i])": "index 12 is outside a list of 12",
     "assert len(h) == 13": "this does not hold",
+    "for k in b:\n    print(k.nn)": "a record has no `nn`",
+    "for k in n:\n    print(k)": "a number cannot be walked through",
     "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m))": "division by zero",
     "m = {{ select avg(age) as a, mode(sex) as s from t with epsilon 1 }}\nprint(h / (m.a - m.a))": "division by zero",
     "xs = []\nfor i in 0..3:\n    k = laplace(size(t)) with epsilon 0.1\n    xs = xs + [k]\nprint(xs[4])":
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
+    'print(b["F"].n, b["M"]["a"], b.sex[0] + "x", [k.n for k in b if k.sex == "F"], sorted(b, "n")[0].a, sorted(b.n))',
+    "print([k + \" \" + str(l) for k, l in zip(b.sex, b.n)], record([[k.sex, k.n] for k in b]), keys(r), values(r))",
+    "print(sorted(e, \"r\"), sum([k.r for k in e]), round(e.r[0]), max(e.r), e[\"M\"].r, [k.r > 3 for k in e])",
+    "print([k.n for k in many], sum(many.n), [k.sex + \"!\" for k in many], upper(o), o + \"x\", len(o), round(a, 2))",
+    "print({{ select sex, sum(n) as s from b groupby sex }}, {{ select max(a) as m from b where sex == \"F\" }})",
+    "print({{ select sum(w) as s, count(*) as c from t join b on sex groupby sex with epsilon 1 }})",
+    "print(q.high - q.low, clamp(q.low, 0, 1), str(q), [k for k in q], keys(q), [n, a, r.n][0], 1 if a > 3 else 2)",
+    "for k in b:\n    if k.n > 2: print(k.sex, k.a + 1)\nfor k in e: print(k.r)\nfor k in many: print(k.n + 1)",
+    "print({{ select count(*) as c, avg(age) as m from t groupby sex having m > 1 and c > 0 with epsilon 1 }})",
+    "d = derive(t, d = 2024-01-01 + age)\nd = {{ select min(d) as low, avg(d) as m from d with epsilon 1 }}"
+    "\nprint(d.low > 2024-01-05 or d.m < 2024-01-01, days_between(d.low, d.m))",
     "print(b.n / sum(b.n), b.n + b.a, b.n * 2, b.n - h[0], 1 / (b.n - b.n + 3), len(b.n) - 2, [k for k in b.n][1])",
     "print(b.n + b.n[0], b.n + [1, 2], max(b.n))",
     'f = linear_regression(t, "age", ["w"]) with epsilon 1\nprint(f.rows[1].value, f.columns[0], f.notes, f.title)',

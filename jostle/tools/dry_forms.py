@@ -83,15 +83,15 @@ class Forms(Interpreter):
 
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
-        if isinstance(value, Handle):
+        if isinstance(value, Handle) or len(node.args) != 1:  # of a table, conditions on its columns
+            if isinstance(value, NotKnown) and node.args:
+                likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
             return self._evaluated(node, scope, (node.value, value))
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
-        if len(node.args) != 1:
-            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
         if value.like is None or isinstance(value.like, likes.Anything):
 
             def indexed(of: object, at: object) -> object:

@@ -64,6 +64,8 @@ LINES = {
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
+    'z = table("t.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
+
     'print(b["F"].n, b["M"]["a"], b.sex[0] + "x", [k.n for k in b if k.sex == "F"], sorted(b, "n")[0].a, sorted(b.n))',
     "print([k + \" \" + str(l) for k, l in zip(b.sex, b.n)], record([[k.sex, k.n] for k in b]), keys(r), values(r))",
     "print(sorted(e, \"r\"), sum([k.r for k in e]), round(e.r[0]), max(e.r), e[\"M\"].r, [k.r > 3 for k in e])",

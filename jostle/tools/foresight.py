@@ -349,12 +349,12 @@ class Foresight(Forms):
                 if of or self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise no_error(of) if of else Unknown
             if _is_unknown(function.name, self.kernel):
-                raise Unknown(like=likes.of_function(function.name, None))
+                raise Unknown(like=likes.of_function(function.name))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
-            first = arguments[0].like if isinstance(arguments[0], NotKnown) else None
-            like = likes.of_function(function.name, first, len(arguments)) if isinstance(function, Builtin) else None
-            by_examples = self._by_examples(function, args, keywords)
-            raise Unknown(like=by_examples if like is None else like)
+            like = self._by_examples(function, args, keywords)
+            if like is None and isinstance(function, Builtin):
+                like = likes.of_function(function.name)
+            raise Unknown(like=like)
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of

@@ -48,8 +48,6 @@ ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anythi
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
-FOLDS, OF_NUMBERS = frozenset({"sum", "max", "min"}), frozenset({"round", "floor", "ceil", "abs"})
-"""Functions that give a number of many numbers, and those that give one of a number."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
 REPORTS: Mapping[str, tuple[str, ...]] = {
@@ -233,15 +231,11 @@ def _of_noise(exposed: object) -> object:
     return None
 
 
-def of_function(name: str, like: object, many: int = 1) -> object:
-    """What a function or a kernel of the library gives of so many arguments, the first of which is like this."""
+def of_function(name: str) -> object:
+    """What a function or a kernel of the library gives, whatever its arguments are."""
     if name in REPORTS:
         return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))
-    if name in TEXTS:
-        return A_TEXT
-    if name in FOLDS and many == 1 and is_of_numbers(like) and not is_number(like):
-        return 1.0
-    return 1.0 if name in OF_NUMBERS and is_number(like) else None
+    return A_TEXT if name in TEXTS else None
 
 
 # Values that are not known ------------------------------------------------------------------------

@@ -64,7 +64,7 @@ LINES = {
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
-    'z = table("t.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
+    'z = table("u.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
 
     'print(b["F"].n, b["M"]["a"], b.sex[0] + "x", [k.n for k in b if k.sex == "F"], sorted(b, "n")[0].a, sorted(b.n))',
     "print([k + \" \" + str(l) for k, l in zip(b.sex, b.n)], record([[k.sex, k.n] for k in b]), keys(r), values(r))",
@@ -103,7 +103,8 @@ FINE = (
 @pytest.fixture
 def session(tmp_path: Path) -> Session:
     rows = "".join(f"{20 + k % 50},{'FM'[k % 2]},{k % 10 / 10}\n" for k in range(400))
-    (tmp_path / "t.csv").write_text("age,sex,w\n" + rows, encoding="utf-8")
+    for name in ("t.csv", "u.csv"):
+        (tmp_path / name).write_text("age,sex,w\n" + rows, encoding="utf-8")
     return Session(cwd=tmp_path)
 
 

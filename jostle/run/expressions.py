@@ -295,7 +295,7 @@ def _logic(interp: Evaluator, node: n.Logic, scope: Scope) -> bool:
     return not decided
 
 
-def _conditional(interp: Evaluator, node: n.Conditional, scope: Scope) -> object:
+def _branch(interp: Evaluator, node: n.Conditional, scope: Scope) -> object:
     holds = interp.truth(interp.eval(node.test, scope), node.test)
     if interp.trying:
         interp.eval(node.other if holds else node.then, scope)
@@ -390,6 +390,6 @@ EXPRESSIONS: dict[type, Callable[..., object]] = {
     n.Choice: lambda interp, node, scope: interp.choose(interp, node, scope),
     n.Described: lambda interp, node, scope: declare.public(interp, node.source, node.domains, scope),
     n.Name: _name, n.Comprehension: _comprehension, n.Range: _range, n.Unary: _unary, n.Binary: _binary,
-    n.Logic: _logic, n.Conditional: _conditional, n.Over: _over, n.Part: _part, n.Attribute: _attribute,
+    n.Logic: _logic, n.Conditional: _branch, n.Over: _over, n.Part: _part, n.Attribute: _attribute,
     n.Index: _index, n.Query: _query, n.Select: selects.select, n.Star: _star, n.Distinct: _star,
 }  # fmt: skip

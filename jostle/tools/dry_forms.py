@@ -289,18 +289,7 @@ class Forms(Interpreter):
             unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
             if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
                 raise Refusal(no_free_join(node))
-        for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
-            of = self.part(table, scope) if isinstance(table, n.Name) else None
-            like = likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
-            if not (like is None or is_rows(like) or isinstance(like, Handle)):
-                word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
-                raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
-            groups = likes.operand(of)
-            if like is not None and isinstance(groups, Grouped) and len(groups):
-                cells = {name: groups.column(name)[0] for name in groups.parts}
-                schema = {name: Open("text" if isinstance(cell, str) else "real") for name, cell in cells.items()}
-                name, columns = f"\u00b7{id(table)}", tuple(schema.items())
-                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span)
+        self._need_tables(node, scope)
         around = self.blurred, self.selecting
         self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
         try:
@@ -319,6 +308,21 @@ class Forms(Interpreter):
             raise Unknown(like=like) from None
         finally:
             self.blurred, self.selecting = around
+
+    def _need_tables(self, node: n.Select, scope: Scope) -> None:
+        """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
+        for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
+            of = self.part(table, scope) if isinstance(table, n.Name) else None
+            like = likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
+            if not (like is None or is_rows(like) or isinstance(like, Handle)):
+                word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
+                raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
+            groups = likes.operand(of)
+            if like is not None and isinstance(groups, Grouped) and len(groups):
+                cells = {name: groups.column(name)[0] for name in groups.parts}
+                schema = {name: Open("text" if isinstance(cell, str) else "real") for name, cell in cells.items()}
+                name, columns = f"\u00b7{id(table)}", tuple(schema.items())
+                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span)
 
     def structure(
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None

@@ -18,6 +18,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -41,11 +42,13 @@ LIMIT = 256 * 2**20
 AT_HAND = 8
 _LATEST: dict[Path, object] = {}
 """Those that this process used; nobody writes to a strategy."""
+KEEPS = ContextVar("whether strategies are kept", default=True)
+"""False in a run that is to leave no trace: a file would tell a later program which strategy it called for."""
 
 
 def stored(name: str, function: Callable[..., object], args: tuple[object, ...], keywords: dict[str, object]) -> object:
     """`function(*args, **keywords)`, from disk where it was made before with the same arguments by the same code."""
-    path = _path(name, args, keywords)
+    path = _path(name, args, keywords) if KEEPS.get() else None
     if path is None:
         return function(*args, **keywords)
     result = _LATEST.get(path)

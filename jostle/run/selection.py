@@ -27,6 +27,7 @@ from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run.arguments import amount_for, bare_amount, items, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
+from jostle.run.externals import KEEPS
 from jostle.run.faults import exposures_of, private_value
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
@@ -275,13 +276,14 @@ def _marked(value: object) -> object:
 
 @contextmanager
 def _unseen(interp: Evaluator) -> Iterator[None]:
-    """A run may leave no trace: it prints and releases nothing, and looks at no cells."""
+    """A run may leave no trace: it prints, releases and keeps nothing, and looks at no cells."""
     looks, interp.looks = interp.looks, Looks()
-    interp.quiet += 1
+    interp.quiet, kept = interp.quiet + 1, KEEPS.set(False)
     try:
         yield
     finally:
         interp.quiet -= 1
+        KEEPS.reset(kept)
         interp.looks = looks
 
 

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -224,6 +225,20 @@ def test_ids_of_events_do_not_count_the_runs() -> None:
     """What comes after has the same place in the trace, however many runs there were."""
     program = "best = best_run(t, f, [0, 3, 9], 40, epsilon = 1)\nn = {{ select count(*) from t with epsilon 1 }}\n"
     assert len({max(e.id for e in run(program).events) for _ in range(4)}) == 1
+
+
+def test_a_run_keeps_no_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name of a file in the cache told which strategy a hidden run had called for, by a number that it measured."""
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    answers = "sum(hdmm(histogram(t, x = v), prefixes(histogram(t, x = v))) with epsilon 0.5)"
+    inside = f"def g(d, c):\n    return {{score: {answers.replace('t, x', 'd, x')}}}\n"
+    for program, many in (
+        (f"{inside}b = best_run(t, g, [0], 5) with epsilon 6\nassert b.candidate == 0\n", 0),
+        (f"b = {answers}\n", 1),
+    ):
+        result = run(f"use histograms\nuse workloads\n{program}")
+        assert result.ok, result.diagnostics
+        assert len([*tmp_path.glob("strategies/*")]) == many
 
 
 @pytest.mark.parametrize(

@@ -275,8 +275,10 @@ class Modules:
             if not k.startswith("_") and not isinstance(v, Module) and len(homes.get(k, ())) < 2
         }  # fmt: skip
         of_language = {k: interp.base.names[k] for k in brought(path)}
-        self._loaded[name] = Module(name, of_language | public, name in self.library())
-        return self._loaded[name]
+        module = Module(name, of_language | public, name in self.library())
+        if module.of_library or not interp.kernel.in_a_run:  # else what it prints at its next use would tell of the run
+            self._loaded[name] = module
+        return module
 
 
 def _text_of(path: Path) -> str:

@@ -241,6 +241,27 @@ def test_a_run_keeps_no_strategy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert len([*tmp_path.glob("strategies/*")]) == many
 
 
+@pytest.mark.parametrize("least", [-9, 999])
+def test_a_module_that_a_run_uses_prints_at_its_next_use(least: int, tmp_path: Path) -> None:
+    """It had been loaded, silently: so a program saw which modules the hidden runs took, by what they had measured."""
+    (tmp_path / "seen.jst").write_text('print("loaded")\nmany = 7\n')
+    program = f"""
+def g(d, c):
+    n = {{{{ select count(*) from d }}}}
+    if n > {least}:
+        use seen
+        return {{score: n, many: many}}
+    return {{score: n, many: 0}}
+b = best_run(t, g, [0], 5) with epsilon 6
+use seen
+print(b.many, many)
+"""
+    one = Session(cwd=tmp_path)
+    one.bind("t", {"v": np.arange(8), "k": np.array(["a", "b"] * 4)})
+    result = one.attempt(Source("p.jst", OPENING.replace("BUDGET", "epsilon 9").split("private u")[0] + program))
+    assert result.ok and result.output == ["loaded", f"{0 if least == 999 else 7} 7"], result
+
+
 @pytest.mark.parametrize(
     ("call", "each"),
     [("best_run(t, g, [0], 5)", 3), ('best_run(t, g, [0], 5, law = "logarithmic")', 2),

@@ -46,7 +46,6 @@ def need_public(function: Builtin, arguments: Sequence[object]) -> None:
             raise private_value(handle, _REASONS.get(function.name, f"cannot be passed to `{function.name}`"))
 
 
-
 def call(
     interp: Evaluator,
     function: object,
@@ -219,7 +218,7 @@ CALLS: dict[type, Callable[..., object]] = {n.Call: _call, n.Spending: _spending
 def _check_call(function: object, args: Sequence[object]) -> None:
     """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
     row = BUILTINS.get(getattr(function, "name", ""))
-    measures = row is not None and row.effect is Effect.MEASURES
+    measures = row is not None and (row.effect is Effect.MEASURES or row.name == "above")  # which is paid for before
     if measures or (hasattr(function, "jostle_call") and handles_in(list(args))):
         name = getattr(function, "name", "") or "this"
         raise refuse(

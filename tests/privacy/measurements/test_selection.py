@@ -153,6 +153,14 @@ def test_a_watch_refuses_what_it_is_not_for(folder: Path, name: str) -> None:
     assert kind == "TypeError" and message in said and session.names()["w"].left == 2
 
 
+def test_a_watch_is_asked_outside_of_a_block_which_asked_it_twice(folder: Path) -> None:
+    session = run(folder, "w = above_threshold(t, 250, most = 2) with epsilon 1\n")
+    block = "jointly with epsilon 1:\n    a = above(t, w)\n    n = {{ select count(*) from t }}\n"
+    with pytest.raises(Refusal, match="`above` measures by itself"):
+        session.execute(Source("q.jst", block))
+    assert session.names()["w"].left == 2
+
+
 def test_a_watch_for_scores_that_rise_takes_none_that_falls_or_may_do_both(folder: Path) -> None:
     session = run(
         folder,

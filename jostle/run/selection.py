@@ -278,12 +278,12 @@ def _marked(value: object) -> object:
 def _unseen(interp: Evaluator) -> Iterator[None]:
     """A run may leave no trace: it prints, releases and keeps nothing, and looks at no cells."""
     looks, interp.looks = interp.looks, Looks()
-    interp.quiet, kept = interp.quiet + 1, KEEPS.set(False)
+    interp.quiet, before = interp.quiet + 1, KEEPS.set(False)
     try:
         yield
     finally:
         interp.quiet -= 1
-        KEEPS.reset(kept)
+        KEEPS.reset(before)
         interp.looks = looks
 
 

@@ -181,7 +181,7 @@ row("largest_marginal", "@value: cube", "The largest cell of any marginal: a sco
     function="scores.cells:largest_marginal")  # fmt: skip
 row("l2", "@value: cube", "The Euclidean norm of the counts: a score.", Gives.SCORE, HANDLES, SCORES,
     function="scores.cells:l2")  # fmt: skip
-row("l1_to_uniform", "@value: cube", "The distance of the counts to uniform ones: a score.", Gives.SCORE, HANDLES,
+row("l1_to_uniform", "@value: cube", "The rows that would have to move for even counts: a score.", Gives.SCORE, HANDLES,
     SCORES, function="scores.cells:l1_to_uniform")  # fmt: skip
 row("total_variation", "@value: cube", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
     SCORES, function="scores.cells:total_variation")  # fmt: skip

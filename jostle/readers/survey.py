@@ -167,7 +167,7 @@ def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
 
 def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
     """The condition that a text is a number with a sign before or behind it, in groups of thousands or in none."""
-    whole = rf"[0-9]+|[0-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
+    whole = rf"[0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
     pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
     bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
     return template(d, "matches", (pattern,)).replace("{0}", bare)

@@ -18,10 +18,11 @@ from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.readers.formats import format_of
-from jostle.readers.survey import FORMATS, NO_FORMS, ColumnSurvey, Forms, Survey, survey, with_edits
+from jostle.readers.survey import FORMATS, NO_FORMS, NUMBERS, ColumnSurvey, Forms, Survey, survey, with_edits
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.draft.columns import categories, column_word, name_of, quoted
+from jostle.tools.headers import separator_of
 from jostle.tools.render import clean
 from jostle.trace.text import number, plural
 
@@ -73,11 +74,15 @@ EXACT = "these counts are exact, so they are as private as the file: for its own
 
 
 def fit(
-    path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None, engine: str | None = None,
+    path: str | Path,
+    domains: Sequence[tuple[str, Domain]],
+    reading: Reading | None = None,
+    engine: str | None = None,
     forms: Forms = NO_FORMS,
 ) -> tuple[Survey, str | None]:
     """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
-    that is a comma. Raises `Refusal` for what cannot be read."""
+    that is a comma: not where numbers are like 1,234, unless semicolons stand between cells. Raises `Refusal` for what
+    cannot be read."""
     data = remote_data(str(path))
     if data is not None:
         with closing(server_at(data, engine)) as server:
@@ -87,9 +92,14 @@ def fit(
     whole = survey(FileSet.of(places, reading), domains, forms)
     if not any(_unreadable_numbers(whole, domains)) or any(format_of(place) != "csv" for place in places):
         return whole, None
+    if any(column.form in _THOUSANDS for column in whole.columns) and separator_of(Path(str(path))) != ";":
+        return whole, None
     other = survey(FileSet.of(places, replace(reading, decimal=",")), domains, forms)
     better = sum(_unreadable_numbers(other, domains)) < sum(_unreadable_numbers(whole, domains))
     return (other, ",") if better else (whole, None)
+
+
+_THOUSANDS = [form for form, (_, between, *_) in NUMBERS.items() if between == ","]
 
 
 def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) -> list[int]:

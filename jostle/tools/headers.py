@@ -15,7 +15,7 @@ from jostle.language.facts import LAST_HEADER
 from jostle.readers.filesets import Reading
 from jostle.records import replace
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every_of, rebuilt
+from jostle.syntax.walk import every, every_of, rebuilt
 from jostle.tools.arguments import misspelt
 
 
@@ -26,8 +26,16 @@ def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnost
 
 def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
-    of neither how it is."""
+    of neither how it is; and of texts that are read as numbers with a point beside a file that has commas."""
     result = []
+    commas = [path.value for path, reading, _ in _tables(program) if reading.decimal == ","]
+    for call in every_of(program, n.Call) if commas else ():
+        match call:
+            case n.Call(function=n.Name(id="number"), args=(n.Name() | n.Call() as text,)):
+                if not any(isinstance(part, n.String) and part.value == "," for part in every(text)):
+                    message = f"`number` reads a decimal point, and the numbers of `{commas[0]}` have commas"
+                    help = 'write `number(replace(replace(x, ".", ""), ",", "."))` if these texts have commas too'
+                    result.append(Diagnostic("csv-decimal", message, call.span, "12,5 would be unreadable", help))
     for path, reading, private in _tables(program):
         described = private.described if private is not None else None
         there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None

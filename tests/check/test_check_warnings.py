@@ -37,7 +37,7 @@ WARNED = [
     ("unlisted-key", GROUPS.format("listed over [1, 7]"), "one of 0, 1, 2"),
     ("unlisted-key", GROUPS.format("floor(age / 10) over 0..12"), "0..9"),
     ("clock-of-date", GROUPS.format("hour(day)"), "day: time"),
-    ("clock-of-date", 'select count(*) from t where minute(day) > 3', "day: time"),
+    ("clock-of-date", "select count(*) from t where minute(day) > 3", "day: time"),
     ("unmatched-pattern", 'select count(*) from t where yes like "Y%"', 'lower(yes) like "y%"'),
     ("unmatched-pattern", 'select avg(1 if yes like "ja%" else 0) from t', 'it is one of "yes", "no"'),
     ("unmatched-pattern", 'select count(*) from t where not (city not like "%AMES")', 'lower(city) like "%ames"'),
@@ -141,6 +141,17 @@ def test_a_header_with_semicolons_and_no_word_on_decimals(header: str, source: s
     assert warned(text) == ["csv-decimal"] * warns
     simulated = Session(simulate=1)  # which opens nothing
     assert simulated.attempt(Source("p.jst", text)).warnings == ()
+
+
+@pytest.mark.parametrize(("domain", "warns"), [
+    ('number(replace(b, "€", ""))', True), ('number(replace(replace(b, ".", ""), ",", "."))', False),
+    ("0.0..9.0", False),
+])  # fmt: skip
+def test_numbers_in_texts_beside_decimal_commas(domain: str, warns: bool) -> None:
+    Path("g.csv").write_text("a;b\n")
+    source = 'private g = table("g.csv", decimal = ",")'
+    text = f"{source}\n    described by {{b: {domain}}}\n    protecting rows budget epsilon 1\n"
+    assert warned(text) == ["csv-decimal"] * warns
 
 
 def test_a_name_that_is_no_warning_is_said() -> None:

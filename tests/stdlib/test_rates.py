@@ -301,3 +301,37 @@ def test_intervals_hold_the_truth_and_tests_their_level(rows: int, epsilon: floa
     levels = {"log-rank": held.pop("log-rank") / (runs / 2), "variance": held.pop("variance") / runs}
     assert all(level < 0.08 for level in levels.values()), levels
     assert all(many >= 0.93 * runs for many in held.values()), held
+
+
+@pytest.mark.parametrize("call", [
+    'linear_regression(t, "y", ["w", "event"])', 'logistic_regression(t, "event", ["w", "y"])',
+    'poisson_regression(derive(t, y = clamp(y, 0, 20)), "y", ["event"])', 'correlation(t, "w", "y")',
+])  # fmt: skip
+def test_the_errors_of_coefficients_count_what_rows_are_rounded_by(call: str) -> None:
+    """Of values that are on no grid: each was off by up to a thousand times its error where noise is small."""
+    place = np.arange(len(FRAME))
+    rows = FRAME.assign(w=np.select([place % 3 == 0, place % 7 < 3], [0.37, 0.91], 0.6))
+    rows["event"] = ((place * place) % 11 < 4 + 4 * (rows.w > 0.8)).astype(int)
+    rows["y"] = np.where((place % 5 < 2 + rows.event) ^ (rows.w > 0.8), 2.1, 1.3)
+    result = ask(f"{call} with epsilon 1e8", "protecting rows budget epsilon 1e9", rows)
+    target, names = (
+        ("event", ["w", "y"]) if "logistic" in call else ("y", ["event"] if "poisson" in call else ["w", "event"])
+    )
+    x, y = np.column_stack([np.ones(len(rows)), *(rows[name] for name in names)]), rows[target].to_numpy(dtype=float)
+    beta = np.zeros(x.shape[1])
+    for _ in range(40):  # Newton's method, of least squares at once
+        eta = x @ beta
+        mean, slope = {"linear": (eta, 1.0 + 0 * eta), "logistic": (p := 1 / (1 + np.exp(-eta)), p * (1 - p))}.get(
+            call.split("_")[0], (np.exp(eta), np.exp(eta)))  # fmt: skip
+        beta = beta + np.linalg.solve((x.T * slope) @ x, x.T @ (y - mean))
+    exact = [rows.w.corr(rows.y)] if "correlation" in call else beta
+    for line, value in zip(result["a"].rows, exact, strict=True):
+        told = line["correlation" if "correlation" in call else "value"]
+        assert abs(told - value) <= line["error"] < 0.1 * (line["high"] - line["low"]), (line, value)
+
+
+def test_deviations_are_the_samples() -> None:
+    """As `stddev` and pandas have it."""
+    few = FRAME.iloc[:5]
+    told = ask('describe_numeric(t, "y") with epsilon 1e8', "protecting rows budget epsilon 1e9", few)["a"].rows[3]
+    assert told["low"] <= few["y"].std() <= told["high"] < told["low"] * 1.01

@@ -139,6 +139,8 @@ def test_rows_to_read_leave_out_a_share() -> None:
         told = seen.released_json()["a"]
         assert told["rows"] == least and told["left_out"] == pytest.approx(lost[least], abs=0.01)
         assert seen.released_json()["n"] == pytest.approx((1 - lost[least]) * len(FRAME), abs=2)
+    stated = asked("release a = rows_to_read(t, 0.02, 12) with E\n", "p, at most 8 rows")  # fewer than are asked about
+    assert stated.released_json()["a"]["rows"] == next(k for k in lost if lost[k] <= 0.02)
     little = asked("release a = rows_to_read(t, 0.05, 10) with epsilon 0.01\n", "p")
     assert little.released_json()["a"]["rows"] in range(1, 11)
 

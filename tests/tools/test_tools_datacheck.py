@@ -137,6 +137,20 @@ def test_formats_and_decimal_commas_are_named(tmp_path: Path, monkeypatch: pytes
     )
 
 
+@pytest.mark.parametrize(("between", "cells", "comma"), [
+    ("\t", ["1,025", "72"], False), (",", ['"1,025"', "6.3"], False), ("\t", ["0,125", "2"], True),
+    ("\t", ["12,5", "1,025"], True), (";", ["1,025", "2,500"], True),
+])  # fmt: skip
+def test_thousands_are_told_from_decimal_commas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, between: str, cells: list[str], comma: bool
+) -> None:
+    """Of 1,025 homes `init` wrote a program that read 1.025, without a word."""
+    monkeypatch.chdir(tmp_path)
+    Path("g.csv").write_text(f"n{between}m\n" + "".join(f"{cell}{between}0\n" for cell in cells))
+    told = datacheck.report("g.csv", "{n: 0.0..9000.0}")
+    assert ('decimal = ","' in told) == comma and ('number(replace(n, ",", ""))' in told) == (not comma)
+
+
 def test_registering_tells_the_owner_what_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,9 @@ n cells in d dimensions.
 HALF = 0.4
 """The rows for each cell, in scales of the noise, at which the tree of halves is half of the mean of all cells."""
 
+CLEAR = 2.0**27
+"""The rows, in scales of the noise, from which on laws add nothing to least squares, and doubles do not hold them."""
+
 MOST_HALVINGS = 10
 """The most halvings, from the whole, of the parts that a look measures."""
 
@@ -104,7 +107,7 @@ def drawn_together(
     line, fine = _line(workload.shape), np.asarray(strategy[0]["labels"])
     fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
     starts = np.unique(np.concatenate([line.blocks(one) for one in (*labels, fine)]))
-    if min([scale, *scales]) <= 0 or not fitted or len(starts) > MOST:
+    if min([scale, *scales]) * CLEAR <= max(answers[0].sum(), 0.0) or not fitted or len(starts) > MOST:
         return strategies.estimate(strategy, answers, workload)
     halves = line.tree(starts)
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
@@ -134,7 +137,7 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     line = _line(workload.shape)
     cells = np.asarray(answers[0], dtype=np.float64).ravel()
     boxes = smoothing.smoothed(grids.identity_strategy(workload.shape), [cells], scale, workload)
-    if scale <= 0 or len(cells) > MOST:
+    if scale * CLEAR <= max(cells.sum(), 0.0) or len(cells) > MOST:
         return boxes
     tree = line.tree(np.arange(len(cells)))
     measurements = [Seen(leaves_of(tree), cells[line.order], np.full(len(cells), scale))]
@@ -156,7 +159,7 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
     """
     boxes = smoothing.smoothed(strategy, answers, scale, workload)
     cells = workload.cells
-    if scale <= 0 or len(strategy) < 2 or strategy[1]["kind"] != "matrix" or cells < 2:
+    if scale * CLEAR <= boxes.sum() or len(strategy) < 2 or strategy[1]["kind"] != "matrix" or cells < 2:
         return boxes
     if strategy[0]["size"] < cells:
         return boxes

@@ -402,7 +402,7 @@ class _Passes:
         low, high = np.maximum(counts[level.nodes, 0], 1e-9), np.maximum(counts[level.nodes, -1], 1e-9)
         first = np.maximum(counts[left, 0] / high, 1 - counts[right, -1] / low).clip(0, 1)
         last = np.minimum(counts[left, -1] / low, 1 - counts[right, 0] / high).clip(0, 1)
-        middle, half = (first + last) / 2, np.maximum((last - first) / 2, 1e-6)
+        middle, half = (first + last) / 2, np.maximum((last - first) / 2, 1e-12)
         first, last = np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
         bends = (1 - np.cos(np.pi * np.linspace(0, 1, SHARES + 1))) / 2
         edges = first[:, None] + (last - first)[:, None] * bends

@@ -54,7 +54,7 @@ LARGEST = 2.0**32
 FINEST = 20
 """Bits of a score below one, at most."""
 
-SHARE_BITS, LOSS_BITS = 16, 10
+SHARE_BITS, LOSS_BITS = 16, 16
 LEAST_SHARE = 0.001
 """A class that is called less probable counts as this probable."""
 

@@ -37,7 +37,7 @@ from scipy.special import chdtrc
 from jostle.formulas import error_text
 from jostle.kernels.arrays import Floats
 from jostle.kernels.statistics import Report, text
-from jostle.kernels.statistics.moments import CLEAR, ROWS_HIDDEN, SAMPLING, alike, deviation_of, rising
+from jostle.kernels.statistics.moments import CLEAR, ROUNDED, ROWS_HIDDEN, SAMPLING, alike, deviation_of, rising
 
 _PARTS = {2: (np.array([1.0, 0.0]), np.array([1.0, 0.0])), 3: (np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.0, 0.0]))}
 """What each of the numbers that a row gives says of x, and of x²."""
@@ -130,8 +130,8 @@ def effect_of_strata(
     between = max(float(share @ ((by_stratum - effect) ** 2 - unsure * (1 - share))), 0.0)
     sampling = float(share**2 @ within) + between / float(part.rows.sum())
     lost = float(together[usable].sum()) < float(together.sum()) / 2 if matched else not bool(both[some].all())
-    wide = widths(slopes, noise, mechanism, 0.0, sampling)
-    error, both_wide = (math.inf, math.inf) if lost else wide
+    off = ROUNDED if len(part.value) == 3 else 0.0  # both arms' outcomes, by which rows were brought onto a grid
+    error, both_wide = (math.inf if lost else w + off for w in widths(slopes, noise, mechanism, 0.0, sampling))
     left = float(together[~usable].sum())
     return report(what, effect, error, both_wide, high - low, float(part.rows.sum()), int(usable.sum()), left)
 

@@ -43,13 +43,19 @@ from jostle.privacy.rows.norms import GRID
 CLEAR = 5.0
 """Deviations of the noise that an eigenvalue of a matrix of moments has to have."""
 
+ROUNDED = 0.5 / GRID
+"""By how much at most a coordinate within ±1 of the longest row is off, as rows are brought onto a grid."""
+
 SAMPLING = 1.959963984540054
 """Of the normal law, for 95 %."""
 
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments:
-    """`sums` (d + 1, d + 1) of products of (1, z), `noise` the deviation of each, and the 95 % `quantile` of noise."""
+    """`sums` (d + 1, d + 1) of products of (1, z), `noise` the deviation of each, and the 95 % `quantile` of noise.
+
+    A row's z were brought onto a grid, each by no more than `rounded`.
+    """
 
     names: tuple[str, ...]
     centres: Floats
@@ -57,6 +63,7 @@ class SecondMoments:
     sums: Floats
     noise: Floats
     quantile: float
+    rounded: float
 
     @property
     def rows(self) -> float:
@@ -77,6 +84,7 @@ def second_moments(design: Sequence[Column], moments: Moments, radius: float) ->
     return SecondMoments(
         tuple(str(term["name"]) for term in design), np.array([float(term["centre"]) for term in design]),
         np.array([float(term["scale"]) for term in design]), sums, noise, quantile_of(moments["mechanism"]),
+        radius * ROUNDED,
     )  # fmt: skip
 
 
@@ -103,12 +111,14 @@ class Fit:
     sampling: Floats
     hidden: bool
     explained: float
+    inverse: Floats
+    off: tuple[float, float]
 
 
 def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
     """Coordinate `target` by the coordinates `of` (0 is the constant), in the coordinates' own units.
 
-    Sampling is that of independent rows whose errors are of one size.
+    Sampling is that of independent rows whose errors are of one size. `off` is for `rounded_by`.
     """
     places = list(of)
     matrix, right = m.sums[np.ix_(places, places)], m.sums[places, target]
@@ -127,37 +137,36 @@ def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
     variance = max(residual, wobble, 0.0) / max(m.rows - len(places), 1.0)
     explained = min(max(1.0 - residual / spread, 0.0), 1.0) if spread > 0 else 0.0
     noise: Floats = inverse @ moved @ inverse
-    return Fit(beta, noise, np.asarray(variance * inverse), hidden(matrix, unsure), explained)
+    own, many = m.rounded * (1 + float(np.abs(beta[1:]).sum())), max(m.rows, 0.0)
+    off = own * math.sqrt(many), m.rounded * math.sqrt(many * max(residual, 0.0))
+    return Fit(beta, noise, np.asarray(variance * inverse), hidden(matrix, unsure), explained, inverse, off)
+
+
+def rounded_by(turn: Floats, inverse: Floats, constant: int, off: tuple[float, float]) -> Floats:
+    """By how much coefficients turn · β are off to first order, where rows x, y are off by h each at most.
+
+    Where Σw·x(y − x·β) = 0 and H = Σw·xx', β moves by H⁻¹Σ(w·x·e + f·r) with |e| ≤ h(1 + Σ|β|), and |f| ≤ h, 0 of the
+    constant. By Cauchy and Schwarz that is √(H⁻¹)ᵢᵢ · √Σw·|e|, the first of `off`, and Σⱼ|H⁻¹ᵢⱼ| · hΣ|r|, the second.
+    """
+    across = np.abs(np.delete(turn @ inverse, constant, axis=1)).sum(axis=1)
+    along = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", turn, inverse, turn), 0.0))
+    return np.asarray(off[0] * along + off[1] * across)
 
 
 def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: float, half: float, what: str) -> Report:
-    """The second group's mean less the first's, from the noisy shares (`mean_of`) of each group.
-
-    x is middle + half · z. Sampling takes the groups as independent rows of two larger ones (Welch). The chance
-    of so large a difference, where there is none, counts the noise as one Laplace noise of its size where it is not
-    Gaussian, which has the longest tail that it can have.
-    """
-    mechanism = seen[0]["mechanism"]
-    quantile = quantile_of(mechanism)
-    groups = [mean_of(moments) for moments in seen]
-    hidden = any(g.hidden for g in groups)
-    rows = [
-        _line(str(name), g.rows, middle + half * g.mean,
-              math.inf if g.hidden else half * (quantile * g.noise + g.rounded), half * g.deviation / math.sqrt(g.rows))
-        for name, g in zip(names, groups, strict=True)
-    ]  # fmt: skip
-    value = half * (groups[1].mean - groups[0].mean)
-    noise = half * math.hypot(*(g.noise for g in groups))
-    sampling = half * math.hypot(*(g.deviation / math.sqrt(g.rows) for g in groups))
-    error = quantile * noise + half * sum(g.rounded for g in groups)
-    rows.append(_line("difference", None, value, math.inf if hidden else error, sampling))
-    chance = 1.0 if hidden else chance_of(abs(value), noise, sampling, mechanism != "gaussian")
+    """The second group's mean less the first's, from the noisy shares of each group, as a contrast of `group_means`."""
+    both = group_means(names, seen, middle, half, what, [[-1.0, 1.0]])
+    rows = [{k: value for k, value in row.items() if k != "chance"} for row in both.rows]
+    difference, chance = rows[-1], float(both.rows[-1]["chance"])
+    difference["group"] = "difference"
     notes = [
-        "the noise hides how many rows a group has: the intervals are infinite; spend more" if hidden else
+        "the noise hides how many rows a group has: the intervals are infinite; spend more"
+        if math.isinf(difference["error"]) else
         f"if the groups did not differ, a difference of this size would come by chance {_percent(chance)} of the time"
     ]  # fmt: skip
-    facts = {k: rows[-1][k] for k in ("error", "low", "high")}
-    return Report(f"{what}, {names[1]} less {names[0]}", rows, notes, {"difference": value, "chance": chance, **facts})
+    facts = {k: difference[k] for k in ("error", "low", "high")}
+    return Report(f"{what}, {names[1]} less {names[0]}", rows, notes,
+                  {"difference": difference["value"], "chance": chance, **facts})  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,19 +192,13 @@ def mean_of(moments: Sums) -> NoisyMean:
     n = max(n, 1.0)
     away = min(max(float(value @ sums) / n, -1.0), 1.0)
     squares = float(square @ sums) / n
-    variance = min(max(squares - away**2, 0.0), 1.0)
+    variance = min(max(squares - away**2, 0.0), 1.0) * n / max(n - 1, 1.0)
     wobble = noise * float(np.linalg.norm(square - squares - 2 * away * (value - away))) / n
     deviation = math.sqrt(variance)
     return NoisyMean(
         n, away, noise * float(np.linalg.norm(value - away)) / n, deviation,
-        wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), 0.5 / GRID if len(sums) == 3 else 0.0, hidden,
+        wobble / (2 * max(deviation, math.sqrt(wobble / 2), 1e-300)), ROUNDED if len(sums) == 3 else 0.0, hidden,
     )  # fmt: skip
-
-
-def _line(name: str, rows: float | None, value: float, error: float, sampling: float) -> dict[str, object]:
-    wide = math.hypot(error, SAMPLING * sampling)
-    return {"group": name, "rows": None if rows is None else float(round(rows)), "value": value, "error": error,
-            "low": value - wide, "high": value + wide}  # fmt: skip
 
 
 def chance_of(distance: float, noise: float, sampling: float, laplace: bool) -> float:
@@ -381,7 +384,11 @@ def group_means(
     names: Sequence[object], shares: Sequence[Sums], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
 ) -> Report:  # fmt: skip
-    """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together."""
+    """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together.
+
+    x is middle + half · z. Sampling takes the groups as independent rows of larger ones (Welch). Chances count the
+    noise as one Laplace noise of its size where it is not Gaussian, which has the longest tail that it can have.
+    """
     groups = [mean_of(one) for one in shares]
     laplace = shares[0]["mechanism"] != "gaussian"
     titles, vectors = _contrasts(names, contrasts)
@@ -399,12 +406,13 @@ def group_means(
 
     def line(title: str, weight: Floats, many: float | None, level: float) -> None:
         noisy, spread = float(np.linalg.norm(weight * noise)), float(np.linalg.norm(weight * sampling))
+        lost = any(g.hidden and w != 0 for g, w in zip(groups, weight, strict=True))
         factor = NormalDist().inv_cdf(1 - level / 2)
         tail = math.log(1 / level) / math.sqrt(2) if laplace else factor  # of one Laplace noise, the longest tail
-        wide = math.inf if hidden else math.hypot((quantile if level == 0.05 else tail) * noisy, factor * spread)
         value, off = float(weight @ means), float(np.abs(weight) @ rounded)
-        chance = None if many is not None else 1.0 if hidden else chance_of(abs(value), noisy, spread, laplace)
-        error, wide = math.inf if hidden else quantile * noisy + off, wide + off
+        error = math.inf if lost else quantile * noisy + off
+        wide = math.hypot(error if level == 0.05 else tail * noisy + off, math.inf if lost else factor * spread)
+        chance = None if many is not None else 1.0 if lost else chance_of(abs(value), noisy, spread, laplace)
         rows.append({"group": title, "rows": many, "value": value, "error": error,
                      "low": value - wide, "high": value + wide, "chance": chance})  # fmt: skip
 

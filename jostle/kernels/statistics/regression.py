@@ -24,6 +24,7 @@ from jostle.kernels.statistics import Report, text
 from jostle.kernels.statistics.effects import risk_maps
 from jostle.kernels.statistics.moments import (
     CLEAR,
+    ROUNDED,
     ROWS_HIDDEN,
     SAMPLING,
     SecondMoments,
@@ -31,6 +32,7 @@ from jostle.kernels.statistics.moments import (
     hidden,
     least_squares,
     quantile_of,
+    rounded_by,
     second_moments,
 )
 
@@ -56,7 +58,8 @@ def linear_fit(design: Sequence[Column], moments: Moments, radius: float) -> Rep
     turn, shift = _to_units(m)
     value = turn @ fit.coefficients + shift
     noise, sampling = (turn @ part @ turn.T for part in (fit.noise, fit.sampling))
-    rows = _lines([("intercept", ""), *_terms(design[:-1])], value, noise, sampling, m.quantile, fit.hidden)
+    rounded = rounded_by(turn, fit.inverse, 0, fit.off)
+    rows = _lines([("intercept", ""), *_terms(design[:-1])], value, noise, sampling, m.quantile, fit.hidden, rounded)
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
     facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
@@ -87,13 +90,13 @@ def _terms(design: Sequence[Column]) -> list[tuple[str, str]]:
 
 def _lines(
     names: Sequence[tuple[str, str]], value: Floats, noise: Floats, sampling: Floats, quantile: float, lost: bool,
-    short: float = 0.0,
+    rounded: Floats, short: float = 0.0,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """A line for each coefficient; `short`: sampling deviations that it may be off by beside."""
+    """A line for each coefficient, off by `rounded` beside, and by so many sampling deviations as `short` says."""
     rows = []
     for i, (name, level) in enumerate(names):
         spread = math.sqrt(max(float(sampling[i, i]), 0.0))
-        noisy = quantile * math.sqrt(max(float(noise[i, i]), 0.0))
+        noisy = quantile * math.sqrt(max(float(noise[i, i]), 0.0)) + float(rounded[i])
         error = math.inf if lost else noisy + short * spread
         wide = math.inf if lost else math.hypot(noisy, SAMPLING * spread) + short * spread
         at = float(value[i])
@@ -124,7 +127,8 @@ def correlations(design: Sequence[Column], moments: Moments, radius: float) -> R
             rows.append(_pair(m.names, i, j, None, math.inf, -1.0, 1.0))
             matrix[i, j] = matrix[j, i] = math.nan
             continue
-        error = m.quantile * wobble
+        spread = np.sqrt(np.maximum(np.diag(m.sums)[places] / n - (m.sums[0, places] / n) ** 2, 1e-300))[1:]
+        error = m.quantile * wobble + m.rounded * float((1 / spread).sum()) / math.sqrt(1 - value**2)
         wide = math.hypot(error, SAMPLING / math.sqrt(max(n - 3, 1.0)))
         low, high = (math.tanh(math.atanh(value) + side * wide) for side in (-1, 1))
         rows.append(_pair(m.names, i, j, value, error * (1 - value**2), low, high))
@@ -291,7 +295,8 @@ def logistic_fit(
     What the steps may still be short of is added to both. Where Δ leads to the optimum, a step leaves half of
     H⁻¹Σσ″(m)(Δ·u)²u of it, |σ″| ≤ σ′ at any log-odds m: of a coefficient at most √(Σσ′(Δ·u)⁴) / 2 of its sampling
     deviations, √Σσ′·q² with the mean square q² = Δ'HΔ/Σσ′ of Δ·u, where its fourth moment is 4q⁴ (3q⁴ for the normal).
-    The step is Δ but for what it leaves, and for noise, whose share in q² is taken off.
+    The step is Δ but for what it leaves, and for noise, whose share in q² is taken off. What rows are rounded by is
+    `rounded_by`.
     """
     matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
     inverse = np.linalg.pinv(matrix, hermitian=True)
@@ -307,18 +312,20 @@ def logistic_fit(
     weight = max(float(matrix[-1, -1]), 0.25)
     q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * spread)), 0.0) / weight)
     short = math.sqrt(weight) * (q * (1 + q)) ** 2
+    many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
+    off = ROUNDED * float(np.abs(final[:-1]).sum()) * math.sqrt(weight), ROUNDED * math.sqrt(max(many, 0.0) * weight)
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0
     turn[0, :-1] = -centres / scales / radius
     turn[1:, :-1] = np.diag(1 / scales / radius)
+    rounded = rounded_by(turn, inverse, -1, off)
     lines = _lines(
         [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ spread @ inverse) @ turn.T,
-        turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, short,
+        turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, rounded, short,
     )  # fmt: skip
     for line in lines:
         line["odds"] = math.exp(min(line["value"], 700.0))
-    many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
     title = f"log-odds of {target} by logistic regression: {max(many, 0):.0f} rows"
     clear = not hidden(np.asarray(rows["matrix"], dtype=float), np.asarray(rows["noise"], dtype=float))
     notes = (
@@ -396,7 +403,7 @@ def hazard_model(times: Sequence[float], columns: Sequence[Column], cells: Float
 
     fit = _log_linear(x, y[some], e[some], noise, None)
     keep = int(fits.sum())
-    lines = _rate_lines(names, fit, slice(keep, None), quantile)
+    lines = _rate_lines(names, fit, slice(keep, None), quantile, np.zeros(len(names)))
     whole = float(counts.sum())
     return Report(f"log hazard ratios: {max(whole, 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
                   {"coefficients": coefficients(lines), "count": whole})  # fmt: skip
@@ -416,7 +423,10 @@ def rate_model(columns: Sequence[Column], shares: Mapping[str, Any], low: float,
         return spread**2 * np.asarray(sum(part.T @ part for part in parts))
 
     fit = _log_linear(x, y, e, noise, lambda rates: squares - 2 * rates * y + rates**2 * e)
-    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(shares["mechanism"]))
+    information = (x.T * (e * np.exp(np.clip(x @ fit[0], -40, 40)))) @ x
+    off = (high - low) / 2 * ROUNDED if len(one) == 3 else 0.0
+    rounded = np.abs(np.linalg.pinv(information, hermitian=True) @ x.T) @ np.abs(e) * off
+    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(shares["mechanism"]), rounded)
     return Report(f"log of mean {what}: {max(float(e.sum()), 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
                   {"coefficients": coefficients(lines), "count": float(e.sum())})  # fmt: skip
 
@@ -476,7 +486,7 @@ def _log_linear(
     return beta, inverse @ covariance(x, x * rates[:, None]) @ inverse, lost, inverse @ spread @ inverse
 
 
-def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float) -> list[dict[str, object]]:
+def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float, rounded: Floats) -> list[dict[str, object]]:
     beta, noise, lost, sampling = fit
-    lines = _lines([(name, "") for name in names], beta[of], noise[of, of], sampling[of, of], quantile, lost)
+    lines = _lines([(name, "") for name in names], beta[of], noise[of, of], sampling[of, of], quantile, lost, rounded)
     return [line | {"ratio": math.exp(min(line["value"], 700.0))} for line in lines]

@@ -29,13 +29,13 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     of neither how it is; and of texts that are read as numbers with a point beside a file that has commas."""
     result = []
     commas = [path.value for path, reading, _ in _tables(program) if reading.decimal == ","]
-    for call in every_of(program, n.Call) if commas else ():
-        match call:
-            case n.Call(function=n.Name(id="number"), args=(n.Name() | n.Call() as text,)):
-                if not any(isinstance(part, n.String) and part.value == "," for part in every(text)):
+    for read in every_of(program, n.Call) if commas else ():
+        match read:
+            case n.Call(function=n.Name(id="number"), args=(n.Name() | n.Call() as of,)):
+                if not any(isinstance(part, n.String) and part.value == "," for part in every(of)):
                     message = f"`number` reads a decimal point, and the numbers of `{commas[0]}` have commas"
                     help = 'write `number(replace(replace(x, ".", ""), ",", "."))` if these texts have commas too'
-                    result.append(Diagnostic("csv-decimal", message, call.span, "12,5 would be unreadable", help))
+                    result.append(Diagnostic("csv-decimal", message, read.span, "12,5 would be unreadable", help))
     for path, reading, private in _tables(program):
         described = private.described if private is not None else None
         there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None

@@ -123,7 +123,7 @@ def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
     places = list(of)
     matrix, right = m.sums[np.ix_(places, places)], m.sums[places, target]
     unsure = m.noise[np.ix_(places, places)]
-    inverse = np.linalg.pinv(matrix, hermitian=True)
+    inverse = np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
     beta = inverse @ right
     moved = unsure**2 * np.outer(beta, beta)
     np.fill_diagonal(moved, 0.0)
@@ -156,8 +156,9 @@ def rounded_by(turn: Floats, inverse: Floats, constant: int, off: tuple[float, f
 def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: float, half: float, what: str) -> Report:
     """The second group's mean less the first's, from the noisy shares of each group, as a contrast of `group_means`."""
     both = group_means(names, seen, middle, half, what, [[-1.0, 1.0]])
-    rows = [{k: value for k, value in row.items() if k != "chance"} for row in both.rows]
-    difference, chance = rows[-1], float(both.rows[-1]["chance"])
+    rows: list[dict[str, Any]] = [dict(row) for row in both.rows]
+    *_, chance = [row.pop("chance") for row in rows]
+    difference = rows[-1]
     difference["group"] = "difference"
     notes = [
         "the noise hides how many rows a group has: the intervals are infinite; spend more"

@@ -11,6 +11,8 @@ Where the column named is the one that tells whose a row is there, it does so he
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -65,7 +67,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
     seed = (interp.simulate or 0) + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
-        node.name, ("simulated", node.name), measure, unit, node.span, SeededNoise(seed)
+        node.name, _identity(interp, node, kind, scope), measure, unit, node.span, SeededNoise(seed)
     )
     public = interp.bound.get(node.name)
     public = files_of(interp, public, node.source.span) if is_paths(public) else public
@@ -83,6 +85,16 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     announce(interp, source, node, [name for name, _ in schema])
     table = private_table(source, key, schema, never_missing(node.described, schema))
     return interp.looks.described(table, node.described)
+
+
+def _identity(interp: Evaluator, node: n.Private, kind: str, scope: Scope) -> Hashable:
+    """What a source is known by that stands in for a private one: its files, if they are there, which nothing reads as
+    public then, or its name."""
+    if kind == "table" and isinstance(node.source, n.Call) and interp.made_up_rows:
+        with suppress(Refusal):
+            origin = origin_of(interp, node.source, scope)
+            return origin.identity if isinstance(origin, FileSet) else ("simulated", node.name)
+    return "simulated", node.name
 
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dict[str, Domain], seed: int) -> str:
@@ -182,7 +194,7 @@ def linked(
     if interp.simulate is not None:
         keys = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
         key = simulated_rows(interp, node, schema, keys, interp.simulate + len(interp.kernel.register.names))
-        interp.kernel.register.link(node.name, ("simulated", node.name), source, unit, node.span)
+        interp.kernel.register.link(node.name, _identity(interp, node, kind, scope), source, unit, node.span)
     else:
         origin = origin_of(interp, call, scope)
         if is_array(origin):

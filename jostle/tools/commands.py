@@ -258,7 +258,7 @@ def _explained(options: Namespace, session: Session) -> int:
     source, settings = read_program(options.file), dict(options.set)
     _bind(session, options.file, options.bind)
     faults = session.check(source, settings)
-    explanation = None if faults else explained(source, settings, options.engine)
+    explanation = None if faults else explained(source, settings, options.engine, options.ledger)
     if options.format == "json":
         document: dict[str, object] = {"ok": not faults, "errors": [d.as_json() for d in faults]}
         print(json.dumps(document | ({} if explanation is None else explanation.as_json()), ensure_ascii=False))

@@ -262,7 +262,8 @@ class Session:
         """The dry run of a program that the check passes, with its `costs`: simple lines run on simulated rows."""
         from jostle.tools.expected_errors import dry_run, simple
 
-        names, *_ = (rehearsal := Session(simulate=1)).rehearse(source, settings, only=simple)
+        rehearsal = Session(simulate=1, ledger=self._ledger)
+        names, *_ = rehearsal.rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
 
     def check(self, source: Source, settings: Values | None = None) -> list[Diagnostic]:

@@ -119,8 +119,11 @@ def _cells(table: Stored) -> list[str]:
     return [f"{cell} is {name} ({kind})" for name, (cell, kind) in pairs]
 
 
-def explained(source: Source, settings: Mapping[str, object], url: str | None) -> Explanation:
-    """The statements of a program that the check passes, for the engine at a URL, which is not connected to."""
+def explained(
+    source: Source, settings: Mapping[str, object], url: str | None, ledger: str | None = None
+) -> Explanation:
+    """The statements of a program that the check passes, for the engine at a URL, which is not connected to. What is
+    registered in the `ledger` is read by none of them."""
     from jostle.backends.server import Form, QuestionLog
     from jostle.tools.expected_errors import simple
     from jostle.tools.session import Session
@@ -133,7 +136,7 @@ def explained(source: Source, settings: Mapping[str, object], url: str | None) -
             pairs.append((event, tuple(rehearsed.questions)))
             rehearsed.questions.clear()
 
-    rehearsal = Session(simulate=1, engine=rehearsed, listeners=[measured])
+    rehearsal = Session(simulate=1, engine=rehearsed, listeners=[measured], ledger=ledger)
     names, *_ = rehearsal.rehearse(source, settings, only=simple)
     private = {_key(names.get(node.name)) for node in parse(source).body if isinstance(node, n.Private)}
     tables: dict[str, str] = {}

@@ -125,6 +125,28 @@ def test_a_simulation_opens_nothing_private(arena: Arena, cli: Cli) -> None:
     assert cli(arena.folder, "run", "p.jst", "--simulate", "--seed", "4") == expected
 
 
+OTHERWISE = """private t = table("t.csv") described by {age: 0..99} protecting rows budget epsilon 1
+x = table("t." + "csv")
+y = {{ select max(age) from x }}
+n = {{ select count(*) from t with epsilon y / 1000 }}
+"""
+
+
+def test_what_is_private_is_not_read_as_public_before_a_run(arena: Arena, cli: Cli) -> None:
+    """A path that is calculated: plans, simulations and shown SQL took a price from the rows that a run refuses."""
+    shown = []
+    for age in (17, 42):
+        arena.write({"p.jst": OTHERWISE.encode(), "t.csv": f"age\n{age}\n".encode()})
+        asked = ("plan",), ("run", "--simulate", "--seed", "4"), ("run", "--explain"), ("run", "--dry"), ("check",)
+        shown.append([cli(arena.folder, *words[:1], "p.jst", *words[1:]) for words in asked])
+    assert shown[0] == shown[1] and all("cannot be read as public too" in seen[2] for seen in shown[0][:2])
+    terms = ("--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 3", "--ledger", "l.db")
+    assert cli(arena.folder, "data", "register", "people", "t.csv", *terms)[0] == 0
+    arena.write({"q.csv": b"age\n1\n", "q.jst": OTHERWISE.replace('"t.csv"', '"q.csv"').encode()})
+    for way in ("--explain", "--dry"):
+        assert "0.042" not in "".join(map(str, cli(arena.folder, "run", "q.jst", way, "--ledger", "l.db")))
+
+
 def test_real_noise_cannot_be_seeded(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(people())
     (tmp_path / "p.jst").write_text(ROWS + "print({{ select count(*) from t with epsilon 1e-6 }})\n")

@@ -178,18 +178,19 @@ def of_select(node: n.Select, measurement: object) -> object:
     groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
     if len(groups) != len(keys) or node.having is not None or node.first is not None or node.limit is not None:
         return SomeGroups({name: [] for name in (*keys, *names)}, len(keys))
-    listed = _keys([list(key.values) for key in groups], getattr(measurement, "steps", None))
+    steps = getattr(measurement, "steps", None)
+    listed = _keys([list(key.values) for key in groups], None if steps is None else steps.until * steps.groups)
     if len(listed[0]) > MOST:
         return None
     columns = [*listed, *([value] * len(listed[0]) for value in values)]
     return Grouped(dict(zip([*keys, *names], columns, strict=True)), len(keys))
 
 
-def _keys(values: list[list[Any]], steps: Any) -> list[list[Any]]:
-    """The columns of the keys of groups; of running answers, as many unknown ones as are answered."""
-    if steps is None and math.prod(map(len, values)) <= MOST:
+def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
+    """The columns of the keys of groups; of running answers, so many unknown ones as are answered."""
+    if many is None and math.prod(map(len, values)) <= MOST:
         return key_columns(values)
-    return [[ANY] * (MOST + 1 if steps is None else steps.until * steps.groups) for _ in values]
+    return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
 
 
 _EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT, "boolean": A_TRUTH}

@@ -64,6 +64,8 @@ ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceede
 
 STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
 """What functions give, and kernels, that fail on no number, only on what has another form."""
+_QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
+"""How functions read that may be tried with examples: nobody sees what the walk draws."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 
@@ -360,7 +362,7 @@ class Foresight(Forms):
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
         each of these."""
         row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
-        if row is None or row.effect is not Effect.PURE or row.reads not in (Reads.PUBLIC, Reads.CONTAINERS):
+        if row is None or row.effect is not Effect.PURE or row.reads not in _QUIETLY:
             return None
         work = super().call
 

@@ -45,6 +45,8 @@ REFUSED = (
     "{{ select count(*) as c, (1 if avg(age) > 5 else \"x\" + 1) as m from t with epsilon 1 }}",
 )  # fmt: skip
 LINES = {
+    "plot(n)": "`y` takes a list, not a number",
+    'plot(b, "z")': "`y` takes a list, not a text",
     "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second))": "a matrix is a list of rows",
     "m = {{ select median(age) as a from t with epsilon 1 }}\nprint(m, m.a)": "a number has no fields",
     "m = noisy_moments(v) with epsilon 1\nprint(m.secnd)": "has no `secnd`",
@@ -64,6 +66,7 @@ LINES = {
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
+    'plot(b)\nplot("by sex", b.sex, b.n)\nplot(e)\nplot(h)\nplot(many)',
     'z = table("u.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
 
     'print(b["F"].n, b["M"]["a"], b.sex[0] + "x", [k.n for k in b if k.sex == "F"], sorted(b, "n")[0].a, sorted(b.n))',

@@ -326,9 +326,9 @@ def history(server: Server, call: Call) -> Reply:
 
 
 def _about(run: Run) -> dict[str, object]:
-    """A run in a list: the first words of its text, and whether it went well."""
-    lines = (line.strip(" #") for line in run.program.split("\n"))
-    first = next((line for line in lines if line), "")
+    """A run in a list: the first words of its text that do not name its data, and whether it went well."""
+    lines = [text for line in run.program.split("\n") if (text := line.strip(" #\r"))]
+    first = next((line for line in lines if not line.startswith("private ")), *lines[:1] or [""])
     return {"title": first[:80], "ok": json.loads(run.document)["ok"] if run.state == "done" else None}
 
 

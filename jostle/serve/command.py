@@ -24,7 +24,7 @@ from jostle import resources
 from jostle.accounting.amounts import QUANTA, Amount
 from jostle.backends.remote import VARIABLE
 from jostle.diagnostics import Refusal, refuse
-from jostle.serve.store import Home, new_secret, verify
+from jostle.serve.store import Home, kept_secret, verify
 from jostle.source import Source
 
 EXAMPLE_PASSWORD = "example-password"
@@ -306,12 +306,7 @@ def _fill_cache(folder: Path) -> None:
 
 def _proof(home: Home, options: Namespace) -> str:
     """What the proxy shows with each request in which it says who somebody is: 256 bits, in a file of the home."""
-    if not options.identity:
-        return ""
-    place = home.folder / "proxy-secret"
-    with suppress(FileExistsError), open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-        file.write(new_secret())
-    return place.read_text().strip()
+    return kept_secret(home.folder / "proxy-secret") if options.identity else ""
 
 
 def _begin(home: Home, address: str, options: Namespace) -> None:

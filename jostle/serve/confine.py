@@ -29,14 +29,16 @@ SYSTEM = ("/usr", "/lib", "/lib64", "/etc", "/proc", "/sys", "/dev/urandom", "/d
 
 
 def confine(
-    readable: Iterable[Path], writable: Iterable[Path], seconds: float, memory: int, *, network: bool = False
-) -> list[str]:
+    readable: Iterable[Path], writable: Iterable[Path], seconds: float, memory: int, *, network: bool = False,
+    private: bool = True,
+) -> list[str]:  # fmt: skip
     """Confines this process for good; names what of it the system does not offer. It ends itself after `seconds`.
 
-    `memory` is in bytes of address space. With `network`, for a ledger or data on a server, sockets stay.
+    `memory` is in bytes of address space. With `network`, for a ledger or data on a server, sockets stay. What is not
+    `private`, as a check of a text, for which somebody waits at an editor, is not slower than the server.
     """
     ends_after(seconds)
-    _gives_way()
+    _gives_way(private)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_FSIZE, (4 * GIGABYTE, 4 * GIGABYTE))
@@ -58,12 +60,12 @@ def ends_after(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _gives_way() -> None:
-    """The server goes first: how soon it answers says little of what this process does, and where memory ends it is
-    this process that the system ends. The group of a session goes with a process that began it, and with no other: a
-    terminal's is not ours."""
-    os.nice(15)
-    own = [("autogroup", "15")] if os.getsid(0) == os.getpid() else []
+def _gives_way(private: bool) -> None:
+    """Where memory ends it is this process that the system ends. Where it reads private data the server goes first: how
+    soon that answers says little of what this process does. The group of a session goes with a process that began it,
+    and with no other: a terminal's is not ours."""
+    os.nice(15 * private)
+    own = [("autogroup", "15")] if private and os.getsid(0) == os.getpid() else []
     for file, text in (*own, ("oom_score_adj", "1000")):
         with suppress(OSError):
             Path("/proc/self", file).write_text(text)

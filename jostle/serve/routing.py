@@ -101,7 +101,8 @@ class Server(Struct):
 
     def identity_of(self, headers: Mapping[str, str]) -> str:
         """The account that the proxy says; empty where it says none, or somebody else says it."""
-        if not self.identity or not hmac.compare_digest(headers.get(PROOF, "").encode(), self.proof.encode()):
+        same = hmac.compare_digest(headers.get(PROOF, "").encode(), self.proof.encode())
+        if not (self.identity and self.proof and same):
             return ""
         name = headers.get(self.identity, "").strip().lower()
         return name.removesuffix(f"@{self.domain}") if self.domain else name

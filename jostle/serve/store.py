@@ -127,10 +127,7 @@ class Home:
 
     def _need_folder(self) -> None:
         """Refuses a folder that is not the one of the database: answers of runs would lie in the other."""
-        place = self.folder / "runs" / "home"
-        with suppress(FileExistsError), open(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-            file.write(new_secret())
-        mine = _hash(place.read_text())
+        mine = _hash(kept_secret(self.folder / "runs" / "home"))
         with self.alone():
             if not self._rows("SELECT 1 FROM secrets WHERE kind = 'home'"):
                 self._do("INSERT INTO secrets VALUES (?, 'home', '', '', '', 1e18, 0)", mine)
@@ -469,6 +466,21 @@ def verify(log: Iterable[Mapping[str, object]]) -> tuple[int, str]:
 def new_secret() -> str:
     """256 bits of the operating system's generator, as text. They open an account; no noise is made of them."""
     return os.urandom(32).hex()
+
+
+def kept_secret(place: Path) -> str:
+    """The secret in a file, which is made where there is none: whole, or not at all, whoever else makes it too."""
+    if not place.exists():
+        draft = place.with_name(f".{place.name}.{os.getpid()}")
+        with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
+            file.write(new_secret())
+        with suppress(FileExistsError):
+            os.link(draft, place)
+        draft.unlink()
+    text = place.read_text().strip()
+    if len(text) < 64:
+        raise refuse("DataError", f"`{place}` holds no secret", help="remove it: another is made")
+    return text
 
 
 def _hash(secret: str) -> str:

@@ -86,9 +86,9 @@ def test_frozen_closed_and_expired_grants_are_refused_at_the_charge(owned: Place
     ledger = Ledger(owned.path)
     ledger.grant("people", "ana", epsilon(1))
     growth = Growth("people@ana", 1, (E // 4,), {"did": "charged"})
-    for name in ("people", "people@ana"):
+    for name, said in (("people", "`people`"), ("people@ana", "your grant on `people`")):
         ledger.set_status(name, "frozen", "olga")
-        assert refusal(ledger.charge, [growth]) == f"LedgerError: `{name}` is frozen"
+        assert refusal(ledger.charge, [growth]) == f"LedgerError: {said} is frozen"
         assert kind(run_for(owned, "ana", count(0.25))) == "LedgerError"
         ledger.set_status(name, "", "olga")
     assert ledger.charge([growth]).refused is None

@@ -329,7 +329,7 @@ def run(folder: Path, request: Mapping[str, Any]) -> bool:
     from jostle.serve import confine, worker
     from jostle.tools.outlet import guarded
 
-    confine._gives_way = lambda: None  # to other work on the machine of these tests it would give way too
+    confine._gives_way = lambda *_: None  # to other work on the machine of these tests it would give way too
     job = request["job"]
     own = Path(job["folder"])
     os.chdir(own)

@@ -281,6 +281,18 @@ def test_a_proxy_says_who_somebody_is(place: Any) -> None:
     assert log_in(place.client(), "ana@example.org") == 403 and client.get("/api/me", headers=ana).status_code == 401
 
 
+def test_a_proxy_without_a_secret_says_nothing(place: Any, tmp_path: Path) -> None:
+    """A disk that was full left an empty file, and no header would have been the right one."""
+    place.server.identity = "x-user"
+    assert place.client().get("/login", headers={"X-User": "olga"}).status_code == 403
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(Refusal, match="no secret"):
+        store.kept_secret(tmp_path / "empty")
+    first = store.kept_secret(tmp_path / "one")
+    assert len(first) == 64 and store.kept_secret(tmp_path / "one") == first
+    assert (tmp_path / "one").stat().st_mode & 0o077 == 0 and not list(tmp_path.glob(".one*"))
+
+
 def test_only_a_proxy_says_who_somebody_is(tmp_path: Any, capsys: Any) -> None:
     from argparse import Namespace
 

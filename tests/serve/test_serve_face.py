@@ -295,4 +295,4 @@ def test_history_says_what_was_handed_in_and_how_it_went(place: Any) -> None:
     place.run("ana", "# How many are there?\n" + count(0.1))
     place.run("ana", count(5))
     runs = place.get("ana", "/api/runs").json()["runs"]
-    assert {(run["title"][:9], run["ok"]) for run in runs} == {("How many ", True), ("private t", False)}
+    assert {(run["title"][:9], run["ok"]) for run in runs} == {("How many ", True), ("n = {{ se", False)}

@@ -175,9 +175,9 @@ def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
 
 def need_open(dataset: Dataset, at: str) -> None:
     """Refuses what is frozen, closed or, for a run that began `at`, expired."""
-    why = "expired" if is_past(dataset, at) else dataset.state.status
-    if why:
-        raise refuse("LedgerError", f"`{dataset.terms.name}` is {why}", help="its owner knows why; nothing was charged")
+    if why := "expired" if is_past(dataset, at) else dataset.state.status:
+        name = f"your grant on `{dataset.terms.within}`" if dataset.terms.within else f"`{dataset.terms.name}`"
+        raise refuse("LedgerError", f"{name} is {why}", help="its owner knows why; nothing was charged")
 
 
 def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int, at: str) -> None:

@@ -31,7 +31,8 @@ async function call(how, body) {
 }
 
 function tell(text, bad) {
-  Object.assign(said, {textContent: text, className: bad ? "bad" : ""});
+  said.replaceChildren(...prose(text));
+  said.className = bad ? "bad" : "";
   said.tabIndex = said.scrollHeight > said.clientHeight ? 0 : -1;  // what is long is scrolled by keys
 }
 const failed = error => tell(error.message, true);
@@ -54,7 +55,7 @@ function table(titles, rows, name) {
 // What was spent of a budget and, striped, what a program would add.
 function bar(budget, more = 0) {
   const total = Number(budget.total), spent = Number(budget.spent), tidy = x => String(Number(x.toPrecision(6)));
-  const words = `${budget.unit} ${tidy(spent)} of ${tidy(total)} spent` + (more ? `, ${tidy(spent + more)} with this program` : "");
+  const words = `${budget.unit} ${tidy(spent)} of ${tidy(total)} spent` + (more ? `, ${spent ? "up to " : ""}${tidy(spent + more)} with this program` : "");
   const box = classed(make("div"), "bar");
   for (const part of [spent, Math.min(more, total - spent)]) box.append(Object.assign(make("span"), {}));
   [...box.children].forEach((one, k) => { one.style.width = `${100 * Math.max(0, k ? Math.min(more, total - spent) : spent) / total}%`; });
@@ -83,7 +84,8 @@ let budgets = {};
 function grantLine(grant) {
   const limits = [grant.per_program && `at most ${grant.per_program} a program`, grant.per_week && `at most ${grant.per_week} in seven days`];
   const words = [grant.until && `until ${grant.until}`, ...limits, grant.state, grant.review && "each program waits for a reviewer"].filter(Boolean).join(", ");
-  const line = make("div", null, ...(role === "analyst" ? [] : [make("strong", grant.analyst)]), make("div", words), grant.budget ? bar(grant.budget) : classed(make("div", `under the grant on ${grant.persons}`), "hint"));
+  const line = classed(make("div"), role === "analyst" ? "" : "grant");
+  line.append(...(role === "analyst" ? [] : [make("strong", grant.analyst)]), make("div", words), grant.budget ? bar(grant.budget) : classed(make("div", `under the grant on ${grant.persons}`), "hint"));
   const about = `the grant of ${grant.analyst}`;
   if (owner && grant.state !== "closed") line.append(
     asks(grant.state === "frozen" ? "Open" : "Freeze", "POST /api/status", {name: grant.name, status: grant.state === "frozen" ? "" : "frozen"}, about), " ",
@@ -145,7 +147,7 @@ const shows = {
       card.append(costs(one.cost), make("h3", "Program"), focusable(make("pre", one.program), "program"));
       if (Object.keys(one.settings).length) card.append(make("p", `with ${JSON.stringify(one.settings)}`));
       card.append(make("h3", "What it changes"), one.difference === null ? make("p", "It is the first of this analyst.") : one.difference.length ? difference(one.difference) : make("p", "Nothing: it is the text that was approved last."));
-      card.append(make("h3", "Simulated, on simulated rows"));
+      card.append(make("h3", "A simulated answer"));
       if (one.simulated === null) card.append(make("p", "It is not there yet, or did not end in time."));
       else card.append(answered(one.simulated), link("The trace of the simulation", `/reviews/${one.id}/trace`));
       card.append(make("label", "Note to the analyst", note), classed(make("p", null,
@@ -188,7 +190,7 @@ function difference(lines) {
 }
 function focusable(node, name) { node.tabIndex = 0; node.setAttribute("role", "region"); node.setAttribute("aria-label", name); return node; }
 
-const price = cost => cost.map(one => `${one.source}: ${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : `${one.unit} ${one.asks}`}`).join(", ");
+const price = cost => cost.map(one => `${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : `${one.unit} ${one.asks}`} of ${one.source}`).join(", ");
 
 // What a program costs each of its sources, beside what is left of the grant.
 function costs(all) {
@@ -199,8 +201,9 @@ function costs(all) {
     const budget = budgets[one.source];
     if (!budget || one.asks === null || budget.unit !== one.unit) continue;
     const left = Number(budget.total) - Number(budget.spent);
-    if (Number(one.asks) > left + 1e-12) box.append(classed(make("p", `More than the ${budget.unit} ${Number(left.toPrecision(6))} that are left of your grant: it will be refused, but for what was answered before, which is free.`), "bad"));
+    if (Number(one.asks) > left + 1e-12) box.append(classed(make("p", `More than the ${budget.unit} ${Number(left.toPrecision(6))} that is left of your grant: it will be refused, but for what was answered before, which is free.`), "bad"));
     box.append(bar(budget, Number(one.asks)));
+    if (Number(budget.spent)) box.append(classed(make("p", "What was answered before is given again for nothing."), "hint"));
   }
   return box;
 }
@@ -340,6 +343,7 @@ async function follow(box, id) {
     try {
       const run = await call(`GET /api/runs/${id}${first ? "" : "?wait=1"}`);
       if (!first || run.state !== "running") tell("");
+      if (run.state === "done" && run.answer.ok) window.answeredText = run.program;
       if (run.state === "done" && document.querySelector("[data-run]")) { await refresh(); window.reprice(); }  // budgets first
       result(box, run);
       if (run.state !== "running") break;

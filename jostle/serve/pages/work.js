@@ -50,7 +50,7 @@ function goTo(one) {
 }
 window.goTo = goTo;
 let priced = null;
-window.reprice = () => { if (priced) priceBox.replaceChildren(costs(priced)); };
+window.reprice = () => { if (priced) priceBox.replaceChildren(text.value === window.answeredText ? make("p", "Costs nothing: this text was answered, and is answered again as it was.") : costs(priced)); };
 
 function replace(from, to, by) {
   text.focus();
@@ -165,7 +165,7 @@ if (examples) call("GET /api/examples").then(({examples: all}) => {
 
 text.oninput = event => { changed(); if (event.inputType === "insertText" || event.inputType === "deleteContentBackward" && !words.hidden) offer(false); else close(); };
 text.onscroll = () => { scrolled(); if (!words.hidden) close(); };
-text.onblur = () => setTimeout(close, 150);
+text.onblur = () => { text.scrollLeft = 0; setTimeout(close, 150); };
 let resting = 0;
 text.onclick = text.onkeyup = () => { clearTimeout(resting); if (!words.hidden) return; resting = setTimeout(() => document.activeElement === text && explain(false), 700); };
 text.onkeydown = event => {

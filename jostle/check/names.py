@@ -417,7 +417,7 @@ def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
     module = _module_with(name)
     if module:
         return f"write `use {module}` above, which has it"
-    close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"])
+    close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"], 0.7)
     if not called or (close and "_" not in name):
         return close or f"give it a value first, `{name} = …`"
     return f"{close} `jostle find {name}` looks for what does so".lstrip()

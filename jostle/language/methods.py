@@ -161,10 +161,8 @@ def way(name: str, args: Sequence[n.Expr] = ()) -> str:
         return _partner(args)
     if forms is None:
         return ""
-    if len(args) not in forms or not args:
-        return f"write {next(iter(forms.values()))[1]}"
-    parameters, help = forms[len(args)]
-    texts = dict(zip(parameters, args, strict=True))
+    parameters, help = forms.get(len(args)) or next(iter(forms.values()))
+    texts = dict(zip(parameters, args, strict=False))
     return "write " + re.sub(r"(?<![\w%\"'])[a-z]+(?![\w(\"'])|part(?=\()", lambda m: _put(m, texts), help)
 
 
@@ -257,7 +255,8 @@ def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
     if name in forms("table") or name in forms("column"):
         match call.args[:1] if call is not None else ():
             case (n.Name(id=it),) if it in columns.values():
-                return of_table(name, replace(usage, it=it, args=usage.args[1:]), "x", "")
+                number = _bare(usage.args[1]) if usage.args[1:] else "x"
+                return of_table(name, replace(usage, it=it, args=usage.args[1:]), number, "")
             case (n.Attribute(value=n.Name(id=it), name=column),) if column in columns:
                 return _of_argument(name, usage, it, column)
             case (n.Index(value=n.Name(id=it), args=(n.String(value=column),)),) if column in columns:

@@ -355,7 +355,7 @@ def _argument_fault(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compi
         return row_mistakes.open_mode(arg)
     if fault.kind == "TypeError" and fault.message == of_no_numbers(aggregate.row.name, kind).first.message:
         fault = of_no_numbers(aggregate.row.name, kind, arg.span.text).first
-    return replace(fault, span=call.span)
+    return replace(fault, span=call.span, help=fault.help.replace("(x,", f"({arg.span.text},"))
 
 
 def _is_of_persons(call: n.Call, table: Table) -> bool:

@@ -29,7 +29,7 @@ from jostle.syntax.messages import (
     token_span,
 )  # fmt: skip
 from jostle.syntax.querybuilder import of_a_source
-from jostle.syntax.walk import children, every
+from jostle.syntax.walk import children, every, returns_inside
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
 CLOSING = {"RPAR", "RSQB", "_RBRACE", "_RQUERY"}
@@ -204,7 +204,7 @@ def misspelt_clause(place: ErrorPlace) -> Diagnostic | None:
     if place.type not in ("NAME", "NUMBER", "STRING") or place.statement[-2].type not in ENDS_AN_EXPRESSION:
         return None
     at, words = token_span(previous, place.source), ("from", "where", "groupby", "join", "having", "order by", "with")
-    help = did_you_mean(previous, words) or "clauses begin with `join where groupby having order limit with`"
+    help = did_you_mean(previous, words, 0.7) or "clauses begin with `join where groupby having order limit with`"
     return place.error(f"`{previous}` begins no clause of a select", span=at, label="unknown here", help=help)
 
 
@@ -314,7 +314,7 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
         if first == "private":
             help = f"write {_DECLARATION}"
         return place.error(f"this `{first}` statement does not parse", help=help)
-    help = did_you_mean(first, STATEMENT_WORDS) or f"a call needs parentheses: `{first}(…)`"
+    help = did_you_mean(first, STATEMENT_WORDS, 0.75) or f"a call needs parentheses: `{first}(…)`"
     if first in ("budget", "protecting", "described"):
         help = f"it stands where data are declared, {_DECLARATION}"
     span = token_span(first, place.source)
@@ -388,7 +388,7 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         _means_what_it_says(node)
 
 
-_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Assert, n.Column, n.Binary, n.GroupKey})
+_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Column, n.Binary, n.GroupKey})
 """The forms that may be a mistake although they parse."""
 
 
@@ -398,6 +398,11 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Assert(value=n.ListOf(items=[_, _] as items, span=span)):
             help = f"write `assert {', '.join(item.span.text for item in items)}`"
             raise refuse("SyntaxError", "`assert` is no function: these brackets make a list", span, help=help)
+        case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
+            last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
+            raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
+        case n.Range(low=n.String() as text) | n.Range(high=n.String() as text):
+            raise refuse("SyntaxError", "a range is of numbers", text.span, help="texts are joined by `+`")
         case n.Def() | n.Part():
             _appends_to_its_own(node)
         case n.Column(value=n.Name(id=name, span=span)) if name.lower() == "distinct":

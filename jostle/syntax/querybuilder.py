@@ -11,7 +11,6 @@ no clause of a private source, such as `budgte epsilon 1` and `protect rows`.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from functools import partial
@@ -23,7 +22,7 @@ from jostle.diagnostics import Diagnostic, refuse
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.messages import ErrorPlace, as_line, at_line, entries
+from jostle.syntax.messages import ErrorPlace, at_line, entries
 from jostle.syntax.walk import every, own_name, rebuilt
 
 Children = Sequence[object]
@@ -411,16 +410,7 @@ def _parameters(answer: n.Def) -> tuple[tuple[n.Param, ...], tuple[n.Assign, ...
     return (n.Param(_DATA, None, span=at),), tuple(steps)
 
 
-_CLAUSES = {"described": "described by", "protecting": "protecting", "budget": "budget"}
-_OTHERS = {
-    "describe": "described by", "describing": "described by", "schema": "described by", "columns": "described by",
-    "protect": "protecting", "protects": "protecting", "protected": "protecting", "unit": "protecting",
-    "epsilon": "budget epsilon", "eps": "budget epsilon", "rho": "budget rho", "spending": "budget",
-    "limit": "budget", "with": "budget",
-}  # fmt: skip
-_WORD = re.compile(r"([A-Za-z_]\w*)(\s*by\b|\s*[:=])?\s*")
-_WORDS = re.compile(r"\b(?:described by|protecting|budget|rows|epsilon|rho|delta|up to)\b", re.IGNORECASE)
-_NEXT = re.compile(r"\s*\b(?:described by|protecting|budget)\b|\s*#|$")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def of_a_source(place: ErrorPlace) -> Diagnostic | None:
@@ -434,26 +424,13 @@ def indented(source: Source, place: Span) -> Diagnostic | None:
 
 
 def misspelt(source: Source, place: Span) -> Diagnostic | None:
-    """A word of a declaration that is like one that begins a clause, or means one."""
-    line = source.line(place.line)
-    word = _WORD.match(line, place.column - 1)
+    """A word of a declaration that begins no clause."""
+    word = _WORD.match(source.line(place.line), place.column - 1)
     if word is None or not _is_in_declaration(source, place):
         return None
-    name = word[1].lower()
-    close = difflib.get_close_matches(name, _CLAUSES, n=1, cutoff=0.6)
-    clause = _OTHERS.get(name) or (_CLAUSES[close[0]] if close else "")
-    if not clause:
-        return None
-    if name in _CLAUSES and name != word[1]:
-        line = line[: place.column - 1] + _WORDS.sub(lambda one: one[0].lower(), line[place.column - 1 :])
-    end = _NEXT.search(line, word.end())
-    rest = line[word.end() : end.start() if end is not None else len(line)].strip()
-    right = f"{clause} {rest}".strip()
-    after = line[end.start() :].strip() if end is not None else ""
-    repair = f"{line[: place.column - 1].strip()} {right} {after}".strip()
-    span = Span(source, place.line, place.column, place.line, place.column + len(word[1]))
-    message = f"`{word[1]}` begins no clause of a private source"
-    return Diagnostic("SyntaxError", message, span, "unknown here", as_line(repair, right))
+    span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
+    help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
+    return Diagnostic("SyntaxError", f"`{word[0]}` begins no clause of a private source", span, "unknown here", help)
 
 
 def _is_in_declaration(source: Source, place: Span) -> bool:

@@ -6,10 +6,12 @@ Reads a program's text, or refuses with one diagnostic; and the file that a miss
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -61,12 +63,20 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
     try:
         options, more = parser.parse_known_args(words)
         if more:
-            parser.unknown(more[0], options.command, _COMMANDS)
+            parser.unknown(more[0], options.command, COMMANDS)
         if misuse := _misuse(options):
             parser.error(misuse)
     except SystemExit as done:
         return int(done.code or 0)
     return options
+
+
+def fits(words: Sequence[str]) -> bool:
+    """Whether these words are a right command."""
+    with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()), suppress(SystemExit):
+        options, more = command_parser().parse_known_args(words)
+        return not more and not _misuse(options)
+    return False
 
 
 def _misuse(options: argparse.Namespace) -> str:
@@ -147,7 +157,7 @@ def _memory(text: str) -> str:
 _MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
 _ALLOW = "leave out a warning, by its name (`jostle explain` lists them); may be given several times"
 _NO_LOOK = "spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)"
-_COMMANDS: dict[str, argparse.ArgumentParser] = {}
+COMMANDS: dict[str, argparse.ArgumentParser] = {}
 
 
 def command_parser() -> _Parser:
@@ -327,7 +337,7 @@ def command_parser() -> _Parser:
 
     explain = commands.add_parser("explain", help="the page of a kind of error or of a warning")
     explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
-    _COMMANDS.update(commands.choices)
+    COMMANDS.update(commands.choices)
     return parser
 
 
@@ -369,7 +379,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 def completion(shell: str) -> str:
     """A script that completes commands, options and files: `source <(jostle completion bash)`."""
     command_parser()
-    flags = {name: " ".join(command._option_string_actions) for name, command in _COMMANDS.items()}
+    flags = {name: " ".join(command._option_string_actions) for name, command in COMMANDS.items()}
     if shell == "fish":
         lines = ["complete -c jostle -n __fish_use_subcommand -f -a '" + " ".join(flags) + "'"]
         lines += [

@@ -31,10 +31,19 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
-    from jostle.tools.arguments import parse
+    from jostle.tools.arguments import COMMANDS, fits, parse
 
     options = parse(words)
     if isinstance(options, int):
+        if options != 2 or not words:
+            return options
+        from shlex import join
+
+        from jostle.tools.mending import mend_words
+
+        words = ["ask", *words[1:]] if words[:1] == ["-c"] else words
+        if way := mend_words(words, COMMANDS, fits):
+            print(f"  = help: write `jostle {join(way)}`", file=sys.stderr)
         return options
     from jostle.tools.commands import command_of
 

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from jostle.tools.expected_errors import DryRun
     from jostle.tools.foresight import Foreseen
 
+    Checked = tuple[list[Diagnostic], list[Cost]]
+
 __all__ = ["Result", "Session", "deep"]
 
 I = TypeVar("I", bound="Interpreter")
@@ -144,8 +146,6 @@ class Session:
     def _scope(self) -> Scope:
         return Scope(self._interp.base)
 
-    # Public ----------------------------------------------------------------------------------------
-
     @exclusive
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
@@ -188,7 +188,7 @@ class Session:
         interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
         interp.kernel.begin(source)
         self._look_beside(source)
-        scope, self._ran = Scope(interp.base), dict
+        scope, self._ran, begun = Scope(interp.base), dict, False
         faults: tuple[Diagnostic, ...] = ()
         try:
             with self._stream.within("run", source.name, text=source.text) as fields:
@@ -197,6 +197,7 @@ class Session:
                         tree = self._checked(source)
                         need_settings(tree, interp.settings)
                         self._affordable(source, settings)
+                        begun = True
                         apart = settings or every_of(tree, n.Use) or len(self.warnings) > warned
                         self._clean = None if apart else source
                         self._ran = lambda: measured_names(tree, scope, interp)
@@ -212,7 +213,7 @@ class Session:
                     printed = self._output[first_line:][:_LINES]
                     fields.update(printed=printed, version=__version__, date=str(date.today()))
         except Refusal as refusal:
-            faults = refusal.diagnostics
+            faults = refusal.diagnostics if begun else tuple(self._mend(refusal.diagnostics, source))
             for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         return Result(
@@ -222,8 +223,8 @@ class Session:
 
     def so_far(self) -> Result:
         """What this session released, measured and spent: of a run that was stopped, what was paid for."""
-        values, events, output = dict(self._interp.released), list(self._events), list(self._output)
-        return Result(False, values, self.budget(), (), events, output, self._ran(), tuple(self.warnings))
+        parts = dict(self._interp.released), self.budget(), (), list(self._events), list(self._output)
+        return Result(False, *parts, self._ran(), tuple(self.warnings))
 
     def close(self) -> None:
         """Frees the engine and its connections once no program runs; an engine that was handed over stays open.
@@ -267,12 +268,11 @@ class Session:
         return dry_run(source, costs, rehearsal.events, names)
 
     def check(self, source: Source, settings: Values | None = None) -> list[Diagnostic]:
-        """Every error that can be found before anything runs. Of the program; else of files that lie there, whose
-        headers are read; else that no run can pay for it, with `settings` or the defaults of its parameters."""
+        """Every error that is found before a run: of the program, else of headers of files, else of what it costs."""
         return self.checked(source, settings)[0]
 
     @exclusive
-    def checked(self, source: Source, settings: Values | None = None) -> tuple[list[Diagnostic], list[Cost]]:
+    def checked(self, source: Source, settings: Values | None = None, tries: bool = True) -> Checked:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
         from jostle.tools.costs import overspent
         from jostle.tools.expected_errors import with_looks
@@ -291,7 +291,7 @@ class Session:
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
         if any(fault.kind != "BudgetExceeded" for fault in faults):
-            return faults, []
+            return self._mend(faults, source) if tries else faults, []
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
@@ -418,8 +418,6 @@ class Session:
     def events(self) -> list[Event]:
         return self._events
 
-    # Inside ----------------------------------------------------------------------------------------
-
     def _waits(self) -> None:
         """Says that a program waits for another one; of no run, and not in the list of events."""
         for listener in self._listeners:
@@ -431,9 +429,8 @@ class Session:
 
     def _parsed(self, source: Source) -> n.Program:
         """The tree of a program; of the one parsed last, it is kept."""
-        if self._last is None or self._last[0] is not source:
-            self._last = source, parse(source)
-        return self._last[1]
+        self._last = last = self._last if self._last and self._last[0] is source else (source, parse(source))
+        return last[1]
 
     def _tree(self, path: tuple[str, ...]) -> n.Program | None:
         return self._modules.tree(path, self._folders)
@@ -465,6 +462,13 @@ class Session:
         if faults:
             raise Refusal(*faults)
 
+    def _mend(self, faults: Sequence[Diagnostic], source: Source) -> list[Diagnostic]:
+        from jostle.tools.mending import mend
+
+        with Session(cwd=self._cwd, ledger=self._ledger) as other:
+            other._bound, other._modules = dict(self._bound), self._modules.afresh()
+            return mend(faults, source, lambda text: other.checked(text, tries=False)[0])
+
     def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]
 
@@ -482,8 +486,7 @@ class Session:
         from jostle.tools.foresight import foreseen
 
         other = Session(simulate=1, cwd=self._cwd)
-        other._folders[:] = self._folders
-        other._modules = self._modules.afresh()
+        other._folders[:], other._modules = self._folders, self._modules.afresh()
         return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:

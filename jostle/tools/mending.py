@@ -1,0 +1,365 @@
+"""Programs written anew: in their one format (`jostle fmt`), and, where they are wrong, with a way out that was tried.
+
+A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
+the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
+clauses of a select in their order; and, at last, leaving out what is not known. Each is checked as a person's program
+is, so that what is shown works when it is pasted. Nothing is run, and no row is read.
+"""
+
+from __future__ import annotations
+
+import difflib
+import heapq
+import re
+import shutil
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import takewhile
+from pathlib import Path
+
+from jostle.diagnostics import Diagnostic, Refusal, unwritable
+from jostle.records import replace
+from jostle.resources import folder, replacing
+from jostle.source import Source, Span
+from jostle.syntax.messages import rewritings
+from jostle.syntax.parser import lexicon, parse
+from jostle.tools.arguments import read_program
+from jostle.tools.render import clean, tell
+
+Check = Callable[[Source], Sequence[Diagnostic]]
+Commands = Mapping[str, ArgumentParser]
+Edit = tuple[float, str, str]
+"""How far an edit is from what stands there, the line as it is then, and what is left out."""
+
+_MOST = 8  # places of a file that are reported
+_LINES, _CHECKS, _STEPS, _LONGEST = 200, 30, 4, 150  # lines, those that parse, edits after each other, characters
+_KINDS = frozenset({"SyntaxError", "NameError", "TypeError", "ValueError", "NoEpsilon", "UnboundedSum", "PrivateValue"})
+_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
+_CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
+_WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
+_GENERAL = ("unexpected", "unknown here", "deeper than the line above, which opened no block")
+_GOES_ON = re.compile(r"[\s}\])]|else\b|\.[a-z]|$")
+_CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
+_SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
+_UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
+_ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
+_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_QUOTED = re.compile(r"`([^`…]+)`")
+
+
+def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
+    """The faults, of which the first three have a way out that was tried, where one is found."""
+    return [_mend(fault, source, check) if at < 3 else fault for at, fault in enumerate(faults)]
+
+
+def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
+    if fault.span is None or fault.span.source != source or fault.kind not in _KINDS or _SEVERAL.search(fault.help):
+        return fault
+    search = _Search(fault, fault.span, check)
+    while search.waiting:
+        cost, _, line, last, out, steps = heapq.heappop(search.waiting)
+        if last is None:
+            return _tell(fault, line.strip(), out)
+        for more, new, without in _edits(line, last, steps > 0):
+            search.look(cost + more, new, last, out or without, steps + 1)
+        if search.works:
+            return fault
+    return fault
+
+
+class _Search:
+    """The lines that were looked at in place of one with a mistake, and those to go on from, the nearest first."""
+
+    def __init__(self, fault: Diagnostic, span: Span, check: Check) -> None:
+        self.source, self.check, self.fault, self.row = span.source, check, fault, span.line
+        lines = span.source.text.split("\n")
+        self.line, self.works = lines[self.row - 1], False
+        begin = self.row - 1
+        while begin and _GOES_ON.match(lines[begin]):
+            begin -= 1
+        self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
+        self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
+        self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
+        self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
+
+    def look(self, cost: float, new: str, last: Diagnostic, out: str, steps: int) -> None:
+        """Looks at a line. It is waiting then, if it has no fault, or another one than the line before it."""
+        full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
+        if full or self.works or new in self.lines or not self.keeps(self.line, new, out):
+            return
+        self.lines.add(new)
+        first = self.first_fault(new)
+        if first is None:
+            self.works = steps == 1 and cost == 1  # what the message says works as it stands
+        elif out or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
+            return  # what is left out is the last step, and what parses goes on to parse
+        elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):
+            return
+        heapq.heappush(self.waiting, (cost, len(self.lines), new, first, out, steps))
+
+    def first_fault(self, new: str) -> Diagnostic | None:
+        """What is wrong with this line; its statement is parsed before all is checked."""
+        faults: Sequence[Diagnostic]
+        try:
+            parse(Source(self.source.name, "\n".join([*self.statement, new, *self.rest])))
+            self.checks += 1
+            faults = self.check(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
+        except Refusal as refusal:
+            faults = refusal.diagnostics
+        here = [one for one in faults if 0 < _row(one) <= self.row]
+        return next((one for one in here if one.kind == "SyntaxError" or _row(one) == self.row), None)
+
+
+def _row(fault: Diagnostic) -> int:
+    return fault.span.line if fault.span is not None else 0
+
+
+def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
+    """The fault with a line that works; a message that only said where the parser stopped says what was changed."""
+    if fault.label in _GENERAL:
+        change = _change(fault.span.source.line(fault.span.line).strip(), line) if fault.span is not None else ""
+        message = change if change and not out and fault.label != "unknown here" else fault.message
+        return replace(fault, message=message, help=f"leave `{out}` out: write `{line}`" if out else f"write `{line}`")
+    return replace(fault, help=f"without `{out}`: `{line}`" if out else f"write `{line}`")
+
+
+def _change(old: str, new: str) -> str:
+    """What differs between two lines, as a message."""
+    one, two = (re.findall(r"\w+|[^\w\s]|\s+", line) for line in (old, new))
+    changes = [c for c in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes() if c[0] != "equal"]
+    first, last = changes[0], changes[-1]
+    was, now = "".join(one[first[1] : last[2]]).strip(), "".join(two[first[3] : last[4]]).strip()
+    if was and now:
+        return f"`{was}` is written `{now}` here" if max(len(was), len(now)) <= 60 else ""
+    return f"`{was or now}` is {'missing' if now else 'too much'}"
+
+
+class _Own:
+    """What is a person's own in a line: the names of columns and values, texts and numbers.
+
+    An edit keeps all of it but what it says that it leaves out, and brings no other; a number only where nothing is
+    left out.
+    """
+
+    def __init__(self, lines: Sequence[str], at: int) -> None:
+        before = re.match(r" *(?:\w+ +)?(\w+) *=(?!=)", lines[at])
+        others = "\n".join([*lines[:at], *lines[at + 1 :], before[0] if before else ""])
+        self.names = frozenset(re.findall(r"\b([A-Za-z_]\w*)`? *[:=](?!=)", others)) - _WORDS
+
+    def of(self, line: str) -> set[str]:
+        tokens = re.findall(r"\"[^\"]*\"|'[^']*'|[A-Za-z_]\w*|\d[\w.]*(?<!\.)", line.partition("#")[0])
+        return {token.strip("\"'") for token in tokens if token in self.names or not token[0].isalpha()}
+
+    def __call__(self, line: str, new: str, out: str) -> bool:
+        old, now, gone = self.of(line), self.of(new), self.of(out)
+        word = "" if "=" in out else re.split(r"\W", out.lower())[0]
+        if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
+            return False
+        came = now - old
+        if (
+            (out and came)
+            or re.search(r"\}\}\(|\b(\w+) \1\b", new)
+            or not all(one[:1].isdigit() or one in line for one in came)
+        ):
+            return False
+        return all(one in gone or re.search(rf"(?<!\w){re.escape(one)}(?!\w)", new) for one in old - now)
+
+
+def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
+    if fault.span is None:
+        return
+    start, indent = fault.span.column - 1, line[: len(line) - len(line.lstrip())]
+    end = fault.span.end_column - 1 if fault.span.end_line == fault.span.line else len(line)
+    texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
+    texts = texts if not again or fault.help.startswith("write") else []
+    yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
+    for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
+        yield 1.5, indent + new, ""
+    yield 2, _in_order(line), ""
+    if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *$", line[:start]):
+        for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
+            yield 2.5, line[:start] + table + line[end:], ""
+    words = [] if again else re.findall(r"\w+", " ".join(texts))
+    yield from _near(line, start, [*_WORDS] if fault.kind == "SyntaxError" else words)
+    lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
+    if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or lacks):
+        yield from _without(line, start, end)
+
+
+def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
+    """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
+    chain = _CHAIN.match(line, end)
+    for stop in sorted({end, chain.end() if chain else end, len(line)}):
+        yield line[:start] + text + line[stop:]
+    yield line[: len(line) - len(line.lstrip())] + text
+    if text.startswith("with "):
+        yield f"{line[:end]} {text}{line[end:]}"
+
+
+def _near(line: str, start: int, words: Sequence[str]) -> Iterator[Edit]:
+    """A line with the word at a place, or that before it, as the words that are most like it."""
+    for word in re.finditer(r"\w+", line):
+        if word.start() == start or re.fullmatch(r"\s+", line[word.end() : start]):
+            for other in difflib.get_close_matches(word[0].lower(), words, n=2, cutoff=0.75):
+                yield 2.2, line[: word.start()] + other + line[word.end() :], ""
+
+
+@cache
+def _table(parses: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
+    import tomllib
+
+    tables = tomllib.loads((folder("grammar") / "words.toml").read_text(encoding="utf-8"))
+    table = tables["any"] if parses else tables["syntax"] | tables["any"]
+    return tuple((re.compile(f"(?i){key}"), write) for key, forms in table.items() for write in forms.split("\n"))
+
+
+def _other_words(line: str, parses: bool) -> Iterator[str]:
+    """A line with one word of another language written anew, outside of texts, wherever it holds one."""
+    texts = [match.span() for match in re.finditer(r"\"[^\"]*\"|'[^']*'", line)]
+    for pattern, write in _table(parses):
+        for match in pattern.finditer(line):
+            if not any(first < match.start() < last - 1 for first, last in texts):
+                yield line[: match.start()] + match.expand(write) + line[match.end() :]
+
+
+def _in_order(line: str) -> str:
+    """A line with the clauses of its one select in their order."""
+    select = re.search(r"(?i)\{\{ *([^{}]*\bselect\b[^{}]*?) *\}\}", line)
+    if select is None or select[1].lower().count("select") > 1:
+        return line
+    starts = [match.start() for match in _CLAUSE.finditer(select[1])]
+    if starts[:1] != [0]:
+        return line
+    parts = [select[1][a:b].strip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
+    parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
+    return line[: select.start(1)] + " ".join(parts) + line[select.end(1) :]
+
+
+def _without(line: str, start: int, end: int) -> Iterator[Edit]:
+    """The line without a name of an argument, or all of it; or without what begins at a place and ends before the next
+    clause or bracket."""
+    for match in _ARGUMENT.finditer(line):
+        if match.start(2) <= start < match.end() or start <= match.start() < end:
+            yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
+            if match[1]:
+                yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
+    clause, close = _CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
+    stops = {end, *(match.start() for match in (clause, close) if match)}
+    before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
+    for begin in (start, before.start() if before else start):
+        for stop in sorted(stops):
+            out, rest = line[begin:stop].strip(), line[stop:].lstrip()
+            if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
+                yield 3 + (begin != start), line[:begin].rstrip() + (" " + rest if rest else ""), out
+
+
+def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[str]], bool]) -> list[str]:
+    """The words with the fewest changes, up to three, that are a right command; none where no such is found."""
+    waiting, past = [words], [words]
+    for _ in range(3):
+        waiting = [new for old in waiting for new in _changes(old, commands) if new not in past]
+        past += waiting
+        if (right := next(filter(fits, waiting), None)) is not None:
+            return right
+    return []
+
+
+def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
+    """The words of a command with one thing as it should be that another command, or another tool, has so."""
+    command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
+    if command not in commands:
+        yield from ([near, *words[1:]] for near in difflib.get_close_matches(command, commands, n=2))
+        yield from (["run", *words[1:], flag] for flag in (f"--{command}",) if flag in flags["run"])
+        yield ["run", *words] if command.endswith(".jst") else ["run", *words[1:]]
+    elif command == "data":
+        verbs = re.findall(r"[a-z]+", commands[command].format_help().partition("\n\n")[2])
+        yield from (["data", near, *words[2:]] for near in difflib.get_close_matches("".join(words[1:2]), verbs, n=1))
+        file = next((word for word in words[2:] if "." in word and not word.startswith("-")), "")
+        if words[1:2] == ["register"] and file:
+            yield [*words[:2], re.sub(r"\W", "_", Path(file).stem), *words[2:]]
+            yield [*words, "--protecting", "rows"]
+    else:
+        for at in range(1, len(words)):
+            yield from _at_word(words, at, flags)
+
+
+def _at_word(words: list[str], at: int, flags: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """The words of a command with one of them changed: a flag, a pair, or a number."""
+    word, before, after, command = words[at], words[:at], words[at + 1 :], words[0]
+    flag, _, value = word.partition("=")
+    pair = words[at - 1] in ("--set", "--bind", "--save")
+    if word.startswith("-") and value and flag in flags[command]:
+        yield [*before, flag, *after]
+    elif word.startswith("-") and flag not in flags[command]:
+        for near in difflib.get_close_matches(flag, flags[command], n=2, cutoff=0.7):
+            yield [*before, near, *([value] if value else []), *after]
+        yield from ([name, *words[1:]] for name in flags if flag in flags[name])
+        yield [*before, *after]
+        yield [*before, *after[1:]]
+    elif "=" in word and not pair and word[0] != "-":
+        yield [*before, "--set", *words[at:]]
+    elif pair and "=" not in word:
+        yield [*before, "=".join(words[at : at + 2]), *after[1:]]
+        yield [*before, word.replace(":", "=", 1), *after]
+    elif number := re.fullmatch(r"[^\d-]*(-?\d[\d.]*)\D*", word):
+        yield [*before, number[1], *after]
+
+
+# One format -----------------------------------------------------------------------------------------
+
+
+def command(options: Namespace) -> int:
+    """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
+    from jostle.syntax.format import format_source
+
+    if options.files == ["-"]:
+        sys.stdout.write(format_source(Source("-", sys.stdin.read())))
+        return 0
+    many, faults = 0, list[Diagnostic]()
+    for path in _programs(options.files):
+        try:
+            source = read_program(path)
+            text = format_source(source)
+            if text == source.text:
+                continue
+            many += 1
+            if not options.check:
+                rewrite(path, text)
+        except Refusal as refusal:
+            faults += refusal.diagnostics
+            continue
+        status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
+        print(clean(f"{path}: {status}"))
+    if faults:
+        tell(faults)
+    return 1 if faults or (options.check and many) else 0
+
+
+def _lines(before: str, after: str) -> str:
+    """The lines that would change, as they are numbered now: `lines 3, 7 to 9`."""
+    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    places = [(start + 1, max(start + 1, end)) for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal"]
+    ranges = [f"{first} to {last}" if last > first else str(first) for first, last in places] or ["the last"]
+    more = f" and {len(ranges) - _MOST} more places" if len(ranges) > _MOST else ""
+    return ("line " if len(places) == 1 and " " not in ranges[0] else "lines ") + ", ".join(ranges[:_MOST]) + more
+
+
+def _programs(names: list[str]) -> Iterator[Path]:
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(path.rglob("*.jst"))
+        else:
+            yield path
+
+
+def rewrite(path: Path, text: str) -> None:
+    """All of the new text or all of the old one, whatever happens."""
+    try:
+        with replacing(path.resolve(), encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            shutil.copymode(path, file.name)
+    except OSError as fault:
+        raise unwritable(f"`{path}`", fault, "nothing of it was changed") from fault

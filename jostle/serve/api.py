@@ -22,7 +22,19 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.readers.filesets import Reading
 from jostle.resources import Json
-from jostle.serve.routing import ANYBODY, EVERYBODY, Call, Reply, Server, amount_of, route, session_response
+from jostle.serve.routing import (
+    ANYBODY,
+    EVERYBODY,
+    PER_NAME,
+    WINDOW,
+    Call,
+    Reply,
+    Server,
+    amount_of,
+    network_of,
+    route,
+    session_response,
+)
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
 from jostle.tools.data import spent_exactly
@@ -64,6 +76,10 @@ def play(server: Server, call: Call) -> Response:
     if not server.runs.public:
         raise refuse("Missing", "there is no playground here")
     server.home.forget_guests("guest-")
+    key, since = f"guest from {network_of(call.client)}", time.time() - WINDOW
+    if server.home.failures(key, since) >= PER_NAME:
+        raise refuse("Busy", "too many came from your address lately", help="try again in a quarter of an hour")
+    server.home.add_failure([key], since)
     if len(server.home.accounts()) >= MOST_GUESTS:
         raise refuse("Busy", "the playground is full", help="try again in some hours")
     name = f"guest-{new_secret()[:12]}"

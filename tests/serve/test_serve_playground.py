@@ -117,3 +117,11 @@ def test_visitors_whose_sessions_ended_make_room(public: Any, monkeypatch: pytes
     guest(public)
     names = [str(one["name"]) for one in public.home.accounts()]
     assert "ana" in names and sum(name.startswith("guest-") for name in names) == 1
+
+
+def test_one_address_does_not_fill_a_playground(public: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jostle.serve import api
+
+    monkeypatch.setattr(api, "PER_NAME", 2)
+    assert [public.client().post("/play").status_code for _ in range(3)] == [303, 303, 429]
+    assert sum(one["name"].startswith("guest-") for one in public.home.accounts()) == 2

@@ -69,27 +69,11 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
     cube = np.asarray(cells, dtype=np.float64).reshape(shape)
 
     def cut(box: grids.Box) -> tuple[int, int]:
-        gain, axis, before = _best_cut(cube[box])
+        gain, axis, before = grids.best_cut(grids.sums_along(cube[box]))
         cuts = max(1, sum(side - 1 for side in cube[box].shape))
         return (0, 0) if gain <= max(2 * scale**2 * (1 + 2 * math.log(cuts)), 1e-9) else (axis, before)
 
     return grids.leaves(cube.shape, cut)
-
-
-def _best_cut(cube: Floats) -> tuple[float, int, int]:
-    """The best cut of a box: the squares about the mean that it saves, its axis, and the number of cells before it."""
-    best = (0.0, 0, 0)
-    total = float(cube.sum())
-    for axis, side in enumerate(cube.shape):
-        if side < 2:
-            continue
-        others = tuple(a for a in range(cube.ndim) if a != axis)
-        first = np.cumsum(cube.sum(axis=others))[:-1]
-        before = np.arange(1, side) * (cube.size / side)
-        gains = (first - total * before / cube.size) ** 2 * cube.size / (before * (cube.size - before))
-        at = int(np.argmax(gains))
-        best = max(best, (float(gains[at]), axis, at + 1))
-    return best
 
 
 def grain_for(shape: int | tuple[int, ...], most: int) -> int:
@@ -222,21 +206,10 @@ def _boxes(shares: list[Floats], total: float, worth: float) -> list[tuple[Range
 
 def _cut(shares: list[Floats], box: Ranges) -> tuple[float, int, int]:
     """Minus what the best cut of a box saves of the squares about the mean, its axis, and the place after it."""
-    best = (0.0, 0, 0)
     inside = [share[low:high] for share, (low, high) in zip(shares, box, strict=True)]
-    masses = [float(part.sum()) for part in inside]
-    cells = float(np.prod([len(part) for part in inside]))
-    for axis, part in enumerate(inside):
-        if len(part) < 2:
-            continue
-        others = float(np.prod([mass for a, mass in enumerate(masses) if a != axis]))
-        first = np.cumsum(part)[:-1] * others
-        before = np.arange(1, len(part)) * (cells / len(part))
-        gap = first - masses[axis] * others * before / cells
-        gains = gap**2 * cells / (before * (cells - before))
-        at = int(np.argmax(gains))
-        best = min(best, (-float(gains[at]), axis, box[axis][0] + at + 1))
-    return best
+    mass = float(np.prod([part.sum() for part in inside]))
+    gain, axis, before = grids.best_cut([part * (mass / max(float(part.sum()), 1e-300)) for part in inside])
+    return -gain, axis, box[axis][0] + before
 
 
 def _halved(shape: tuple[int, ...], box: Ranges, at_once: bool) -> tuple[Ints, Ints]:

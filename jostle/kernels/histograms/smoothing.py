@@ -200,7 +200,19 @@ def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...]) -> I
     sizes = np.bincount(labels).astype(np.float64)
     density, block = (measured.z / sizes)[labels].reshape(shape), labels.reshape(shape)
     one, sums = 1 / (sizes**2 * measured.own), measured.half / (sizes * measured.own)
-    return grids.leaves(shape, lambda box: _best_cut(density[box], block[box], one, sums, measured.scale))
+
+    def cut(box: grids.Box) -> tuple[int, int]:
+        here = block[box]
+        if (here == here.flat[0]).all():
+            return 0, 0
+        bar = 2 * measured.scale**2 * (1 + 2 * np.log(sum(side - 1 for side in here.shape)))
+        gain, axis, before = grids.best_cut(
+            grids.sums_along(density[box]),
+            lambda axis, share: bar * _variances(np.moveaxis(here, axis, 0), share, one, sums),
+        )
+        return (axis, before) if gain > 0 else (0, 0)
+
+    return grids.leaves(shape, cut)
 
 
 def shrunk_counts(measured: BlockEstimate, labels: Ints, boxes: Ints) -> Floats:
@@ -236,30 +248,6 @@ def shrunk_counts(measured: BlockEstimate, labels: Ints, boxes: Ints) -> Floats:
     plain, sums = rows[0], rows[1:]
     inner = np.eye(len(sums)) / precision + measured.matrix @ sums.T
     return np.asarray(plain - sums.T @ np.linalg.solve(inner, measured.matrix @ plain))
-
-
-def _best_cut(density: Floats, block: Ints, one: Floats, sums: Floats, scale: float) -> tuple[int, int]:
-    """The axis and the number of cells before the best cut of a box; (0, 0) where none is more than noise.
-
-    `block` holds the block of every cell, `one` and `sums` what a cell of each block counts for (`boxes_of`).
-    """
-    if (block == block.flat[0]).all():
-        return 0, 0
-    cells, total = density.size, float(density.sum())
-    bar = 1 + 2 * np.log(sum(side - 1 for side in density.shape))
-    best = (0.0, 0, 0)
-    for axis, side in enumerate(density.shape):
-        if side < 2:
-            continue
-        others = tuple(a for a in range(density.ndim) if a != axis)
-        before = np.arange(1, side) * (cells / side)
-        share = before / cells
-        gap = np.cumsum(density.sum(axis=others))[:-1] - share * total
-        variance = 2 * scale**2 * _variances(np.moveaxis(block, axis, 0), share, one, sums)
-        gains = np.where(gap**2 > bar * variance, gap**2 * cells / (before * (cells - before)), 0.0)
-        top = int(np.argmax(gains))
-        best = max(best, (float(gains[top]), axis, top + 1))
-    return (best[1], best[2]) if best[0] > 0 else (0, 0)
 
 
 def _variances(block: Ints, share: Floats, one: Floats, sums: Floats) -> Floats:

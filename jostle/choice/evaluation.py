@@ -38,8 +38,8 @@ from jostle.privacy.reading.minting import exposed, public_cube
 from jostle.records import as_dict
 from jostle.resources import Json
 from jostle.run.evaluator import At, builtin
-from jostle.run.faults import private_value
-from jostle.run.values import Part, Record, handles_in, is_number, is_workload, kind_name
+from jostle.run.faults import refuse_private
+from jostle.run.values import Part, Record, is_number, is_workload, kind_name
 from jostle.syntax.nodes import FEATURES, MARGIN, VALIDATION
 
 Utilities = dict[str, list[float]]
@@ -341,8 +341,7 @@ def _bootstrap(
     Each has an element a query. `option(db, queries)` is called under an allotment of `epsilon` (or `rho`) in all.
     """
     interp, _ = at
-    for handle in handles_in([cells, queries, epsilon, rho]):
-        raise private_value(handle, "cannot be rehearsed on: `bootstrap` takes released cells")
+    refuse_private([cells, queries, epsilon, rho], "cannot be rehearsed on: `bootstrap` takes released cells")
     if not is_workload(queries):
         raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
     if (epsilon is None) == (rho is None):

@@ -38,7 +38,7 @@ from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
 from jostle.run.arguments import private_amount
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import PrivateValue, private_value
+from jostle.run.faults import PrivateValue, refuse_private
 from jostle.run.values import Builtin, Function, JSet, Part, Record, handles_in, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -259,8 +259,7 @@ def whole(algorithm: object, data: Any) -> Whole:
     if not isinstance(algorithm, (Part, Function)) or (isinstance(algorithm, Part) and algorithm.kind != "Option"):
         raise refuse("TypeError", f"`whole` takes an Option or a function to run, not {kind_name(algorithm)}")
     databases = tuple(data) if not isinstance(data, dict) else (data,)
-    for handle in handles_in(list(databases)):
-        raise private_value(handle, "cannot be trained on", "train on public data of the same kind")
+    refuse_private(list(databases), "cannot be trained on", help="train on public data of the same kind")
     if not databases:
         raise refuse("ValueError", "there is nothing to run on", help="name public data sets")
     return Whole(algorithm, databases)
@@ -336,9 +335,8 @@ def training_data(value: object) -> tuple[object, ...]:
     databases = tuple(members_of(value, "trained on", None))
     if not databases:
         raise refuse("ValueError", "there is nothing to train on", help="name public data sets in `trained on {…}`")
-    for handle in handles_in(databases):
-        help = "train on public or generated data; the choice is then called on private data `with epsilon`"
-        raise private_value(handle, "cannot be trained on", help)
+    help = "train on public or generated data; the choice is then called on private data `with epsilon`"
+    refuse_private(databases, "cannot be trained on", help=help)
     return databases
 
 

@@ -17,10 +17,10 @@ from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
 from jostle.accounting.composition import part_of
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
-from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import LIBRARY, exposures_of, private_value
+from jostle.run.faults import LIBRARY, exposures_of, private_value, refuse_private
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Grouped, JSet, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
@@ -77,10 +77,17 @@ def need_cube(value: object, what: str) -> Cube:
     return value
 
 
-def need_table(value: object, what: str) -> Table:
+def need_table(value: object, what: str, span: Span | None = None) -> Table:
     if not isinstance(value, Table):
-        raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(value)}")
+        raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(value)}", span)
     return value
+
+
+def class_column(table: Table, label: object, what: str) -> str:
+    name = label.name if isinstance(label, ColumnHandle) else label
+    if not isinstance(name, str) or name not in table.domains:
+        raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
+    return name
 
 
 def need_workload(queries: Any, cube: Handle | None) -> Any:
@@ -101,8 +108,7 @@ def shape_text(shape: Any) -> str:
 
 def public(value: object) -> Any:
     """A value that no private handle is a part of."""
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be part of what is public of a score")
+    refuse_private(value, "cannot be part of what is public of a score")
     return value
 
 
@@ -350,8 +356,7 @@ def mechanism_of(interp: Evaluator, spend: n.Spend) -> str | None:
 def wish_of(interp: Evaluator, node: n.Amount, scope: Scope) -> float:
     """The error or the weight that is written: a public number above 0."""
     value = interp.eval(node.value, scope)
-    for handle in handles_in(value):
-        raise private_value(handle, f"cannot be the {node.unit} of an answer").at(node.value.span)
+    refuse_private(value, f"cannot be the {node.unit} of an answer", node.value.span)
     if not is_number(value) or not 0 < value < math.inf:
         raise refuse("BadAmount", f"{node.unit} is a number above 0", node.value.span, help=f"write `{node.unit} 4`")
     return float(value)

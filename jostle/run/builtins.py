@@ -25,7 +25,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, Value, builtin, implement
 from jostle.run.expressions import index
-from jostle.run.faults import private_value
+from jostle.run.faults import private_value, refuse_private
 from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.publictables import records
 from jostle.run.sequences import NumberColumn, Period, element_by_element
@@ -34,7 +34,6 @@ from jostle.run.values import (
     Interval,
     JSet,
     Record,
-    handles_in,
     is_number,
     is_sequence,
     is_vector,
@@ -408,8 +407,7 @@ def _len(value: Value, *, at: At) -> float:
 
 @builtin
 def _str(value: object) -> str:
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be passed to `str`")
+    refuse_private(value, "cannot be passed to `str`")
     return show(value)
 
 

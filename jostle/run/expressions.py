@@ -35,7 +35,7 @@ from jostle.run import declare, operators, selects
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
-from jostle.run.faults import PrivateValue, private_value
+from jostle.run.faults import PrivateValue, private_value, refuse_private
 from jostle.run.forms import edges_of, rows_of
 from jostle.run.operators import element as element_of
 from jostle.run.publictables import records
@@ -313,8 +313,7 @@ def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
         items.append(item)
         need_room(len(items))
         values.append(interp.eval(node.body, Scope(inner)))
-    for handle in handles_in(values):
-        raise private_value(handle, f"cannot be compared by `{node.fold} over`")
+    refuse_private(values, f"cannot be compared by `{node.fold} over`")
     return operators.fold(node.fold, items, values)
 
 

@@ -77,6 +77,12 @@ def private_value(handle: Handle, cannot: str, help: str = "") -> Refusal:
     return PrivateValue(handle, cannot, help)
 
 
+def refuse_private(value: object, cannot: str, span: Span | None = None, *, help: str = "") -> None:
+    """Refuses a value that is private, or holds what is, where only a public one may stand."""
+    for handle in handles_in(value):
+        raise private_value(handle, cannot, help).at(span)
+
+
 def no_rows(table: Handle) -> Refusal:
     """Of private rows that are walked through."""
     refusal = private_value(table, "cannot be iterated")

@@ -28,7 +28,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.run import arguments, calls
 from jostle.run.evaluator import Evaluator, JointSelects, Returned
 from jostle.run.expressions import EXPRESSIONS
-from jostle.run.faults import no_rows, private_value
+from jostle.run.faults import no_rows, refuse_private
 from jostle.run.looks import Looks
 from jostle.run.operators import elements
 from jostle.run.publictables import records
@@ -42,7 +42,6 @@ from jostle.run.values import (
     Interval,
     JSet,
     Module,
-    handles_in,
     is_sequence,
     kind_name,
     need_room,
@@ -144,8 +143,7 @@ class Interpreter:
     def truth(self, value: object, node: n.Expr) -> bool:
         if isinstance(value, bool):
             return value
-        for handle in handles_in(value):
-            raise private_value(handle, "cannot be a condition").at(node.span)
+        refuse_private(value, "cannot be a condition", node.span)
         raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
 
     def walk(self, value: Any, span: Span | None) -> Iterable[Any]:

@@ -26,11 +26,11 @@ from jostle.records import replace
 from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import private_value
+from jostle.run.faults import refuse_private
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
 from jostle.run.scope import Scope
-from jostle.run.values import Grouped, Pending, handles_in, is_number, is_sequence, kind_name
+from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -129,8 +129,7 @@ def given_answers(
     its `output`.
     """
     value, span = interp.eval(node.value, scope), node.value.span
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be what is given").at(span)
+    refuse_private(value, "cannot be what is given", span)
     if not isinstance(request, Request) or request.open_keys:
         raise refuse("TypeError", "answers are given of a table whose keys are public", span)
     groups = list(product(*(key.values for key in request.keys)))

@@ -28,9 +28,9 @@ from jostle.privacy.mechanisms.linear import every_cell
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
-from jostle.run.arguments import amount_for, items, need_cube, need_workload, score_or_number, shape_text
+from jostle.run.arguments import amount_for, items, need_cube, need_table, need_workload, score_or_number, shape_text
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
-from jostle.run.faults import private_value
+from jostle.run.faults import private_value, refuse_private
 from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -252,8 +252,7 @@ def _limited(handle: object, amount: object, *, at: At) -> object:
     """The same handle under a smaller budget of its own, in the unit of its source."""
     if not isinstance(handle, (Table, Cube)):
         raise refuse("TypeError", f"an agent is made of a table or a cube, not of {kind_name(handle)}")
-    for other in handles_in(amount):
-        raise private_value(other, "cannot be an amount")
+    refuse_private(amount, "cannot be an amount")
     unit = handle.exposures[0].source.measure.unit if handle.private else "epsilon"
     return transform.limited(handle, Amount(unit, quanta(amount, unit)))
 
@@ -284,8 +283,7 @@ def _noisy_samples(
     measures = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
     if not measures or not all(isinstance(c, Cube) for c in measures):
         raise refuse("TypeError", "samples are of a list of cubes", help="`noisy_samples([histogram(t, a), …])`")
-    for handle in handles_in([rate, steps, delta]):
-        raise private_value(handle, "cannot say how to sample")
+    refuse_private([rate, steps, delta], "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
     from jostle.accounting.composition import rate_for
@@ -314,8 +312,7 @@ def _perturbed_optimum(
     all_cubes = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
     if not all_cubes or not all(isinstance(c, Cube) for c in all_cubes) or not isinstance(model, GraphicalModel):
         raise refuse("TypeError", "this takes a list of cubes and a graphical model", help="`clique_tables(t, m)`, `m`")
-    for handle in handles_in([rows, ridge, delta]):
-        raise private_value(handle, "cannot say how to learn")
+    refuse_private([rows, ridge, delta], "cannot say how to learn")
     if not is_number(rows) or not (ridge is None or is_number(ridge)):
         raise refuse("TypeError", f"`rows` and `ridge` are numbers, not {kind_name(rows)}")
     if model.ties is not None:
@@ -334,9 +331,7 @@ def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     if len(node.args) != 2 or node.keywords:
         help = "`sum_of(people, income)`"
         raise refuse("TypeError", "`sum_of` takes a table and what is added of each row", node.span, help=help)
-    table = interp.eval(node.args[0], scope)
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`sum_of` takes a table, not {kind_name(table)}", node.args[0].span)
+    table = need_table(interp.eval(node.args[0], scope), "sum_of", node.args[0].span)
     compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
     expr, _ = compiler.column_position(node.args[1])
     try:

@@ -25,13 +25,12 @@ from jostle.language.row_mistakes import arity_error, misfit
 from jostle.lazy import np
 from jostle.plan.kinds import WORDS, Schema, kind_of, value_kind
 from jostle.plan.plan import Apply, Constant, RowExpr
-from jostle.run.faults import private_value
+from jostle.run.faults import refuse_private
 from jostle.run.sequences import NumberColumn, Period, element_by_element, period
 from jostle.run.values import (
     REQUIRED,
     Interval,
     JSet,
-    handles_in,
     is_number,
     is_sequence,
     is_vector,
@@ -233,8 +232,7 @@ def _constant_value(name: str, expr: Apply) -> Any:
 
 def need_number(value: object, what: str) -> float:
     if not is_number(value):
-        for handle in handles_in(value):
-            raise private_value(handle, f"cannot be a number of {what}")
+        refuse_private(value, f"cannot be a number of {what}")
         raise refuse("TypeError", f"{what} takes numbers, not {kind_name(value)}")
     return value if isinstance(value, float) else float(value)
 
@@ -323,8 +321,7 @@ def _range(op: str, left: Any, right: Any) -> bool:
 
 
 def _numbers(op: str, left: object, right: object) -> float:
-    for handle in handles_in([left, right]):
-        raise private_value(handle, "cannot be calculated with")
+    refuse_private([left, right], "cannot be calculated with")
     if not (is_number(left) and is_number(right)):
         raise _refused(op, left, right)
     return _calculated(op, left, right)
@@ -373,8 +370,7 @@ def _sets(op: str, left: JSet, right: Any) -> JSet:
 
 def _vectors(op: str, left: object, right: object) -> object:
     if not (is_numeric(left) and is_numeric(right)):
-        for handle in handles_in([left, right]):
-            raise private_value(handle, "cannot be calculated with")
+        refuse_private([left, right], "cannot be calculated with")
     for side in (left, right):
         if not (is_vector(side) or is_number(side) or isinstance(side, list)):
             raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {kind_name(side)}")

@@ -37,6 +37,7 @@ from jostle.privacy.transformations import records as of_records
 from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
+from jostle.run.arguments import need_table
 from jostle.run.evaluator import At, Evaluator, Value, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
@@ -111,9 +112,7 @@ def _sample(items: Value, count: object, seed: object = 0.0, *, at: At) -> list[
 
 @builtin
 def _weighted(table: object) -> WeightedRecords:
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`weighted` takes a table, not {kind_name(table)}")
-    return of_records.weighted(table)
+    return of_records.weighted(need_table(table, "weighted"))
 
 
 @builtin
@@ -229,9 +228,7 @@ def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
     )
     if len(node.args) != 1 or not node.keywords:
         raise refuse("TypeError", "`explode` takes a table and named lists", node.span, help=usage)
-    table = interp.eval(node.args[0], scope)
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`explode` takes a table, not {kind_name(table)}", node.args[0].span)
+    table = need_table(interp.eval(node.args[0], scope), "explode", node.args[0].span)
     columns = [(k.name, _row_items(interp, k.value, table, scope)) for k in node.keywords]
     try:
         return explode(table, columns)

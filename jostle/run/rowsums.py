@@ -21,9 +21,9 @@ from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
-from jostle.run.arguments import amount_for, score_or_number
+from jostle.run.arguments import amount_for, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin
-from jostle.run.faults import private_value
+from jostle.run.faults import refuse_private
 from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -57,8 +57,7 @@ def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
         raise refuse("TypeError", "`vectors` takes `radius`, `scaled` and `norm`, all public", node.span)
     if is_vector(table) or isinstance(table, list):
         table = _listed(interp, table, options, node)
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`vectors` takes a table, not {kind_name(table)}", node.args[0].span)
+    table = need_table(table, "vectors", node.args[0].span)
     if table.weighted:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
     tables = Qualifiers.of(node.args[0], table.domains)
@@ -430,8 +429,7 @@ def _row_function(rows: Vectors, name: object, parameters: object, builders: Map
 
 
 def _parameters(value: object) -> dict[str, object]:
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be a parameter")
+    refuse_private(value, "cannot be a parameter")
     if value is None:
         return {}
     if not isinstance(value, dict):

@@ -25,15 +25,15 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
-from jostle.run.arguments import amount_for, bare_amount, items, score_or_number
+from jostle.run.arguments import amount_for, bare_amount, class_column, items, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
 from jostle.run.externals import KEEPS
-from jostle.run.faults import exposures_of, private_value
+from jostle.run.faults import exposures_of, refuse_private
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import Grouped, Interval, Record, handles_in, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -49,8 +49,7 @@ def _largest(utilities: object, count: Value = 1.0, leads: Value = False, *, eps
     from jostle.privacy.measurements.choices import LargestScores
 
     interp, span = at
-    for handle in handles_in([count, leads]):
-        raise private_value(handle, "cannot say what to select")
+    refuse_private([count, leads], "cannot say what to select")
     if not is_number(count) or not float(count).is_integer() or not isinstance(leads, bool):
         raise refuse("TypeError", "`count` is a whole number, and `leads` is true or false")
     scores: list[Value] = [utilities] if isinstance(utilities, Scores) else items(utilities)
@@ -142,8 +141,7 @@ def _above_threshold(
     from jostle.privacy.measurements.watch import Opening, check_watch
 
     interp, span = at
-    for handle in handles_in([threshold, most, tells]):
-        raise private_value(handle, "cannot say what to watch for")
+    refuse_private([threshold, most, tells], "cannot say what to watch for")
     if not is_number(threshold) or not is_number(most) or not isinstance(tells, str):
         raise refuse("TypeError", "a watch takes a threshold and `most`, numbers, and what it `tells`, a text")
     check_watch(threshold, most, tells)
@@ -204,8 +202,7 @@ def _best_run(
     from jostle.privacy.mechanisms.margin import Stopping
 
     interp, span = at
-    for handle in handles_in([candidates, runs, good, law]):
-        raise private_value(handle, "cannot say what to run")
+    refuse_private([candidates, runs, good, law], "cannot say what to run")
     listed = list(islice(interp.walk(candidates, span), MOST_CANDIDATES + 1))
     if not 0 < len(listed) <= MOST_CANDIDATES:
         raise refuse("ValueError", f"there are 1 to {MOST_CANDIDATES:,} candidates", help="`[1, 10, 100]`")
@@ -300,9 +297,7 @@ def _split_score(name: str) -> Callable[[Evaluator, n.Call, Scope], object]:
                 "TypeError", f"`{name}` takes a table, the column to split by and that of the classes", node.span,
                 help=f"`{name}(people, age / 10, sex)`",
             )  # fmt: skip
-        table = interp.eval(node.args[0], scope)
-        if not isinstance(table, Table):
-            raise refuse("TypeError", f"`{name}` takes a table, not {kind_name(table)}", node.args[0].span)
+        table = need_table(interp.eval(node.args[0], scope), name, node.args[0].span)
         compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
         options = {k.name: interp.eval(k.value, scope) for k in node.keywords}
         most = _bound(options["most"]) if "most" in options else None
@@ -336,8 +331,7 @@ def _tree(table: Table, node: n.Expr, scope: Scope) -> PublicTree | None:
 
 def _prices(value: Value) -> Value:
     """Public numbers, a list of them for each leaf of the level, one after the other."""
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be a price")
+    refuse_private(value, "cannot be a price")
     is_table = is_sequence(value) and all(is_sequence(some) and all(map(is_number, some)) for some in value)
     if not is_table:
         raise refuse("TypeError", "prices are a list for each leaf of the level, of a number for each of its splits")
@@ -347,8 +341,7 @@ def _prices(value: Value) -> Value:
 def _growing(what: str, table: object, tree: object) -> tuple[Table, PublicTree]:
     from jostle.privacy.rows.folds import PublicTree
 
-    for handle in handles_in(tree):
-        raise private_value(handle, "is no tree")
+    refuse_private(tree, "is no tree")
     public = getattr(tree, "tree", None)
     if not isinstance(table, Table) or not isinstance(public, PublicTree):
         kinds = f"{kind_name(table)} and {kind_name(tree)}"
@@ -381,18 +374,14 @@ def _subtrees(table: object, tree: object, label: object) -> Handle:
 
 
 def _of_classes(what: str, table: object, tree: object, label: object) -> tuple[Table, PublicTree, str]:
-    name = label.name if isinstance(label, ColumnHandle) else label
     known, public = _growing(what, table, tree)
-    if not isinstance(name, str) or name not in known.domains:
-        raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
-    return known, public, name
+    return known, public, class_column(known, label, what)
 
 
 def _bound(value: object) -> int:
     from jostle.privacy.scores.splits import MOST
 
-    for handle in handles_in(value):
-        raise private_value(handle, "cannot be a bound on rows")
+    refuse_private(value, "cannot be a bound on rows")
     if not is_number(value) or not value >= 1:
         raise refuse("ValueError", "a bound on rows is a number, at least 1")
     return int(min(value, MOST))
@@ -402,8 +391,7 @@ def _bound(value: object) -> int:
 def _split_rows(table: Value, parts: Value, seed: Value = 0.0, *, at: At) -> list[Handle]:
     """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
     interp, _ = at
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`split_rows` takes a table, not {kind_name(table)}")
+    table = need_table(table, "split_rows")
     for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
             raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
@@ -438,13 +426,11 @@ def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Ha
 @builtin
 def _binned(table: object, column: object, edges: Value, *, at: At) -> Table:
     """`binned(D, a, [20, 40])`: the table with a numeric column as its bin, the number of edges that it reaches."""
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`binned` takes a table, not {kind_name(table)}")
+    table = need_table(table, "binned")
     name = column.name if isinstance(column, ColumnHandle) else column
     if not isinstance(name, str):
         raise refuse("TypeError", f"`binned` takes a column or its name, not {kind_name(column)}")
-    for handle in handles_in(edges):
-        raise private_value(handle, "cannot be the edge of a bin")
+    refuse_private(edges, "cannot be the edge of a bin")
     has_edges = isinstance(edges, Interval) or is_sequence(edges) or is_vector(edges)
     places = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if has_edges else []
     if not places or len(places) > MOST_EDGES:

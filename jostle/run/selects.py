@@ -35,7 +35,7 @@ from jostle.run import answers, groups, persons, positions, publictables
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import private_value
+from jostle.run.faults import refuse_private
 from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
@@ -52,7 +52,7 @@ from jostle.run.select_forms import (
     smooth_wish,
 )
 from jostle.run.sequences import LongColumn, Period
-from jostle.run.values import Grouped, Record, handles_in, is_number, kind_name
+from jostle.run.values import Grouped, Record, is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
 
@@ -442,8 +442,7 @@ def _running_until(interp: Evaluator, key: n.GroupKey, scope: Scope) -> Any:
     if key.until is None:
         return ...
     until = interp.eval(key.until, scope)
-    for handle in handles_in(until):
-        raise private_value(handle, "cannot say how far a stream is answered").at(key.until.span)
+    refuse_private(until, "cannot say how far a stream is answered", key.until.span)
     return until
 
 

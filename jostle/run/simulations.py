@@ -14,15 +14,15 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.lazy import np
 from jostle.plan.plan import Integer, Real
-from jostle.privacy.kernel.handles import ColumnHandle, Table
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.scores import Score
 from jostle.privacy.transformations import transform
 from jostle.run import declare
-from jostle.run.arguments import score_or_number
+from jostle.run.arguments import class_column, need_table, score_or_number
 from jostle.run.evaluator import At, Value, builtin
-from jostle.run.faults import private_value
+from jostle.run.faults import refuse_private
 from jostle.run.forms import bin_number
-from jostle.run.values import Interval, JSet, Record, handles_in, is_model, is_number, kind_name
+from jostle.run.values import Interval, JSet, Record, is_model, is_number, kind_name
 
 MOST = 1000
 """Of tables or studies in one call."""
@@ -190,15 +190,11 @@ def _in_bins(table: Table, model: object, label: str) -> tuple[Table, object]:
 
 def _class_of(what: str, model: Value, table: Value, label: object) -> str:
     """The class column's name, where a classifier and a table fit together."""
-    for handle in handles_in(model):
-        raise private_value(handle, "is no classifier")
+    refuse_private(model, "is no classifier")
     if not is_model(model) or not hasattr(model, "scores") or not hasattr(model, "classes"):
         raise refuse("TypeError", f"`{what}` takes a classifier, not {kind_name(model)}")
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`{what}` takes a table, not {kind_name(table)}")
-    name = label.name if isinstance(label, ColumnHandle) else label
-    if not isinstance(name, str) or name not in table.domains:
-        raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
+    table = need_table(table, what)
+    name = class_column(table, label, what)
     missing = [n for n in model.attributes if n != name and n not in table.domains]
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the classifier reads")
@@ -212,12 +208,10 @@ def _prediction_error(table: Value, model: Value, *, at: At) -> float:
     Rows without a target are left out.
     """
     interp, _ = at
-    for handle in handles_in(model):
-        raise private_value(handle, "is no regression")
+    refuse_private(model, "is no regression")
     if not is_model(model) or not hasattr(model, "target"):
         raise refuse("TypeError", f"`prediction_error` takes a regression, not {kind_name(model)}")
-    if not isinstance(table, Table):
-        raise refuse("TypeError", f"`prediction_error` takes a table, not {kind_name(table)}")
+    table = need_table(table, "prediction_error")
     missing = [name for name in (model.target, *model.attributes) if name not in table.domains]
     if missing:
         raise refuse("NameError", f"the table has no column `{missing[0]}`, which the regression reads")

@@ -21,7 +21,7 @@ from jostle.records import replace
 from jostle.run import arguments, declare
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
-from jostle.run.faults import PrivateValue, exposures_of, private_value
+from jostle.run.faults import PrivateValue, exposures_of, private_value, refuse_private
 from jostle.run.margins import margins
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, plain, show
@@ -153,8 +153,7 @@ def _release(interp: Evaluator, node: n.Release, scope: Scope) -> None:
 def _assert(interp: Evaluator, node: n.Assert, scope: Scope) -> None:
     if not interp.truth(interp.eval(node.value, scope), node.value):
         value = interp.eval(node.message, scope) if node.message is not None else "this does not hold"
-        for handle in handles_in(value):
-            raise private_value(handle, "cannot be shown").at(node.message.span if node.message is not None else None)
+        refuse_private(value, "cannot be shown", node.message.span if node.message is not None else None)
         text = show(value)
         raise refuse("AssertionFailed", text, node.value.span)
 

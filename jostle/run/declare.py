@@ -31,7 +31,7 @@ from jostle.privacy.transformations.transform import partition_label
 from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.origins import (
     announce,
     array_of,
@@ -328,10 +328,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     ledger = interp.ledger
     if ledger is None:
         raise refuse("LedgerError", "this session has no ledger", span)
-    try:
+    with PlacedAt(span):
         dataset, file = ledger.open(name)
-    except Refusal as refusal:
-        raise refusal.at(span) from None
     terms, register = dataset.terms, interp.kernel.register
     if terms.kind == "counts" and file is not None:
         array = load_counts(file, private=True)

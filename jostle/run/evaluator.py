@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jostle.accounting.amounts import Amount
+from jostle.diagnostics import Refusal
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives, Reads
 from jostle.plan.plan import Open
@@ -42,6 +43,19 @@ class Returned:
 
     def __init__(self, value: Value) -> None:
         self.value = value
+
+
+class PlacedAt:
+    """Within it, a refusal that has no place yet gets this one."""
+
+    def __init__(self, span: Span | None) -> None:
+        self._span = span
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, fault: BaseException | None, trace: object) -> None:
+        if isinstance(fault, Refusal):
+            raise fault.at(self._span) from None
 
 
 class JointSelects(Protocol):

@@ -24,7 +24,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare, positions
-from jostle.run.evaluator import Evaluator, builtin, implement
+from jostle.run.evaluator import Evaluator, PlacedAt, builtin, implement
 from jostle.run.faults import private_value
 from jostle.run.groups import public_keys
 from jostle.run.rows import RowCompiler
@@ -213,10 +213,8 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
             )
         schema = dict(rows.schema)
         RowCompiler(schema, interp, scope, Qualifiers.of(node.value, schema)).need_described(name, keyword.value)
-        try:
+        with PlacedAt(keyword.span):
             rows = transform.rows_where(rows, name, value)
-        except Refusal as refusal:
-            raise refusal.at(keyword.span) from None
     return rows  # type: ignore[no-any-return]
 
 

@@ -49,7 +49,7 @@ from jostle.privacy.measurements.selects import GroupKey, Request
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 from jostle.run.calls import calculates as built_in
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
@@ -381,10 +381,8 @@ def together(
         Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
         for i, (expr, _) in enumerate(columns)
     ]  # fmt: skip
-    try:
+    with PlacedAt(key.span):
         placed = with_place(table, exprs, rows)
-    except Refusal as refusal:
-        raise refusal.at(key.span) from None
     return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
 
 

@@ -25,7 +25,7 @@ from jostle.privacy.measurements.selects import Answer, Request, key_columns, wi
 from jostle.records import replace
 from jostle.run import answers
 from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
@@ -61,10 +61,8 @@ class JointBlock(Struct):
                     help="ask for `left`, `spent` and `epsilon` before the block",
                 )  # fmt: skip
             return answer
-        try:
+        with PlacedAt(node.span):
             check_together([*(one.request for one in self.selects[:1]), request])
-        except Refusal as refusal:
-            raise refusal.at(node.span) from None
         self.selects.append(query)
         return Pending(request.table.exposures)
 
@@ -266,10 +264,8 @@ def _least_unit(interp: Evaluator, table: Table, node: n.Amount, scope: Scope) -
     """One of what the table is counted in, with the delta that is written."""
     measure = table.exposures[0].source.measure
     delta = interp.eval(node.delta, scope) if node.delta is not None else None
-    try:
+    with PlacedAt(node.span):
         return Amount(measure.unit, QUANTA, 0 if delta is None else quanta(delta, "delta"))
-    except Refusal as refusal:
-        raise refusal.at(node.span) from None
 
 
 def _too_close(refusal: Refusal, plan: JointPlan) -> Refusal:

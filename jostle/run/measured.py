@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float, quanta
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian
@@ -29,7 +29,7 @@ from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import answers
 from jostle.run.arguments import amount_for, items, need_cube, need_table, need_workload, score_or_number, shape_text
-from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
+from jostle.run.evaluator import At, Evaluator, PlacedAt, Value, builtin, implement
 from jostle.run.faults import private_value, refuse_private
 from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.rows import RowCompiler
@@ -334,10 +334,8 @@ def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     table = need_table(interp.eval(node.args[0], scope), "sum_of", node.args[0].span)
     compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
     expr, _ = compiler.column_position(node.args[1])
-    try:
+    with PlacedAt(node.args[1].span):
         score = sum_of(table, as_number(expr, table.domains))
-    except Refusal as refusal:
-        raise refusal.at(node.args[1].span) from None
     return score_or_number(interp, score, node.span)
 
 

@@ -23,7 +23,7 @@ from jostle.privacy.ledger.registered import TableMark
 from jostle.privacy.ledger.store import Dataset
 from jostle.readers.filesets import FileSet, Reading, check_read, paths
 from jostle.records import field_names
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.publictables import is_rows
 from jostle.run.scope import Scope
 from jostle.run.values import Record, handles_in, is_number, is_sequence, kind_name
@@ -131,15 +131,13 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
     working directory. That they are there, how many, and their names are public."""
     texts = [value] if isinstance(value, str) else list(value)
     need_files(interp, span)
-    try:
+    with PlacedAt(span):
         places = [place for text in texts for place in paths(text, interp.folders)]
         within = interp.ledger.within if interp.ledger is not None else ""
         if within and not all(Path(place).resolve().is_relative_to(within) for place in places):
             help = 'such as `table("data/people.csv")`'
             raise refuse("DataError", "a playground opens the public files that come with it only", help=help)
         return FileSet.of([interp.data.file(place) for place in places], reading)
-    except Refusal as refusal:
-        raise refusal.at(span) from None
 
 
 def need_files(interp: Evaluator, span: Span | None) -> None:
@@ -158,12 +156,10 @@ def open_origin(
 
 
 def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool, names: Iterable[str] = ()) -> Opened:
-    try:
+    with PlacedAt(span):
         if isinstance(origin, RemoteData):
             need_server(origin, interp.data.remote)
         data = interp.data.open(origin, public=public, names=tuple(dict.fromkeys(names)))
-    except Refusal as refusal:
-        raise refusal.at(span) from None
     if not isinstance(origin, FileSet):  # a cluster on this machine reads files of this machine
         _need_others(interp, data.identity, span)
     return data
@@ -171,10 +167,8 @@ def opened(interp: Evaluator, origin: object, span: Span | None, *, public: bool
 
 def _need_others(interp: Evaluator, identity: Hashable, span: Span | None) -> None:
     """Refuses what reads a registered file, or is a map of one."""
-    try:
+    with PlacedAt(span):
         name = interp.ledger.known_as(identity) if interp.ledger is not None else None
-    except Refusal as refusal:
-        raise refusal.at(span) from None
     if name is not None:
         raise _registered(name, span, "these data are")
 
@@ -208,10 +202,8 @@ def not_registered(interp: Evaluator, origin: object, span: Span | None) -> None
     """A file that an owner has registered is read through its dataset only, by whatever path it is named."""
     if not isinstance(origin, FileSet) or interp.ledger is None:
         return
-    try:
+    with PlacedAt(span):
         name = next(filter(None, map(interp.ledger.named, origin.parts)), None)
-    except Refusal as refusal:
-        raise refusal.at(span) from None
     if name is not None:
         raise _registered(name, span)
 
@@ -305,7 +297,5 @@ def check_columns(schema: Any, data: Opened, span: Span | None, *, private: bool
     """Refuses columns that the data do not have, or that are not read."""
     there = set(data.columns).difference(name for name, _ in data.unread)
     for name in [name for name, _ in schema if name not in there]:
-        try:
+        with PlacedAt(span):
             check_column(name, data, private=private)
-        except Refusal as refusal:
-            raise refusal.at(span) from None

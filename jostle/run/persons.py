@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.language.aggregates import AGGREGATES, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.moments import (
@@ -49,7 +49,7 @@ from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.records import replace
 from jostle.run.clauses import whole
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.operators import applied
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
@@ -143,10 +143,8 @@ def limited(interp: Evaluator, table: Table, keys: Sequence[GroupKey], limit: n.
     if limit.order is not None:
         order = RowCompiler(table.domains, interp, scope).column_position(limit.order)[0]
     exprs = [key for _, key in _key_pairs(keys, table)]
-    try:
+    with PlacedAt(limit.span):
         return persons.truncate(table, exprs, groups, rows, order, limit.descending, in_all=not limit.each)
-    except Refusal as refusal:
-        raise refusal.at(limit.span) from None
 
 
 def stage(
@@ -160,29 +158,23 @@ def stage(
     for call in (call for expr in calculated for call in aggregates(expr)):
         expr, distinct = _argument(call, compiler)
         name = call.function.id  # type: ignore[union-attr]
-        try:
+        with PlacedAt(call.span):
             moment = counted(AGGREGATES[name], expr, table.domains) if expr is not None else None
             aggregate = summary(name, moment.expr if moment is not None else expr, distinct, table)
-        except Refusal as refusal:
-            raise refusal.at(call.span) from None
         names = [f"\u00b7{len(terms) + i}" for i in range(len(aggregate.terms))]
         terms += zip(names, aggregate.terms, strict=True)
         value = aggregate.value(tuple(Column(name) for name in names))
         values[id(call)] = value if moment is None else moment.shifted(value)
-    try:
+    with PlacedAt(node.span):
         grouped = persons.group_rows(table, person, _key_pairs(keys, table), terms)
-    except Refusal as refusal:
-        raise refusal.at(node.span) from None
     columns = _results(node, keys, RowCompiler(grouped.domains, interp, scope, aggregates=values))
-    try:
+    with PlacedAt(node.span):
         rows = transform.derive(grouped, tuple(columns.items()))
         if node.having is None:
             return transform.pick(rows, tuple(columns))
         having_rows = RowCompiler(rows.domains, interp, scope, aggregates=values)
         rows_left = transform.where(rows, having_rows.condition(node.having))
         return transform.pick(rows_left, tuple(columns))
-    except Refusal as refusal:
-        raise refusal.at(node.span) from None
 
 
 def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) -> dict[str, RowExpr]:

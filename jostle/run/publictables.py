@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from datetime import date
 from functools import reduce
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import refuse
 from jostle.language.moments import number_of
 from jostle.plan.kinds import kind_of, value_kind
 from jostle.plan.plan import (
@@ -38,7 +38,7 @@ from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
 from jostle.run.arguments import need_table
-from jostle.run.evaluator import At, Evaluator, Value, builtin
+from jostle.run.evaluator import At, Evaluator, PlacedAt, Value, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
 from jostle.run.rows import RowCompiler
@@ -66,10 +66,8 @@ def table_of_rows(value: Value, span: Span | None) -> Table:
             other = next(iter(set(row) ^ set(names)))
             raise refuse("DataError", f"record {at + 1} and the first differ in `{other}`", span,
                          help="give all records the same fields; `none` is a missing value")  # fmt: skip
-    try:
+    with PlacedAt(span):
         return literal_table(names, [[_cell(row[name], name) for row in rows] for name in names])
-    except Refusal as refusal:
-        raise refusal.at(span) from None
 
 
 def _cell(value: object, name: str) -> object:
@@ -230,10 +228,8 @@ def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
         raise refuse("TypeError", "`explode` takes a table and named lists", node.span, help=usage)
     table = need_table(interp.eval(node.args[0], scope), "explode", node.args[0].span)
     columns = [(k.name, _row_items(interp, k.value, table, scope)) for k in node.keywords]
-    try:
+    with PlacedAt(node.span):
         return explode(table, columns)
-    except Refusal as refusal:
-        raise refusal.at(node.span) from None
 
 
 MOST_ITEMS = 1000

@@ -34,7 +34,7 @@ from jostle.records import replace
 from jostle.run import answers, groups, persons, positions, publictables
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.clauses import whole
-from jostle.run.evaluator import Evaluator
+from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
@@ -249,10 +249,8 @@ def _in_groups(form: SelectForm, call: n.Call, table: Table | Cube, keys: list[G
 
 
 def _persons_in_groups(call: n.Call, table: Any, keys: list[GroupKey]) -> tuple[Table, list[GroupKey]]:
-    try:
+    with PlacedAt(call.span):
         return persons.persons_in_groups(table, keys)
-    except Refusal as refusal:
-        raise refusal.at(call.span) from None
 
 
 # Answers -----------------------------------------------------------------------------------------
@@ -409,15 +407,13 @@ def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tab
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
     )
     bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
-    try:
+    with PlacedAt(joined.span):
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
             need_inner(joined, bounded)
             return free_join(*sides, on)
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
         return join(interp.data, *sides, on, most, joined.kind)
-    except Refusal as refusal:
-        raise refusal.at(joined.span) from None
 
 
 def _is_word(name: str, left: Table, right: Table) -> bool:

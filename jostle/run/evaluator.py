@@ -1,6 +1,6 @@
 """What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
 
-`Interpreter` is one, and so is the walk before a run (`tools.foresight`).
+`Interpreter` is one, and so is the walk before a run (`tools.foresight`): the state and what needs no form stand here.
 
 Where functions of Python become built-ins of the language, each by its row of `language.builtins`.
 
@@ -11,24 +11,38 @@ The row says whether a function takes handles and whether its arguments are eval
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from jostle.accounting.amounts import Amount
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives, Reads
+from jostle.language.row_mistakes import no_condition
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Allotment, Exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.reading.public_data import PublicData
+from jostle.run.faults import refuse_private
 from jostle.run.looks import Looks
 from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Function, Module, RowForm
+from jostle.run.values import (
+    REQUIRED,
+    Builtin,
+    Function,
+    Grouped,
+    Interval,
+    JSet,
+    Module,
+    RowForm,
+    is_sequence,
+    kind_name,
+)
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -67,71 +81,123 @@ class JointSelects(Protocol):
         """The answers of a select, or a pending value the first time that the block is walked."""
 
 
-class Evaluator(Protocol):
-    """Evaluates a program in a session."""
+MADE_UP_ROWS = 1000  # of each source in a simulation
 
-    kernel: Kernel
-    data: PublicData
-    ledger: Ledger | None
-    base: Scope
-    load_module: Callable[[tuple[str, ...], Span], Module]
-    out: Callable[[str], None]
-    settings: dict[str, Value]
-    released: dict[str, Value]
-    bound: dict[str, Value]
-    folders: list[Path]
-    depth: int
-    simulate: int | None
-    made_up_rows: int
-    planned: list[object] | None
-    progress: Callable[[str, int, int], None] | None
-    walks: bool
-    quiet: int
-    trying: bool
-    bare_left: int
-    joint: JointSelects | None
-    looks: Looks
-    aggregates: dict[int, Value]
-    left: list[tuple[Function, Scope]]
 
-    @property
-    def names(self) -> type[dict[str, Value]]: ...
+class Evaluator(ABC):
+    """Evaluates a program in a session, whose state it holds."""
 
-    @property
-    def choose(self) -> Callable[[Any, n.Choice, Scope], Value]: ...
+    names: type[dict[str, Value]] = dict  # the names of a function's scope
 
+    def __init__(
+        self,
+        kernel: Kernel,
+        data: PublicData,
+        base: Scope,
+        *,
+        load_module: Callable[[tuple[str, ...], Span], Module],
+        choose: Callable[[Any, n.Choice, Scope], Value],
+        out: Callable[[str], None],
+        settings: dict[str, Value] | None = None,
+    ) -> None:
+        self.kernel, self.data = kernel, data
+        self.base = base
+        self.load_module = load_module
+        self.choose = choose
+        self.out = out
+        self.settings = settings or {}
+        self.ledger: Ledger | None = None  # of registered datasets
+        self.released: dict[str, Value] = {}
+        self.bound: dict[str, Value] = {}
+        self.folders: list[Path] = []
+        self.depth = 0
+        self.simulate: int | None = None
+        self.made_up_rows = MADE_UP_ROWS
+        self.walks = False  # before a run, and reads nothing that is private
+        self.planned: list[object] | None = None  # calls of ChoiceMakers, where a plan is made of them
+        self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
+        self.trying = False  # results before they are paid for: all operands and branches are looked at
+        self.looping = False
+        self.quiet = 0  # print and release are silent in training
+        self.bare_left = 0  # bare selects still to come in the query at hand
+        self.joint: JointSelects | None = None  # the `jointly` block that is being walked
+        self.looks = Looks()  # at how the cells of columns fit that are measured
+        self.aggregates: dict[int, Value] = {}  # aggregates of a select that are already measured, by node
+        self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
+
+    @abstractmethod
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None: ...
 
+    @abstractmethod
     def eval(self, node: n.Expr, scope: Scope) -> Value: ...
 
-    def argument(self, node: n.Expr, scope: Scope) -> Value: ...
+    @abstractmethod
+    def argument(self, node: n.Expr, scope: Scope) -> Value:
+        """An argument of a call."""
 
-    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
-        """A select, a form or an index reads rows, of which the walk before a run warns."""
-
+    @abstractmethod
     def operand(self, node: n.Expr, scope: Scope) -> Value:
         """A public value that is calculated with in each row."""
 
+    @abstractmethod
     def call(
         self, function: Value, args: Sequence[Value], keywords: dict[str, Value] | None = None, span: Span | None = None
-    ) -> Value: ...
+    ) -> Value:
+        """Calls any callable value."""
 
-    def truth(self, value: Value, node: n.Expr) -> bool: ...
+    @abstractmethod
+    def walk(self, value: Value, span: Span | None) -> Iterable[Value]:
+        """The items of a public container."""
 
-    def at_least(self, amount: float) -> float:
-        """What is left of an allotment, of which the walk before a run knows a bound."""
-
-    def walk(self, value: Value, span: Span | None) -> Iterable[Value]: ...
-
-    def counted(self, items: Iterable[Value], span: Span) -> Iterable[Value]: ...
-
-    def bind(self, names: tuple[str, ...], item: Value, scope: Scope, span: Span) -> None: ...
-
-    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Value], ...]: ...
-
+    @abstractmethod
     def allotted(
         self, amount: Amount | None, span: Span, exposures: Exposures
     ) -> AbstractContextManager[Allotment]: ...
+
+    @abstractmethod
+    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
+        """A select, a form or an index reads rows, of which the walk before a run warns."""
+
+    def at_least(self, amount: float) -> float:
+        """What is left of an allotment, of which the walk before a run knows a bound."""
+        return amount
+
+    def truth(self, value: object, node: n.Expr) -> bool:
+        if isinstance(value, bool):
+            return value
+        refuse_private(value, "cannot be a condition", node.span)
+        raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
+
+    def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
+        """The items; of the outermost loop, reports progress."""
+        tell = self.progress
+        if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
+            return items
+        return self._with_progress(items, span, tell)
+
+    def _with_progress(self, items: Any, span: Span, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
+        many = int(items.count) if isinstance(items, Interval) else len(items)
+        label = f"line {span.line}"
+        self.looping = True
+        try:
+            for done, item in enumerate(items):
+                tell(label, done, many)
+                yield item
+        finally:
+            self.looping = False
+            tell(label, many, many)
+
+    def bind(self, names: tuple[str, ...], item: Any, scope: Scope, span: Span) -> None:
+        if len(names) == 1:
+            scope.set(names[0], item)
+            return
+        if not is_sequence(item) or len(item) != len(names):
+            raise refuse("TypeError", f"{kind_name(item)} does not unpack into {len(names)} names", span)
+        for name, value in zip(names, item, strict=True):
+            scope.set(name, value)
+
+    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, Value], ...]:
+        return tuple((p.name, self.eval(p.default, scope) if p.default is not None else REQUIRED) for p in params)
 
 
 Body = TypeVar("Body", bound=Callable[..., Any])

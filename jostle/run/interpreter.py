@@ -11,7 +11,7 @@ external kernels, and has the built-ins that the language keeps for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,19 @@ from typing import Any
 from jostle import resources
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import brought
-from jostle.language.row_mistakes import no_condition, no_walk
+from jostle.language.row_mistakes import no_walk
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.reading.public_data import PublicData
 from jostle.run import arguments, calls
-from jostle.run.evaluator import Evaluator, JointSelects, Returned
+from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.expressions import EXPRESSIONS
-from jostle.run.faults import no_rows, refuse_private
-from jostle.run.looks import Looks
+from jostle.run.faults import no_rows
 from jostle.run.operators import elements
 from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.sequences import Period
 from jostle.run.statements import STATEMENTS
 from jostle.run.values import (
-    REQUIRED,
-    Function,
     Grouped,
     Interval,
     JSet,
@@ -50,55 +44,11 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 
-MADE_UP_ROWS = 1000  # of each source in a simulation
 _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CALLS}
 
 
-class Interpreter:
+class Interpreter(Evaluator):
     """Runs programs in one session."""
-
-    names: type[dict[str, object]] = dict  # the names of a function's scope
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        data: PublicData,
-        base: Scope,
-        *,
-        load_module: Callable[[tuple[str, ...], Span], Module],
-        choose: Callable[[Interpreter, n.Choice, Scope], object],
-        out: Callable[[str], None],
-        settings: dict[str, object] | None = None,
-    ) -> None:
-        self.kernel, self.data = kernel, data
-        self.base = base
-        self.load_module = load_module
-        self.choose = choose
-        self.out = out
-        self.settings = settings or {}
-        self.ledger: Ledger | None = None  # of registered datasets
-        self.released: dict[str, object] = {}
-        self.bound: dict[str, object] = {}
-        self.folders: list[Path] = []
-        self.depth = 0
-        self.simulate: int | None = None
-        self.made_up_rows = MADE_UP_ROWS
-        self.walks = False  # before a run, and reads nothing that is private
-        self.planned: list[object] | None = None  # calls of ChoiceMakers, where a plan is made of them
-        self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
-        self.looping = False
-        self.quiet = 0  # print and release are silent in training
-        self.trying = False  # results before they are paid for: all operands and branches are looked at
-        self.bare_left = 0  # bare selects still to come in the query at hand
-        self.joint: JointSelects | None = None  # the `jointly` block that is being walked
-        self.looks = Looks()  # at how the cells of columns fit that are measured
-        self.aggregates: dict[int, object] = {}  # aggregates of a select that are already measured, by node
-        self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
-
-    # Running -------------------------------------------------------------------------------------
-
-    def at_least(self, amount: float) -> float:
-        return amount
 
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None:
         for statement in body:
@@ -120,11 +70,9 @@ class Interpreter:
             raise refusal.at(node.span) from None
 
     def argument(self, node: n.Expr, scope: Scope) -> object:
-        """An argument of a call."""
         return self.eval(node, scope)
 
-    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
-        """A select, a form or an index reads rows, of which the walk before a run warns."""
+    def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None: ...
 
     operand = eval  # of a row: a public value beside a column
 
@@ -135,19 +83,9 @@ class Interpreter:
         keywords: dict[str, object] | None = None,
         span: Span | None = None,
     ) -> Any:
-        """Calls any callable value."""
         return calls.call(self, function, args, keywords, span)
 
-    # Helpers -------------------------------------------------------------------------------------
-
-    def truth(self, value: object, node: n.Expr) -> bool:
-        if isinstance(value, bool):
-            return value
-        refuse_private(value, "cannot be a condition", node.span)
-        raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
-
     def walk(self, value: Any, span: Span | None) -> Iterable[Any]:
-        """The items of a public container."""
         if isinstance(value, Handle) and value.private:
             raise no_rows(value).at(span)
         if isinstance(value, Table):
@@ -162,37 +100,6 @@ class Interpreter:
         if is_sequence(value):
             return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
         raise Refusal(no_walk(kind_name(value), span.text if span is not None else "it")).at(span)
-
-    def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
-        """The items; of the outermost loop, reports progress."""
-        tell = self.progress
-        if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
-            return items
-        return self._with_progress(items, span, tell)
-
-    def _with_progress(self, items: Any, span: Span, tell: Callable[[str, int, int], None]) -> Iterator[Any]:
-        many = int(items.count) if isinstance(items, Interval) else len(items)
-        label = f"line {span.line}"
-        self.looping = True
-        try:
-            for done, item in enumerate(items):
-                tell(label, done, many)
-                yield item
-        finally:
-            self.looping = False
-            tell(label, many, many)
-
-    def bind(self, names: tuple[str, ...], item: Any, scope: Scope, span: Span) -> None:
-        if len(names) == 1:
-            scope.set(names[0], item)
-            return
-        if not is_sequence(item) or len(item) != len(names):
-            raise refuse("TypeError", f"{kind_name(item)} does not unpack into {len(names)} names", span)
-        for name, value in zip(names, item, strict=True):
-            scope.set(name, value)
-
-    def params_of(self, params: tuple[n.Param, ...], scope: Scope) -> tuple[tuple[str, object], ...]:
-        return tuple((p.name, self.eval(p.default, scope) if p.default is not None else REQUIRED) for p in params)
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:
         try:

@@ -25,7 +25,7 @@ import numpy as np
 from jostle import syntax
 from jostle.engine.base import shape
 from jostle.plan.plan import Key, Plan, Term
-from jostle.run import interpreter
+from jostle.run import evaluator
 from jostle.source import Source
 from jostle.tools.costs import Cost, overspent, table
 from jostle.tools.session import Session
@@ -385,7 +385,7 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="with the engine, on simulated rows")
     asked = parser.parse_args()
     if not asked.rows:
-        interpreter.MADE_UP_ROWS = 3
+        evaluator.MADE_UP_ROWS = 3
     syntax.parse = lru_cache(maxsize=4)(syntax.parse)  # for its cost and for its run
     count: Counter[str] = Counter()
     bad = 0

@@ -392,18 +392,17 @@ def test_one_row_loses_no_more_than_is_charged(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_tally_of_equal_rows_gives_the_same_sums() -> None:
-    from jostle.privacy.rows.factored import ContributionSums
+    from jostle.integers import fixed_width
+    from jostle.privacy.rows.factored import total_of
+    from jostle.privacy.rows.norms import clipped
 
     rng = np.random.default_rng(1)
     given = rng.normal(0, 0.4, (5, 50))
     times = rng.integers(1, 9, 50)
-    one, other = ContributionSums(5, "sup"), ContributionSums(5, "sup")
-    one.add(given, times)
-    other.add(np.repeat(given, times, axis=1))
-    assert np.array_equal(one.sums(), other.sums())
-    huge = ContributionSums(1, "l2")
-    huge.add(np.ones((1, 1)), np.array([2**33]))
-    assert huge.sums()[0] == 2**62  # clamped, never wrapped
+    each = clipped(np.repeat(given, times, axis=1), "sup")
+    assert np.array_equal(total_of(clipped(given, "sup"), times), each.sum(axis=1))
+    huge = total_of(clipped(np.ones((1, 1)), "l2"), np.array([2**33]))
+    assert fixed_width(huge)[0] == 2**62  # clamped, never wrapped
     assert isingfit.EXACT == 20
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from jostle.integers import fixed_width, narrowed
 from jostle.lazy import Floats, Ints, NDArray, np
 from jostle.privacy.rows.expressions import RowProgramError, whole_array
-from jostle.privacy.rows.norms import BITS, GRID, GRID_BITS, clipped, whole_slopes
+from jostle.privacy.rows.norms import BITS, GRID, GRID_BITS, whole_slopes
 from jostle.privacy.rows.program import RowProgram
 
 BATCH = 2**11
@@ -73,38 +73,15 @@ def moments_of(whole: list[object]) -> list[Ints]:
     out = []
     for degree, total in enumerate(whole):
         shift = GRID_BITS * (degree + 1) - BITS
-        out.append(clamped(total * 2**-shift if shift < 0 else total // 2**shift))
+        out.append(fixed_width(total * 2**-shift if shift < 0 else total // 2**shift))
     return out
 
 
-class ContributionSums:
-    """Σ of what a program gives for each row, within a norm of 1."""
-
-    def __init__(self, size: int, norm: str) -> None:
-        self._norm = norm
-        self.whole: Any = np.zeros(size, dtype=object)
-
-    def add(self, contributions: Floats, times: Ints | None = None, sizes: Floats | None = None) -> None:
-        """Multiples of the bound, (m, n); column j stands for `times[j]` equal rows (left out: one).
-
-        `sizes` (n,): the norm of each column, where it is known (`norms.exact_sizes`).
-        """
-        units = clipped(contributions, self._norm, sizes)
-        if times is None:
-            total = units.sum(axis=1).astype(object)
-        elif int(times.sum()) < 2**32:  # |units| ≤ 2^30: no sum leaves 64 bits
-            total = (units @ times).astype(object)
-        else:
-            total = units.astype(object) @ times.astype(object)
-        self.whole = self.whole + total
-
-    def sums(self) -> Ints:
-        return clamped(self.whole)
-
-
-def clamped(total: Any) -> Ints:
-    """Whole numbers brought into 62 bits and a sign."""
-    return fixed_width(total)
+def total_of(units: Ints, times: Ints) -> Any:
+    """Σ of columns (m, n) of at most 2^30, of which column j stands for `times[j]` equal rows."""
+    if int(times.sum()) < 2**32:  # no sum leaves 64 bits
+        return (units @ times).astype(object)
+    return units.astype(object) @ times.astype(object)
 
 
 CHUNK = 2**14

@@ -21,16 +21,17 @@ from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
 from jostle.privacy.rows.factored import (
     BATCH,
     CodedRows,
-    ContributionSums,
     FactoredGradient,
     MomentSums,
     coded,
     gradient_scores,
+    total_of,
 )
 from jostle.privacy.rows.norms import (
     Contributions,
     RowCount,
     Weights,
+    clipped,
     exact_sizes,
     whole_frames,
     whole_weights,
@@ -165,7 +166,7 @@ class ContributionFold:
     norm: str
 
     def over(self, rows: BallRows) -> list[Any]:
-        total = ContributionSums(self.function.size, self.norm)
+        total: Any = np.zeros(self.function.size, dtype=object)
         most = max(1, min(BATCH, MOST_NUMBERS // self.function.size))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
@@ -173,8 +174,8 @@ class ContributionFold:
                 part = slice(start, start + most)
                 (numbers,) = self.function.program(units[:, part])
                 sizes = exact_sizes(numbers, self.function.largest, self.norm, scale)
-                total.add(numbers * scale, times[part], sizes)
-        return [total.whole]
+                total = total + total_of(clipped(numbers * scale, self.norm, sizes), times[part])
+        return [total]
 
 
 @dataclass(frozen=True, slots=True)

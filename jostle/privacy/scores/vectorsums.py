@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.rows.factored import FactoredGradient, clamped, moments_of
+from jostle.privacy.rows.factored import FactoredGradient, moments_of
 from jostle.privacy.rows.folds import (
     AtRows,
     ContributionFold,
@@ -39,7 +40,7 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = clamped(_folded(reader, rows, GradientFold(function, bound))[0])
+            sums = fixed_width(_folded(reader, rows, GradientFold(function, bound))[0])
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -79,7 +80,7 @@ def contributions(
     """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it; of a
     sample of the rows where it says by which noise and which share."""
     fold: Fold = ContributionFold(function, bound, norm)
-    return clamped(_folded(reader, rows, fold if sampled is None else SampledFold(fold, *sampled))[0])
+    return fixed_width(_folded(reader, rows, fold if sampled is None else SampledFold(fold, *sampled))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:

@@ -22,13 +22,14 @@ from parameter_values import Values
 from parameter_worlds import CUBES
 
 from jostle.diagnostics import Refusal
+from jostle.integers import fixed_width
 from jostle.kernels import rowprograms
 from jostle.kernels.classifiers.fits import binned_model, branched_model, majority_model, naive_bayes_model
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
 from jostle.kernels.rowprograms.decisions import right_count
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.mechanisms.linear import Strategy
-from jostle.privacy.rows.factored import clamped, coded, gradient_scores
+from jostle.privacy.rows.factored import coded, gradient_scores
 from jostle.privacy.rows.norms import BITS, GRID, clipped, whole_frames, whole_weights, within_ball
 from jostle.privacy.scores import candidates
 from jostle.privacy.scores import cells as cell_scores
@@ -133,7 +134,7 @@ def slopes(v: Values, data: Data) -> list[Fault]:
     at = v.randint(1, 9)
 
     def summed(places: Any) -> Floats:
-        return clamped(gradient_scores(coded([units[:, places]], built.values), built, bound))
+        return fixed_width(gradient_scores(coded([units[:, places]], built.values), built, bound))
 
     order = v.choice(data.orders)
     whole, one, rest, none = (summed(p) for p in (order, order[at : at + 1], np.delete(order, at), order[:0]))

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.integers import fixed_width
 from jostle.kernels.rowprograms import CONTRIBUTIONS, GRADIENTS
 from jostle.privacy.rows import factored as mechanism
 from jostle.privacy.rows.expressions import RowProgramError, columns, reshape
-from jostle.privacy.rows.factored import CodedRows, FactoredGradient, clamped, coded, gradient_scores, grouped, patterns
+from jostle.privacy.rows.factored import CodedRows, FactoredGradient, coded, gradient_scores, grouped, patterns
 from jostle.privacy.rows.norms import GRID, whole_slopes
 from jostle.privacy.rows.program import program
 
 
 def _sums(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
-    return clamped(gradient_scores(rows, gradient, bound))
+    return fixed_width(gradient_scores(rows, gradient, bound))
 
 
 UNIT = 2**30

@@ -60,7 +60,7 @@ class Operation(Struct, frozen=True, eq=False):
     gives: str = NUMBER
     constants: int = 0
     optional: int = 0  # further operands that a program may give, which make it another operation
-    check: Callable[..., None] | None = None  # raises ValueError with what is wrong
+    check: Callable[..., object] | None = None  # raises ValueError with what is wrong
     value: Callable[..., Any] | None = None
 
     @property
@@ -323,10 +323,6 @@ def _check_unit(unit: str, units: tuple[str, ...]) -> None:
         raise ValueError(f"`trunc` takes down to one of {', '.join(units)}")
 
 
-def _time_of(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day)
-
-
 def _days(kind: str) -> Callable[..., Interval]:
     """The bounds of a moment that was moved by so many days."""
     unit, first, last = (1, FIRST_DAY, LAST_DAY) if kind == DATE else (DAY, FIRST_TIME, LAST_TIME)
@@ -351,14 +347,6 @@ def _apart(unit: float) -> Callable[[Interval, Interval], Interval]:
     return lambda x, y: ((x[0] - y[1]) / unit, (x[1] - y[0]) / unit)
 
 
-def _check_format(kind: str, form: str) -> None:
-    moments.parse(form, kind)
-
-
-def _check_zone(name: str) -> None:
-    zone_of(name)
-
-
 def _in_zone(time: datetime, name: str) -> date | None:
     micros = number_of(time)
     ahead = zone_of(name).ahead(micros)
@@ -378,10 +366,6 @@ def _like_numbers(name: str, kind: str, value: Callable[..., object]) -> Operati
         f"{name} {kind}", numbers.arity, numbers.bounds,
         takes=(kind,) * numbers.arity, gives=kind, whole=Whole.ALWAYS, value=value, rises=True,
     )  # fmt: skip
-
-
-def _clamped(moment: date, low: date, high: date) -> date:
-    return max(low, min(high, moment))
 
 
 MOMENTS = (
@@ -416,17 +400,18 @@ MOMENTS = (
               gives=DATE, whole=Whole.ALWAYS, value=lambda time: time.date(), signature="value, format = none",
               optional=1, about='The date of a time, or the one that a text spells: as ISO, or as "%d/%m/%Y".'),
     Operation("time", 1, lambda day: (day[0] * DAY, day[1] * DAY), takes=(DATE,), gives=TIME,
-              whole=Whole.ALWAYS, value=_time_of, signature="value, format = none", optional=1,
+              whole=Whole.ALWAYS, value=lambda day: datetime(day.year, day.month, day.day), optional=1,
+              signature="value, format = none",
               about='The beginning of a date, or the time that a text spells: as ISO, or as "%I:%M %p".'),
     Operation("date of text", 1, unbounded, takes=(TEXT,), gives=DATE,
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, DATE)),
     Operation("time of text", 1, unbounded, takes=(TEXT,), gives=TIME,
               whole=Whole.ALWAYS, value=lambda text: moments.read(text, TIME)),
     *(Operation(f"{kind} by format", 2, unbounded, takes=(TEXT, TEXT), gives=TEXT, constants=1,
-                check=partial(_check_format, kind),
+                check=partial(moments.parse, kind=kind),
                 value=lambda text, form, kind=kind: moments.as_iso(text, form, kind)) for kind in (DATE, TIME)),
     Operation("in_zone", 2, _zone_bounds, takes=(TIME, TEXT), gives=TIME,
-              constants=1, check=_check_zone, whole=Whole.ALWAYS, value=_in_zone,
+              constants=1, check=zone_of, whole=Whole.ALWAYS, value=_in_zone,
               signature="value, zone",
               about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),
     Operation("trunc", 2, _truncations(DATE), takes=(DATE, TEXT), gives=DATE, constants=1,
@@ -449,7 +434,7 @@ MOMENTS = (
               value=lambda x, y: (float(number_of(y)) - float(number_of(x))) / 1e6, signature="first, last",
               about="How many seconds the second time is after the first."),
     *(_like_numbers(name, kind, value) for kind in (DATE, TIME)
-      for name, value in (("clamp", _clamped), ("min", min), ("max", max))),
+      for name, value in (("clamp", lambda at, low, high: max(low, min(high, at))), ("min", min), ("max", max))),
 )  # fmt: skip
 
 

@@ -435,7 +435,7 @@ def _binned(table: object, column: object, edges: Value, *, at: At) -> Table:
     places = sorted({float(e) for e in edges if is_number(e) or type(e).__module__ == "numpy"}) if has_edges else []
     if not places or len(places) > MOST_EDGES:
         raise refuse("ValueError", f"the edges of bins are a list of 1 to {MOST_EDGES} numbers")
-    transform.need_column(table, name)
+    transform.need_column(table.domains, name)
     return transform.derive(table, [(name, bin_number(name, places))])
 
 

@@ -103,8 +103,8 @@ def _of_same_persons(left: Table, right: Table) -> bool:
 def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
     """Refuses key columns that are not there, or of two kinds."""
     for mine, theirs in on:
-        need_column(left, mine)
-        need_column(right, theirs)
+        need_column(left.domains, mine)
+        need_column(right.domains, theirs)
         if kind_of(Column(mine), left.domains) != kind_of(Column(theirs), right.domains):
             name = f"`{mine}`" if mine == theirs else f"`{mine} = {theirs}`"
             raise refuse("TypeError", f"{name} is a number on one side of the join and a text on the other")

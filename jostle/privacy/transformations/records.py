@@ -39,6 +39,7 @@ from jostle.plan.records import (
 from jostle.plan.schemas import check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.handles import Cube, Summed, Table
+from jostle.privacy.transformations.transform import need_column
 from jostle.records import replace
 
 MOST_BITS = 4096
@@ -102,7 +103,7 @@ def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) ->
 def picked(records: WeightedRecords, names: Sequence[str]) -> WeightedRecords:
     """Only the named columns: the weights of records that become equal add up."""
     for name in names:
-        need_column(records, name)
+        need_column(records.domains, name, "the columns")
     return mapped(records, {name: Column(name) for name in names})
 
 
@@ -134,7 +135,7 @@ def grouped(
     it is as stable. Others are refused: of a mean, say, `sum` and `count` are what there is to it.
     """
     for column in by:
-        need_column(records, column)
+        need_column(records.domains, column, "the columns")
     if not by or len(set(by)) < len(by) or name in by:
         raise refuse("NameError", "the columns of groups and their size have names of their own",
                      help='`grouped(edges, "a", "degree")`')  # fmt: skip
@@ -158,7 +159,7 @@ def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) 
             "TypeError", f"`{reducer}` counts records, of whatever column" if of is not None
             else f"`{reducer}` is of a column", help="leave `of` out" if of is not None else '`of = "hours"`',
         )  # fmt: skip
-    need_column(records, of)
+    need_column(records.domains, of, "the columns")
     domain = records.domains[of]
     if not isinstance(domain, Integer if reducer == "sum" else Integer | Real):
         raise refuse(
@@ -173,8 +174,8 @@ def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) 
 def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], most: float) -> WeightedRecords:
     """Pairs that are equal in the columns `on`, scaled by what all records of the key weigh."""
     for column in on:
-        need_column(left, column)
-        need_column(right, column)
+        need_column(left.domains, column, "the columns")
+        need_column(right.domains, column, "the columns")
         kinds = [domain_kind(side.domains[column]) for side in (left, right)]
         if kinds[0] != kinds[1]:
             raise refuse("TypeError", f"`{column}` is a {kinds[0]} on one side and a {kinds[1]} on the other")
@@ -226,14 +227,6 @@ class RecordCells(Summed, frozen=True, cache_hash=True):
     def digest_facts(self) -> Weights:
         """What they are known by in histories."""
         return self.weights
-
-
-def need_column(records: WeightedRecords, name: str) -> None:
-    if name not in records.domains:
-        raise refuse(
-            "NameError", f"no column `{name}`",
-            help=did_you_mean(name, records.domains) or f"the columns are {', '.join(records.domains)}",
-        )  # fmt: skip
 
 
 def _new(records: WeightedRecords, name: str) -> str:

@@ -14,7 +14,7 @@ What is known of a plan is worked out again at every step from the plan's own sc
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jostle.accounting.amounts import Amount
@@ -94,7 +94,7 @@ def pick(table: Table, names: Sequence[str]) -> Table:
     """Only the named columns."""
     domains = table.domains
     for name in names:
-        need_column(table, name)
+        need_column(table.domains, name)
     plan = Derive(table.plan, tuple((name, Column(name)) for name in names))
     return Table(table.exposures, plan, tuple((name, domains[name]) for name in names))
 
@@ -131,7 +131,7 @@ def cube_parts(
 def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     """`D[a = v]`: the part of D where the column equals a public value."""
     if isinstance(handle, Table):
-        need_column(handle, column)
+        need_column(handle.domains, column)
     elif column not in handle.names:
         raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
     need_unicode(value)
@@ -172,12 +172,10 @@ def columns(table: Table) -> list[ColumnHandle]:
     return [ColumnHandle(table.exposures, table, name) for name in table.domains]
 
 
-def need_column(table: Table, name: str) -> None:
-    if name not in table.domains:
-        raise refuse(
-            "NameError", f"no column `{name}`",
-            help=did_you_mean(name, table.domains) or f"the described columns are {', '.join(table.domains)}",
-        )  # fmt: skip
+def need_column(domains: Mapping[str, Domain], name: str, of: str = "the described columns") -> None:
+    if name not in domains:
+        help = did_you_mean(name, domains) or f"{of} are {', '.join(domains)}"
+        raise refuse("NameError", f"no column `{name}`", help=help)
 
 
 def _rows_part(table: Table, label: object, condition: RowExpr, key: object) -> Table:

@@ -119,28 +119,18 @@ def _best(name: str, choose: Callable[[list[Value]], Value]) -> Callable[..., Va
     return body
 
 
-@builtin
-def _sum(values: object) -> float:
-    pool = numbers(values, "sum")
-    return of_all("sum", total(pool), values, pool)
+def _summary(name: str, function: Callable[[list[float]], float]) -> Callable[[object], float]:
+    def body(values: object) -> float:
+        pool = numbers(values, name)
+        return of_all(name, function(pool), values, pool)
+
+    return body
 
 
-@builtin
-def _avg(values: object) -> float:
-    pool = _some(values, "avg")
-    return of_all("avg", total(pool) / len(pool), values, pool)
-
-
-@builtin
-def _var(values: object) -> float:
-    pool = numbers(values, "var")
-    return of_all("var", _variance(pool, "var"), values, pool)
-
-
-@builtin
-def _stddev(values: object) -> float:
-    pool = numbers(values, "stddev")
-    return of_all("stddev", math.sqrt(_variance(pool, "stddev")), values, pool)
+def _mean(pool: list[float]) -> float:
+    if not pool:
+        raise nothing("avg")
+    return total(pool) / len(pool)
 
 
 @builtin
@@ -453,6 +443,11 @@ def _explain(value: object) -> str:
 for _operation in ROW_FUNCTIONS.values():
     if _operation.each and _operation.number is not None:
         implement(_operation.name, _elementwise(_operation.name, _operation.number))
+for _name, _function in (
+    ("sum", total), ("avg", _mean), ("var", lambda pool: _variance(pool, "var")),
+    ("stddev", lambda pool: math.sqrt(_variance(pool, "stddev"))),
+):  # fmt: skip
+    implement(_name, _summary(_name, _function))
 for _name, _choose in (("min", min), ("max", max)):
     implement(_name, _best(_name, _choose))
     implement(f"idx{_name}", _index_of_best(f"idx{_name}", _choose))

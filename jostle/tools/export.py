@@ -20,6 +20,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,14 +85,9 @@ def _text(cell: object) -> str:
     return str(cell).lower() if isinstance(cell, bool) else str(cell)
 
 
-def _csv(sheet: Sheet, path: Path) -> None:
+def _csv(sheet: Sheet, path: Path, delimiter: str = ",") -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(sheet.lines())
-
-
-def _tsv(sheet: Sheet, path: Path) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows(sheet.lines())
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(sheet.lines())
 
 
 def _json(sheet: Sheet, path: Path) -> None:
@@ -160,7 +156,7 @@ def _excel_cell(value: object) -> object:
 
 
 WRITERS: dict[str, Callable[[Sheet, Path], None]] = {
-    ".csv": _csv, ".tsv": _tsv, ".json": _json, ".jsonl": _json_lines, ".ndjson": _json_lines,
+    ".csv": _csv, ".tsv": partial(_csv, delimiter="\t"), ".json": _json, ".jsonl": _json_lines, ".ndjson": _json_lines,
     ".parquet": _parquet, ".arrow": _feather, ".feather": _feather, ".xlsx": _excel,
 }  # fmt: skip
 """How a table is written, by the ending of the file's name. Each raises OSError where the file cannot be written."""

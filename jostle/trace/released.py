@@ -184,19 +184,14 @@ def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _number(value: object) -> bool:
-    """A finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
 def _figure(value: object) -> bool:
     """A number, or the text that JSON has for one that is not finite."""
-    return _number(value) or value in ("inf", "-inf", "nan")
+    return is_number(value) or value in ("inf", "-inf", "nan")
 
 
 def _amount(value: object) -> bool:
     """An amount of a budget, as a number or a text."""
-    decimal = exact(value) if _text(value) or _number(value) else None
+    decimal = exact(value) if _text(value) or is_number(value) else None
     return decimal is not None and (decimal == 0 or Decimal("1e-30") < decimal < Decimal("1e30"))
 
 
@@ -238,12 +233,12 @@ def _node(value: object) -> bool:
             if "low" not in node or "high" not in node:
                 return False
             waiting += [node["low"], node["high"]]
-        elif not _by_name(_number)(node["says"]):
+        elif not _by_name(is_number)(node["says"]):
             return False
     return True
 
 
-_UTILITIES = _record(utilities=_by_name(_number), epsilon=_maybe(_number), scale=_maybe(_number))
+_UTILITIES = _record(utilities=_by_name(is_number), epsilon=_maybe(is_number), scale=_maybe(is_number))
 _FIGURES = _record(total=_amount, spent=_amount)
 
 
@@ -275,7 +270,7 @@ def _picture(fields: Mapping[str, Json]) -> str | None:
     return None
 
 
-_PLACES = _list(_either(_number, _text))
+_PLACES = _list(_either(is_number, _text))
 _STEPS = _list(_record(feature=_text, value=_figure, went=_text, threshold=_figure))
 _PRICE = {"epsilon": _maybe(_amount), "rho": _maybe(_amount)}
 _SHAPES: dict[str, dict[str, Shape]] = {
@@ -283,24 +278,24 @@ _SHAPES: dict[str, dict[str, Shape]] = {
     "source": {"unit": _text, "budget": _budget, "schema": _list(_text), "before": _amount, "same_as": _text},
     "allotment": {**_PRICE, "spent": _either(_amount, _by_name(_amount))},
     "query": {
-        **_PRICE, "aggregates": _list(_text), "keys": _list(_text), "selects": _number, "blocks": _number,
-        "strategy": _list(_record(by=_list(_text), share=_number)), "of_alone": _by_name(_number),
+        **_PRICE, "aggregates": _list(_text), "keys": _list(_text), "selects": is_number, "blocks": is_number,
+        "strategy": _list(_record(by=_list(_text), share=is_number)), "of_alone": _by_name(is_number),
     },
     "measure": {**_PRICE, "sources": _list(_text), "mechanism": _text, "scale": _figure, "prepaid": _figure,
                 "within": _figure, "of": _text},
     "feature": {**_PRICE, "value": _figure, "error": _maybe(_figure)},
     "choice": {
-        **_PRICE, "spent": _number, "chosen": _text, "policy": _text, "way": _text, "margin": _maybe(_number),
-        "features": _list(_record(name=_text, value=_figure)), "predictions": _by_name(_number),
-        "spread": _by_name(_number), "path": _STEPS, "paths": _by_name(_STEPS), "trees": _by_name(_node),
+        **_PRICE, "spent": is_number, "chosen": _text, "policy": _text, "way": _text, "margin": _maybe(is_number),
+        "features": _list(_record(name=_text, value=_figure)), "predictions": _by_name(is_number),
+        "spread": _by_name(is_number), "path": _STEPS, "paths": _by_name(_STEPS), "trees": _by_name(_node),
     },
     "train": {
         "options": _list(_text), "features": _list(_text), "databases": _list(_text), "rows": _list(_UTILITIES),
-        "standings": _list(_record(policy=_text, regret=_number, error=_number)),
+        "standings": _list(_record(policy=_text, regret=is_number, error=is_number)),
     },
     "picture": {
-        "shape": _text, "x": _either(_PLACES, _by_name(_PLACES)), "series": _by_name(_list(_maybe(_number))),
-        "low": _by_name(_list(_maybe(_number))), "high": _by_name(_list(_maybe(_number))),
+        "shape": _text, "x": _either(_PLACES, _by_name(_PLACES)), "series": _by_name(_list(_maybe(is_number))),
+        "low": _by_name(_list(_maybe(is_number))), "high": _by_name(_list(_maybe(is_number))),
     },
     "error": {"message": _text},
 }  # fmt: skip

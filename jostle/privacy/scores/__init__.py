@@ -6,7 +6,6 @@ program cannot state. Each rule stands in a file with its argument, and with the
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,9 @@ from jostle.privacy.reading.vault import Reader
 
 
 @dataclass(frozen=True, eq=False)
-class Rule(ABC):
-    """`weighted`: as Lipschitz in sums of weights as in counts, in ℓ₁, so that both are measured."""
+class Rule:
+    """`weighted`: as Lipschitz in sums of weights as in counts, in ℓ₁, so that both are measured. A rule has
+    `exact`, or `exact_each` where its scores are read together."""
 
     name: str
     weighted: bool
@@ -31,9 +31,9 @@ class Rule(ABC):
         """What a history knows it by."""
         return self.name
 
-    @abstractmethod
     def exact(self, reader: Reader, score: Score) -> list[int]:
         """The numbers of one score, in units of 2^-bits; total on any rows."""
+        return self.exact_each(reader, [score])[0]
 
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """The same of several scores of this rule."""

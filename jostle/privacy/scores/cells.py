@@ -103,10 +103,6 @@ def _l1_to_uniform(x: Ints) -> int:
     return int(int(np.abs(cells * x.size - total).sum()) * 2**BITS // (2 * x.size))
 
 
-def _total_variation(x: Ints) -> int:
-    return int(np.abs(np.diff(x.ravel())).sum())
-
-
 def _largest_marginal(x: Ints) -> int:
     if not x.size:
         return 0
@@ -126,7 +122,7 @@ largest_cell = CellScore("largest_cell", True, lambda x: int(x.max(initial=0)), 
 largest_marginal = CellScore("largest_marginal", True, _largest_marginal, monotone=True)
 l2 = CellScore("l2", True, _l2, 2**BITS + 1, True, BITS)
 l1_to_uniform = CellScore("l1_to_uniform", True, _l1_to_uniform, 2**BITS + 1, False, BITS)
-total_variation = CellScore("total_variation", True, _total_variation, 2)
+total_variation = CellScore("total_variation", True, lambda x: int(np.abs(np.diff(x.ravel())).sum()), 2)
 
 
 # Public numbers against the true counts ------------------------------------------------------------

@@ -40,9 +40,6 @@ class Split(Rule):
 
     value: Callable[[Ints, int], Ints]
 
-    def exact(self, reader: Reader, score: Score) -> list[int]:
-        return self.exact_each(reader, [score])[0]
-
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Splits of one table are counted together, in one pass over its rows; those that are known are not again."""
         requests = [(self.name, table_of(one).plan, *one.arguments) for one in scores]

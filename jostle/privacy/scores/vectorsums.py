@@ -122,9 +122,6 @@ def check_bound(bound: float, norm: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class RowCountRule(Rule, Summands):
-    def exact(self, reader: Reader, score: Score) -> list[int]:
-        return self.exact_each(reader, [score])[0]
-
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
         """Counts of the same columns of one table are made in one pass over its rows."""
         totals: dict[int, list[int]] = {}

@@ -130,7 +130,7 @@ def a_count_of_two(patch: Patch) -> None:
 
 def a_score_of_half_its_sensitivity(patch: Patch) -> None:
     """The cells' differences move by 2 for a row, and 1 is claimed."""
-    patch.setattr(cells, "total_variation", cells.CellScore("total_variation", True, cells._total_variation, 1))
+    patch.setattr(cells, "total_variation", cells.CellScore("total_variation", True, cells.total_variation.compute, 1))
 
 
 def a_failure_on_few_rows(patch: Patch) -> None:

@@ -218,19 +218,13 @@ def reused(forest: Forest, event: Event) -> str:
 def _path(twig: Twig, fields: Mapping[str, object]) -> None:
     """The tests that led to the predictions: once where all options share them, else for each option."""
     policy = ": ".join(str(w) for w in ("policy", fields.get("policy"), fields.get("why")) if w)
-    paths = {str(o): records(steps) for o, steps in mapping(fields.get("paths")).items()}
-    shared = all(steps == records(fields.get("path")) for steps in paths.values())
     if fields.get("policy"):
         twig.add(policy)
-    if shared and records(fields.get("path")):
-        under = twig.add("path through the tree")
-        for step in records(fields.get("path")):
+    for option, steps in _paths(fields).items():
+        of = f" of {option}" if option else ""
+        under = twig.add(f"path through the tree{of}" + ("" if steps else ": no test"))
+        for step in steps:
             under.add(_step(step))
-    elif not shared:
-        for option, steps in paths.items():
-            under = twig.add(f"path through the tree of {option}" + ("" if steps else ": no test"))
-            for step in steps:
-                under.add(_step(step))
 
 
 def _step(step: Mapping[str, object]) -> str:
@@ -353,10 +347,12 @@ def _by_name(events: Sequence[Event]) -> dict[str, list[Event]]:
 
 
 def _paths(fields: Mapping[str, object]) -> dict[str, list[Mapping[str, object]]]:
-    """The tests that a choice met: one path for all options, or one for each."""
+    """The tests that a choice met: one path for all options, or one for each; none where all met none."""
     paths = {str(option): records(steps) for option, steps in mapping(fields.get("paths")).items()}
     shared = records(fields.get("path"))
-    return {"": shared} if shared and all(steps == shared for steps in paths.values()) else paths
+    if any(steps != shared for steps in paths.values()):
+        return paths
+    return {"": shared} if shared else {}
 
 
 def _parting(here: Mapping[str, object], there: Mapping[str, object]) -> Iterator[str]:

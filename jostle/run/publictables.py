@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from functools import reduce
 
@@ -38,7 +38,7 @@ from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.privacy.transformations.transform import derive, where
 from jostle.run.arguments import need_table
-from jostle.run.evaluator import At, Evaluator, PlacedAt, Value, builtin, implement
+from jostle.run.evaluator import At, Evaluator, PlacedAt, Value, builtin
 from jostle.run.faults import no_rows
 from jostle.run.operators import need_number
 from jostle.run.rows import RowCompiler
@@ -144,12 +144,19 @@ def _joined(left: object, right: object, on: object, most: object = 1048576.0) -
     return of_records.joined(*sides, _column_names(on, "joined"), need_number(most, "`joined`"))
 
 
-def _combining(how: str) -> Callable[[object, object], WeightedRecords]:
-    return lambda left, right: of_records.combined(how, _need(left, how), _need(right, how))
+@builtin
+def _intersect(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("intersect", _need(left, "intersect"), _need(right, "intersect"))
 
 
-for _how in ("intersect", "concat", "without"):
-    implement(_how, _combining(_how))
+@builtin
+def _concat(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("concat", _need(left, "concat"), _need(right, "concat"))
+
+
+@builtin
+def _without(left: object, right: object) -> WeightedRecords:
+    return of_records.combined("without", _need(left, "without"), _need(right, "without"))
 
 
 def larger_weights(parts: Sequence[object], weights: object) -> WeightedRecords:

@@ -285,7 +285,8 @@ def _csv(path: str, reading: Reading) -> list[Column]:
     file = open_file(path)
     if format_of(file) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
-        raise refuse("DataError", message, help="write a codebook, or their description: `{age: 0..99}`")
+        help = f'of a table of a database write `table("{path}", "TABLE") described by {{age: 0..99}}` into a program'
+        raise refuse("DataError", message, help=f"{help}; or write a codebook")
     head = header(file, f"`{path}`", reading)
     places = _codebook(head.names) if reading.header is None else None
     if places is None:

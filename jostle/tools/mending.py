@@ -164,7 +164,8 @@ class _Own:
             or not all(one[:1].isdigit() or one in line for one in came)
         ):
             return False
-        return all(one in gone or re.search(rf"(?<!\w){re.escape(one)}(?!\w)", new) for one in old - now)
+        words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
+        return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
 
 
 def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:

@@ -286,12 +286,12 @@ class Session:
                 need_settings(tree, settings or {})
                 sure, looks, *_ = self._ahead(tree, settings, look=self._look)
                 faults = header_misfits(tree, self._folders) or sure
-                costs = None if faults else with_looks(self.costs(source, settings), looks)
+                costs = None if faults or not tries else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
-        if any(fault.kind != "BudgetExceeded" for fault in faults):
-            return self._mend(faults, source) if tries else faults, []
+        if not tries or any(fault.kind != "BudgetExceeded" for fault in faults):
+            return self._mend(faults, source) if tries else faults, []  # what is tried has no costs, and opens nothing
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
@@ -465,9 +465,9 @@ class Session:
     def _mend(self, faults: Sequence[Diagnostic], source: Source) -> list[Diagnostic]:
         from jostle.tools.mending import mend
 
-        with Session(cwd=self._cwd, ledger=self._ledger) as other:
-            other._bound, other._modules = dict(self._bound), self._modules.afresh()
-            return mend(faults, source, lambda text: other.checked(text, tries=False)[0])
+        other = Session(cwd=self._cwd)
+        other._bound, other._modules = self._bound, self._modules.afresh()
+        return mend(faults, source, lambda text: other.checked(text, tries=False)[0])
 
     def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]

@@ -15,7 +15,7 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy.rows import factored, folds, norms
+from jostle.privacy.rows import folds, norms
 from jostle.privacy.rows.expressions import (
     OPERATIONS,
     Expression,
@@ -94,7 +94,7 @@ def weights_above_one(patch: Patch) -> None:
 
 def sums_that_are_not_clipped(patch: Patch) -> None:
     """Contributions are rounded and not clipped to their norm."""
-    patch.setattr(factored, "clipped", lambda given, norm: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
+    patch.setattr(folds, "clipped", lambda given, *_: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
 
 
 def the_mean_of_a_batch(patch: Patch) -> None:

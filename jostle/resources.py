@@ -14,10 +14,13 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any
 
 _PACKAGE = Path(__file__).resolve().parent
+KEEPS = ContextVar("whether strategies and policies are kept", default=True)
+"""False in a run that is to leave no trace: a file would tell a later program what it called."""
 
 
 def folder(name: str) -> Path:

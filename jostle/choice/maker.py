@@ -40,7 +40,9 @@ from jostle.choice.table import (
 )
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
+from jostle.privacy.kernel.kernel import A_RUN
 from jostle.records import replace
+from jostle.resources import KEEPS
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import At, Evaluator, builtin
 from jostle.run.faults import exposures_of
@@ -245,7 +247,7 @@ class ChoiceMaker:
 
     def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
-        if all(policy is not other for other in self._policies):
+        if all(policy is not other for other in self._policies) and not interp.kernel.in_a_run:
             self._policies.append(policy)
             interp.kernel.events.emit("train", self.name or "choice", self._span, **train_event(policy.table))
         return policy
@@ -368,7 +370,7 @@ class ChoiceMaker:
 
     def _teller(self, what: str) -> Callable[[int, int], None] | None:
         tell, label = self._progress, self.name or "choice"
-        return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None else None
+        return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None and KEEPS.get() else None
 
     def _bench(self, interp: Evaluator, unit: str, stability: int) -> ProgramBench:
         if self._data is not None and not self._parts.databases:
@@ -426,6 +428,8 @@ def make(
     data = trained if isinstance(trained, Function) else None
     model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")
+    if inside is not None and interp.kernel.in_a_run:  # its algorithm would have another point
+        raise refuse("TypeError", f"{A_RUN} makes no choice inside an algorithm", span)
     if inside is not None:
         return make_point(inside, options, names, features, looks, values["wrt"], model, span, progress)
     parts = ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)

@@ -29,7 +29,7 @@ from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
 from jostle.diagnostics import refuse
 from jostle.records import replace
-from jostle.resources import Json, cache_folder, loads, replacing
+from jostle.resources import KEEPS, Json, cache_folder, loads, replacing
 
 T = TypeVar("T")
 _PLACES = 9
@@ -262,7 +262,8 @@ class Store:
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
-        self._policies[key] = policy
+        if KEEPS.get():
+            self._policies[key] = policy
         return policy
 
     def save(self, key: str, policy: Policy, on_disk: bool = True) -> Path | None:
@@ -301,6 +302,8 @@ def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, objec
 
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
+    if not KEEPS.get():
+        return None
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)

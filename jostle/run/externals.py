@@ -18,7 +18,6 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -30,7 +29,7 @@ from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.records import field_names, is_record
-from jostle.resources import cache_folder, replacing
+from jostle.resources import KEEPS, cache_folder, replacing
 from jostle.run.operators import bound, guarded
 from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
 from jostle.syntax import nodes as n
@@ -42,8 +41,6 @@ LIMIT = 256 * 2**20
 AT_HAND = 8
 _LATEST: dict[Path, object] = {}
 """Those that this process used; nobody writes to a strategy."""
-KEEPS = ContextVar("whether strategies are kept", default=True)
-"""False in a run that is to leave no trace: a file would tell a later program which strategy it called for."""
 
 
 def stored(name: str, function: Callable[..., object], args: tuple[object, ...], keywords: dict[str, object]) -> object:

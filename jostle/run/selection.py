@@ -25,9 +25,9 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
+from jostle.resources import KEEPS
 from jostle.run.arguments import amount_for, bare_amount, class_column, items, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
-from jostle.run.externals import KEEPS
 from jostle.run.faults import exposures_of, refuse_private
 from jostle.run.forms import bin_number
 from jostle.run.looks import Looks

@@ -303,7 +303,7 @@ class Register:
 
     def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
         """Makes `identity` a table of a source, under its budget."""
-        self._need_opening(span)
+        self.need_opening(span)
         if self._public & parts_of(identity):
             what = f"`{name}` is declared private, yet the same data were read as public before"
             raise refuse("PrivateValue", what, span, help="declare it private before its first use")
@@ -319,10 +319,10 @@ class Register:
             what = f"these data are private (`{private.name}`) and cannot be read as public too"
             raise refuse("PrivateValue", what, span, help=f"use `{private.name}`")
         if not parts_of(identity) <= self._public:
-            self._need_opening(span)
+            self.need_opening(span)
         self._public |= parts_of(identity)
 
-    def _need_opening(self, span: Span | None) -> None:
+    def need_opening(self, span: Span | None) -> None:
         if not self.opens:
             help = "open them before `best_run`"
             raise refuse("TypeError", "a run of `best_run` opens no data that were not open before", span, help=help)

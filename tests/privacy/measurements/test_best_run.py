@@ -262,6 +262,66 @@ print(b.many, many)
     assert result.ok and result.output == ["loaded", f"{0 if least == 999 else 7} 7"], result
 
 
+CHOICES = """use best
+use workloads
+Cells = Option (data) { return answer(data.queries, laplace(data.database)) }
+Even = Option (data) {
+    n = laplace(size(data.database))
+    return [n / 8 for i in 1..len(data.queries)]
+}
+wide = Feature (data) { return len(data.queries) }
+near = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.database)) }
+cubes = [counts([n for i in 1..8]) for n in [1, 40]] + [counts([8 * n, 0, 0, 0, 0, 0, 0, 0]) for n in [1, 40]]
+lessons = [{database: c, queries: identity(c)} for c in cubes]
+def choice(d) = MkChoiceMaker among {Cells, Even} informed by {wide} trained on lessons using tree(depth = d) wrt near
+one = choice(1)
+again = choice(1)
+two = choice(2)
+def asked(cube) = {database: cube, queries: identity(cube)}
+h = histogram(t, v = v)
+x = one(asked(h)) with epsilon 1
+"""
+IN_A_RUN = {
+    "a name of data": "use named",
+    "a choice that was learned": "y = again(asked(d))",
+    "a choice of the library": "y = best_histogram(d)",
+    "a model for runs that were kept": "y = two(asked(d))",
+    "progress": "y = best_histogram.evaluate(1)",
+}
+
+
+@pytest.mark.parametrize("what", IN_A_RUN)
+def test_what_a_run_calls_is_not_seen(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a number that it measured a hidden run gave data a second name, which has a line in the budget, or asked a
+    choice, which showed no training later, said what it knows, wrote a model, and told of its progress."""
+    named = f"{OPENING.splitlines()[2]}\n".replace("private t", "private named").replace("BUDGET", "epsilon 9")
+    (tmp_path / "named.jst").write_text(named)
+    seen = []
+    for least in (-999, 999):
+        monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / f"cache{least}"))
+        program = f"""{CHOICES}
+def g(d, c):
+    n = sum(laplace(d) with 1/4)
+    if n > {least}:
+        {IN_A_RUN[what]}
+    return {{score: n}}
+b = best_run(h, g, [0], 5) with epsilon 3
+print(explain(again), explain(best_histogram), explain(two))
+"""
+        if what != "progress":
+            program += "x = again(asked(h)) with epsilon 1\nx = best_histogram(h) with epsilon 1\n"
+        told: list[str] = []
+        opened = Session(cwd=tmp_path, progress=lambda label, *_, told=told: told.append(label))
+        opened.bind("t", {"v": np.arange(80) % 8, "k": np.array(["a", "b"] * 40)})
+        opening = OPENING.replace("BUDGET", "epsilon 9").split("private u")[0]
+        result = opened.attempt(Source("p.jst", opening + program))
+        assert result.ok, result.diagnostics
+        files = sorted(path.name for path in (tmp_path / f"cache{least}").rglob("*.json"))
+        seen.append((set(told), len(told), files, result.budget, result.output,
+                     [(e.kind, e.name) for e in result.events if e.kind != "option"]))  # fmt: skip
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.parametrize(
     ("call", "each"),
     [("best_run(t, g, [0], 5)", 3), ('best_run(t, g, [0], 5, law = "logarithmic")', 2),
@@ -280,6 +340,7 @@ FAILING = {
     "a watch from before": "above(d, w)",
     "a public watch": "above(3, open)",
     "what is refined": "refine(r, epsilon = 1)",
+    "a point of an algorithm": "MkChoiceMaker among {part} informed by {seen} trained on w2 wrt near",
     "an agent from before": "{{ select count(*) from agent with epsilon 1 }}",
 }
 
@@ -297,6 +358,10 @@ open = above_threshold(5, 1, most = 9)
 r = refinable(size({raw}))
 agent = limited(t, 4)
 u2 = [u]
+part = Option (data) {{ return 1 }}
+seen = Feature (data) {{ return 1 }}
+near = Utility (data, answers) {{ return 1 }}
+w2 = whole(part, [{{a: 1}}])
 def g(d, c):
     x = {FAILING[what].replace("[u]", "u2")}
     return 1

@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 _PACKAGE = Path(__file__).resolve().parent
-KEEPS = ContextVar("whether strategies and policies are kept", default=True)
-"""False in a run that is to leave no trace: a file would tell a later program what it called."""
+KEEPS = ContextVar("what is calculated is kept", default=True)  # not in a run that is to leave no trace
 
 
 def folder(name: str) -> Path:

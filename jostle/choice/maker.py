@@ -40,7 +40,6 @@ from jostle.choice.table import (
 )
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.kernel import A_RUN
 from jostle.records import replace
 from jostle.resources import KEEPS
 from jostle.run.arguments import left_of_allotment
@@ -424,14 +423,12 @@ def make(
 ) -> ChoiceMaker | ChoicePoint:
     options, features, databases = need_clauses(values, node)
     trained, model, share = values.get("trained on"), values.get("using", tree()), values.get("spending")
-    inside = trained if isinstance(trained, Whole) else None
     data = trained if isinstance(trained, Function) else None
     model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")
-    if inside is not None and interp.kernel.in_a_run:  # its algorithm would have another point
-        raise refuse("TypeError", f"{A_RUN} makes no choice inside an algorithm", span)
-    if inside is not None:
-        return make_point(inside, options, names, features, looks, values["wrt"], model, span, progress)
+    if isinstance(trained, Whole):
+        with public_only(interp):  # not in a run of `best_run`, of which the algorithm would know
+            return make_point(trained, options, names, features, looks, values["wrt"], model, span, progress)
     parts = ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)
     return ChoiceMaker(interp, parts, model, share, span, progress, data, node.way if node is not None else n.FEATURES)
 

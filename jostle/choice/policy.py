@@ -269,7 +269,7 @@ class Store:
     def save(self, key: str, policy: Policy, on_disk: bool = True) -> Path | None:
         """Keeps a policy; where it was written, or None if it is in memory only."""
         self.remember(key, policy)
-        if self.folder is None or not on_disk or not policy.storable:
+        if self.folder is None or not on_disk or not policy.storable or not KEEPS.get():
             return None
         return _write(self.folder / f"{key}.json", key, "policy", policy.as_json())
 
@@ -280,7 +280,7 @@ class Store:
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
         self._runs[key] = table
-        path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
+        path = self.folder / "runs" / f"{key}.json" if self.folder is not None and KEEPS.get() else None
         return _write(path, key, "runs", table.as_json()) if path is not None else None
 
     def _load(self, memory: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
@@ -302,8 +302,6 @@ def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, objec
 
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
-    if not KEEPS.get():
-        return None
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)

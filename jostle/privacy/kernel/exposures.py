@@ -225,8 +225,7 @@ class Guarded:
     def __init__(self, exposures: Exposures, span: Span | None) -> None:
         self._exposures, self._span = exposures, span
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> None: ...
 
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, at: TracebackType | None) -> None:
         sources = [e.source for e in self._exposures if not e.source.simulated] if fault is not None else []
@@ -324,8 +323,7 @@ class Register:
 
     def need_opening(self, span: Span | None) -> None:
         if not self.opens:
-            help = "open them before `best_run`"
-            raise refuse("TypeError", "a run of `best_run` opens no data that were not open before", span, help=help)
+            raise refuse("TypeError", "a run of `best_run` opens and names no data", span, help="do it before")
 
     def accounts(self) -> list[Account]:
         """Those of registered sources."""

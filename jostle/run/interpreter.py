@@ -181,7 +181,7 @@ class Modules:
         }  # fmt: skip
         of_language = {k: interp.base.names[k] for k in brought(path)}
         module = Module(name, of_language | public, name in self.library())
-        if module.of_library or not interp.kernel.in_a_run:  # else what it prints at its next use would tell of the run
+        if not interp.kernel.in_a_run:  # else what it prints or how it gets on at its next use would tell of the run
             self._loaded[name] = module
         return module
 

@@ -262,6 +262,26 @@ print(b.many, many)
     assert result.ok and result.output == ["loaded", f"{0 if least == 999 else 7} 7"], result
 
 
+def test_a_module_of_the_library_tells_of_its_progress_at_its_next_use() -> None:
+    """It had been loaded in a hidden run, which is silent."""
+    told: dict[int, list[object]] = {-9: [], 999: []}
+    for least, progress in told.items():
+        one = Session(progress=lambda *of, progress=progress: progress.append(of))
+        one.bind("t", {"v": np.arange(8), "k": np.array(["a", "b"] * 4)})
+        program = f"""
+def g(d, c):
+    n = {{{{ select count(*) from d }}}}
+    if n > {least}:
+        use best
+    return {{score: n}}
+b = best_run(t, g, [0], 2) with epsilon 6
+use best
+"""
+        opening = OPENING.replace("BUDGET", "epsilon 9").split("private u")[0]
+        assert one.attempt(Source("p.jst", opening + program)).ok
+    assert told[-9] == told[999] != []
+
+
 CHOICES = """use best
 use workloads
 Cells = Option (data) { return answer(data.queries, laplace(data.database)) }

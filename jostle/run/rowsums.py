@@ -216,7 +216,8 @@ class PrepaidBudget:
 
     def batch(self, rows: Sequence[object], size: int) -> Vectors:
         """The batch whose turn it is, if these are the batches that were paid for."""
-        if not self.batches or len(rows) != len(self.batches) or any(map(is_not, rows, self.batches)):
+        of_run = self.paid is None and self._kernel.in_a_run  # whose turn it is next would tell of the run
+        if of_run or not self.batches or len(rows) != len(self.batches) or any(map(is_not, rows, self.batches)):
             raise refuse("TypeError", "these are not the batches that were paid for", help="`prepaid(batches, …)`")
         if self._turn and size != self._size:
             raise refuse("TypeError", f"each step has as many numbers as the first, {self._size}, and this has {size}")
@@ -363,8 +364,7 @@ def _noisy_sum(
     function = _row_function(rows, given, parameters, CONTRIBUTIONS)
     if not isinstance(norm, str):
         raise refuse("TypeError", f"`norm` is a text, not {kind_name(norm)}", help='`"l1"`, `"l2"` or `"sup"`')
-    share = _part(part)
-    most = _bound(bound, norm)
+    share, most = _part(part), _bound(bound, norm)
     if batches is not None:
         rows = paid.batch(batches, function.size)
     elif isinstance(paid, PrepaidBudget) and paid.batches:

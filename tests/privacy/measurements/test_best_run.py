@@ -185,6 +185,7 @@ def test_a_score_that_is_no_number_is_of_no_run() -> None:
 
 OPENING = """use selection
 use gradual
+use row_vectors
 private t = bound("t") described by {v: 0..7, k: {"a", "b"}} protecting rows budget BUDGET
 private u = bound("u") described by {v: 0..7} protecting rows budget epsilon 9
 def f(d, c):
@@ -360,6 +361,7 @@ FAILING = {
     "a watch from before": "above(d, w)",
     "a public watch": "above(3, open)",
     "what is refined": "refine(r, epsilon = 1)",
+    "public batches": 'noisy_sum(few, "coordinates", bound = 1, paid = turns)',
     "a point of an algorithm": "MkChoiceMaker among {part} informed by {seen} trained on w2 wrt near",
     "an agent from before": "{{ select count(*) from agent with epsilon 1 }}",
 }
@@ -378,6 +380,8 @@ open = above_threshold(5, 1, most = 9)
 r = refinable(size({raw}))
 agent = limited(t, 4)
 u2 = [u]
+few = [vectors(table([{{v: i, w: 0}}]), v, w, radius = 1, scaled = false) for i in 0..1]
+turns = prepaid(few, steps = 9)
 part = Option (data) {{ return 1 }}
 seen = Feature (data) {{ return 1 }}
 near = Utility (data, answers) {{ return 1 }}

@@ -164,6 +164,13 @@ def test_counts_are_registered_without_a_schema(place: Place) -> None:
         assert kind(place.run(f"c = {source}\nprint(len(c))\n")) == "PrivateValue"
 
 
+def test_an_update_does_not_tell_whether_a_row_came(owned: Place) -> None:
+    """Where the data were the same, an answer was given again for nothing, and where one row was new it was not."""
+    assert owned.run(COUNT).ok and owned.run(COUNT).ok and spent(owned) == "epsilon 0.5"
+    assert owned.data("update", "people")[0] == 0
+    assert owned.run(COUNT).ok and spent(owned) == "epsilon 1"
+
+
 def test_a_file_that_changed_waits_for_its_owner(owned: Place) -> None:
     path = owned.folder / "people.csv"
     text = path.read_text()

@@ -255,10 +255,10 @@ class Ledger:
             if isinstance(mark, TableMark):  # what it was stays known
                 mark = replace(mark, parts=mark.parts | dataset.state.mark.parts)
             code = store.sealed(dataset.key, "data", contents.digest)
-            version = dataset.state.version + 1  # also of the same data: what is given again would tell that they are
+            elsewhere = here and here.isdisjoint(dataset.state.mark.parts)  # a restored copy: what was answered stands
+            version = dataset.state.version + (not elsewhere or code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
-            updated = replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code))
-            rows.move(updated, content)
+            rows.move(replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code)), content)
             return rows.find(name)
 
     def grant(

@@ -52,15 +52,12 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> object:
         raise refuse("TypeError", "a source is a file or public data, not a table of this program", call.span)
     if name == "bound":
         if value not in interp.bound:
-            raise refuse(
-                "NameError",
-                f"nothing is bound to `{value}`",
-                call.span,
-                help=did_you_mean(str(value), interp.bound)
-                or f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python',
-            )
+            help = f'hand it over: `--bind {value}=FILE`, or `session.bind("{value}", frame)` in Python'
+            help = did_you_mean(str(value), interp.bound) or help
+            raise refuse("NameError", f"nothing is bound to `{value}`", call.span, help=help)
         label, value = value, interp.bound[value]
         if not is_paths(value):
+            interp.kernel.register.need_opening(call.span)  # it may lie where others do, which then have one budget
             interp.data.objects.bind(value, label)
     elif name == "table" and not is_paths(value) and not is_rows(value):
         raise refuse("TypeError", f"`table` takes the path of a file, not {kind_name(value)}", call.span)
@@ -74,6 +71,7 @@ def origin_of(interp: Evaluator, call: n.Call, scope: Scope) -> object:
 
 def _remote(interp: Evaluator, call: n.Call, name: str, scope: Scope) -> RemoteData:
     """Data that a server has, by their names there."""
+    interp.kernel.register.need_opening(call.span)
     names = [interp.eval(arg, scope) for arg in call.args]
     need_files(interp, span=call.span)
     if call.keywords or not names or not all(isinstance(text, str) and text for text in names):

@@ -283,30 +283,6 @@ use best
     assert told[-9] == told[999] != []
 
 
-def test_what_a_run_opens_lies_beside_nothing() -> None:
-    """Two tables shared a budget once a hidden run had opened a third, which lies in part where each of them does."""
-    seen = []
-    for least in (-9, 999):
-        one, cells = Session(), np.arange(24) % 8
-        one.bind("t", {"v": cells.copy()})
-        for name, part in {"a": cells[:8], "b": cells[16:], "c": cells[4:20]}.items():
-            one.bind(name, {"v": part})
-        source = 'private {0} = bound("{0}") described by {{v: 0..7}} protecting rows budget epsilon 9\n'
-        program = f"""
-def g(d, c):
-    n = {{{{ select count(*) from d }}}}
-    if n > {least}:
-        x = bound("c")
-    return {{score: n}}
-x = best_run(t, g, [0], 5) with epsilon 6
-{source.format("a")}{source.format("b")}x = {{{{ select count(*) from a with epsilon 1 }}}}
-"""
-        result = one.attempt(Source("p.jst", f"use selection\n{source.format('t')}{program}"))
-        assert result.ok, result.diagnostics
-        seen.append(result.budget)
-    assert seen[0] == seen[1]
-
-
 CHOICES = """use best
 use workloads
 Cells = Option (data) { return answer(data.queries, laplace(data.database)) }

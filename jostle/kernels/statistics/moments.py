@@ -323,7 +323,7 @@ def describe(
     if heaped:
         notes.append(f"{100 * heaped:.0f} % of the rows lie at an end of the described range, where numbers beyond it "
                      "are counted too: all this is of the clamped numbers")  # fmt: skip
-    return Report(name, lines, notes, {_field(line[""]): line["value"] for line in lines})
+    return Report(name, lines, notes, {_field(str(line[""])): line["value"] for line in lines})
 
 
 def rising(noisy: Floats) -> Floats:
@@ -347,7 +347,7 @@ def _field(label: str) -> str:
     return {"5 %": "p5", "95 %": "p95"}.get(label, label.replace(" ", "_"))
 
 
-def _stated(label: str, value: float, error: float) -> dict[str, Any]:
+def _stated(label: str, value: float, error: float) -> dict[str, str | float]:
     least = 0.0 if label in ("rows", "missing", "deviation") else -math.inf
     return {"": label, "value": max(value, least), "low": max(value - error, least), "high": max(value + error, least)}
 

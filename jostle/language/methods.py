@@ -280,6 +280,8 @@ def _way_of_column(column: str, it: str, numeric: bool, around: Sequence[n.Node]
         case [n.Binary(op=op, right=right) as test, *_] if op in COMPARISONS and right is not None:
             bare = test.span.text.replace(f"{it}.", "").replace(f'{it}["{column}"]', column)
             return f"write `where({it}, {bare})`"
+        case [n.Call(function=n.Name(id="histogram"), args=[_]), *_]:
+            return f"write `histogram({it}, x = {column})`"
         case [n.Call(function=n.Name(id=name), args=[_]), *_] if name in ("avg", "sum", "min", "max", "median", "mean"):
             return of_column(column, name, Written(it), numeric=True)
     method = around[0].name if around and isinstance(around[0], n.Attribute) else ""

@@ -365,6 +365,12 @@ def no_row_function(name: str, node: n.Call) -> Diagnostic:
     return Diagnostic("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
 
 
+def no_method(node: n.Attribute) -> Diagnostic:
+    """A method of a column: functions of rows take columns."""
+    help = f"a function takes it, as `lower({node.value.span.text})` does"
+    return Diagnostic("TypeError", "a column has no methods in a query", node.span, help=help)
+
+
 def no_call(kind: str) -> Diagnostic:
     """A value that is no function."""
     help = "is a function of this name given another value above?"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
 from jostle.privacy.kernel.exposures import Source as PrivateSource
+from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending, handles_in
 from jostle.source import Span
@@ -57,6 +58,9 @@ class PrivateValue(Refusal):
         if isinstance(self.handle, WeightedRecords):
             return "measure it: `laplace(histogram(records, x = a)) with epsilon 0.1`"
         source, rows = self.handle.exposures[0].source, _ROWS.search(text)
+        called = re.match(r"[A-Za-z_]\w*(?=\[|$)", text)
+        if isinstance(self.handle, Cube) and called and called[0] != source.name:
+            return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"

@@ -10,6 +10,7 @@ The edges stand in the program, so they are public, and a model of bins can prin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from typing import Any
@@ -221,9 +222,9 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
 def _by_value(handle: Handle, node: n.Index) -> Refusal:
     if is_condition(node.args[0]):
         table, test = node.value.span.text, node.args[0].span.text
+        test = re.sub(rf"\b{re.escape(table)}(?:\.|\[[\"'](?=\w+[\"']\]))(\w+)(?:[\"']\])?", r"\1", test)
         help = f"write `where({table}, {test})`"
         if handle.private:
-            test = test.replace(f"{table}.", "")
             help += f"; their count is `{{{{ select count(*) from {table} where {test} with epsilon 0.1 }}}}`"
         return refuse("TypeError", "rows are selected by `where`", node.span, help=help)
     if handle.private:

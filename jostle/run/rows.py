@@ -352,8 +352,9 @@ class RowCompiler:
         value = self._scope.find(name)
         if name == "column" and not isinstance(value, Function):
             return self._named_column(node)
-        args = [self.part(a) for a in node.args]
-        args += [self.part(k.value) for k in node.keywords]
+        if isinstance(node.function, n.Attribute) and self.part(node.function.value) is not None:
+            raise Refusal(row_mistakes.no_method(node.function))
+        args = [self.part(arg) for arg in (*node.args, *(keyword.value for keyword in node.keywords))]
         if all(a is None for a in args):
             if self._body is not None:
                 self._body.need_quiet(node)
@@ -376,8 +377,7 @@ class RowCompiler:
         value = self._evaluate_public(node.args[0])
         name = self._named(value)
         if name is None:
-            message = f"`column` takes the name of a column, not {kind_name(value)}"
-            raise refuse("TypeError", message, node.args[0].span)
+            raise refuse("TypeError", f"`column` takes the name of a column, not {kind_name(value)}", node.args[0].span)
         self._need(name, node.args[0])
         return Column(name)
 

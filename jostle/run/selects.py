@@ -451,7 +451,8 @@ def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Dia
             help=f"a condition here has two equal signs: `{row.name}({condition.name} == {condition.value.span.text})`",
         )  # fmt: skip
     form = row.usage.partition(", count")[0].replace("(E", f"({next(iter(compiler.schema), 'E')}")
-    return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=row.instead or f"write `{form}`")
+    help = row.instead.replace("(x,", f"({call.args[0].span.text},") if call.args else row.instead
+    return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=help or f"write `{form}`")
 
 
 def _aggregate(

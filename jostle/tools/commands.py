@@ -452,7 +452,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "mending", "init": "draft.init", "find": "documentation",
+    "fmt": "fmt", "init": "draft.init", "find": "documentation",
     "login": "remote",
 }  # fmt: skip
 

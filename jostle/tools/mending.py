@@ -1,4 +1,4 @@
-"""Programs written anew: in their one format (`jostle fmt`), and, where they are wrong, with a way out that was tried.
+"""Ways out of mistakes, which were tried.
 
 A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
 the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
@@ -11,30 +11,25 @@ from __future__ import annotations
 import difflib
 import heapq
 import re
-import shutil
-import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
 
-from jostle.diagnostics import Diagnostic, Refusal, unwritable
+from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
-from jostle.resources import folder, replacing
+from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools.arguments import read_program
-from jostle.tools.render import clean, tell
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Commands = Mapping[str, ArgumentParser]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
-_MOST = 8  # places of a file that are reported
-_LINES, _CHECKS, _STEPS, _LONGEST = 200, 30, 4, 150  # lines, those that parse, edits after each other, characters
+_LINES, _CHECKS, _STEPS, _LONGEST = 200, 30, 4, 200  # lines, those that parse, edits after each other, characters
 _KINDS = frozenset({"SyntaxError", "NameError", "TypeError", "ValueError", "NoEpsilon", "UnboundedSum", "PrivateValue"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
@@ -178,6 +173,8 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
     for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
+    if fault.help.startswith("add `"):
+        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield 2, _in_order(line), ""
     if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *$", line[:start]):
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
@@ -193,7 +190,9 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
     chain = _CHAIN.match(line, end)
     for stop in sorted({end, chain.end() if chain else end, len(line)}):
-        yield line[:start] + text + line[stop:]
+        rest = line[stop:].strip(" )")
+        if not rest or rest not in text:  # it would stand there twice
+            yield line[:start] + text + line[stop:]
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
@@ -220,9 +219,11 @@ def _other_words(line: str, parses: bool) -> Iterator[str]:
     """A line with one word of another language written anew, outside of texts, wherever it holds one."""
     texts = [match.span() for match in re.finditer(r"\"[^\"]*\"|'[^']*'", line)]
     for pattern, write in _table(parses):
-        for match in pattern.finditer(line):
-            if not any(first < match.start() < last - 1 for first, last in texts):
-                yield line[: match.start()] + match.expand(write) + line[match.end() :]
+        places = [at for at in pattern.finditer(line) if not any(a < at.start() < b - 1 for a, b in texts)]
+        for match in places:
+            yield line[: match.start()] + match.expand(write) + line[match.end() :]
+        if 1 < len(places) < 5:
+            yield pattern.sub(write, line)
 
 
 def _in_order(line: str) -> str:
@@ -306,61 +307,3 @@ def _at_word(words: list[str], at: int, flags: Mapping[str, Sequence[str]]) -> I
         yield [*before, word.replace(":", "=", 1), *after]
     elif number := re.fullmatch(r"[^\d-]*(-?\d[\d.]*)\D*", word):
         yield [*before, number[1], *after]
-
-
-# One format -----------------------------------------------------------------------------------------
-
-
-def command(options: Namespace) -> int:
-    """Formats files, the programs in folders, or standard input (`-`); with `check`, only says what would change."""
-    from jostle.syntax.format import format_source
-
-    if options.files == ["-"]:
-        sys.stdout.write(format_source(Source("-", sys.stdin.read())))
-        return 0
-    many, faults = 0, list[Diagnostic]()
-    for path in _programs(options.files):
-        try:
-            source = read_program(path)
-            text = format_source(source)
-            if text == source.text:
-                continue
-            many += 1
-            if not options.check:
-                rewrite(path, text)
-        except Refusal as refusal:
-            faults += refusal.diagnostics
-            continue
-        status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
-        print(clean(f"{path}: {status}"))
-    if faults:
-        tell(faults)
-    return 1 if faults or (options.check and many) else 0
-
-
-def _lines(before: str, after: str) -> str:
-    """The lines that would change, as they are numbered now: `lines 3, 7 to 9`."""
-    matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
-    places = [(start + 1, max(start + 1, end)) for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal"]
-    ranges = [f"{first} to {last}" if last > first else str(first) for first, last in places] or ["the last"]
-    more = f" and {len(ranges) - _MOST} more places" if len(ranges) > _MOST else ""
-    return ("line " if len(places) == 1 and " " not in ranges[0] else "lines ") + ", ".join(ranges[:_MOST]) + more
-
-
-def _programs(names: list[str]) -> Iterator[Path]:
-    for name in names:
-        path = Path(name)
-        if path.is_dir():
-            yield from sorted(path.rglob("*.jst"))
-        else:
-            yield path
-
-
-def rewrite(path: Path, text: str) -> None:
-    """All of the new text or all of the old one, whatever happens."""
-    try:
-        with replacing(path.resolve(), encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            shutil.copymode(path, file.name)
-    except OSError as fault:
-        raise unwritable(f"`{path}`", fault, "nothing of it was changed") from fault

@@ -169,7 +169,7 @@ def leaves(shape: tuple[int, ...], cut: Cut) -> Ints:
 
 
 def best_cut(
-    sums: Sequence[Floats], noise: Callable[[int, Any], Any] = lambda axis, share: 0.0
+    sums: Sequence[Floats], noise: Callable[[int, Floats], Floats | float] = lambda axis, share: 0.0
 ) -> tuple[float, int, int]:
     """The cut that saves most of the squares about the mean of a box: what it saves, its axis, the places before it.
 
@@ -180,9 +180,10 @@ def best_cut(
     for axis, line in enumerate(sums):
         if len(line) < 2:
             continue
-        before = np.arange(1, len(line)) * (cells / len(line))
+        before: Floats = np.asarray(np.arange(1, len(line)) * (cells / len(line)), dtype=np.float64)
         squares = np.square(np.cumsum(line)[:-1] - float(line.sum()) * before / cells)
-        gains = np.where(squares > noise(axis, before / cells), squares * cells / (before * (cells - before)), 0.0)
+        least = noise(axis, np.asarray(before / cells))
+        gains = np.where(squares > least, squares * cells / (before * (cells - before)), 0.0)
         at = int(np.argmax(gains))
         best = max(best, (float(gains[at]), axis, at + 1))
     return best

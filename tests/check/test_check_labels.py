@@ -181,7 +181,7 @@ def test_the_path_is_named() -> None:
     (found,) = said("h = histogram(people, x = age)\ndef show(t):\n    print(t)\nshow(h)")
     assert found.message == "`t` is private and cannot be printed"
     assert found.label == "private since line 1"
-    assert found.help == "measure its cells: `laplace(h) with epsilon 0.1`"
+    assert found.help == "measure its cells: `laplace(t) with epsilon 0.1`"
     assert [note.span.line for note in found.notes] == [1, 2, 5]  # one line, one note
     assert "passed on as `t` of `show`" in found.notes[-1].text
 

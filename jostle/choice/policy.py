@@ -279,8 +279,10 @@ class Store:
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
+        if not KEEPS.get():
+            return None
         self._runs[key] = table
-        path = self.folder / "runs" / f"{key}.json" if self.folder is not None and KEEPS.get() else None
+        path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
         return _write(path, key, "runs", table.as_json()) if path is not None else None
 
     def _load(self, memory: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:

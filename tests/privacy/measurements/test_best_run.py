@@ -308,7 +308,6 @@ IN_A_RUN = {
     "a choice of the library": "y = best_histogram(d)",
     "a model for runs that were kept": "y = two(asked(d))",
     "progress": "y = best_histogram.evaluate(1)",
-    "runs of options": "y = again(asked(d))",
 }
 
 
@@ -330,10 +329,8 @@ def g(d, c):
 b = best_run(h, g, [0], 5) with epsilon 3
 print(explain(again), explain(best_histogram), explain(two))
 """
-        if what == "runs of options":  # of which none was made before
-            program = program.replace("x = one(asked(h)) with epsilon 1\n", "")
         if what != "progress":
-            program += "x = again(asked(h)) with epsilon 0.75\nx = best_histogram(h) with epsilon 1\n"
+            program += "x = again(asked(h)) with epsilon 1\nx = best_histogram(h) with epsilon 1\n"
         told: list[str] = []
         opened = Session(cwd=tmp_path, progress=lambda label, *_, told=told: told.append(label))
         opened.bind("t", {"v": np.arange(80) % 8, "k": np.array(["a", "b"] * 40)})

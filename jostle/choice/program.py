@@ -19,6 +19,7 @@ So a call loses at most its amount, by adding up (docs/privacy/selection.md); no
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
@@ -127,8 +128,9 @@ class _FingerprintReader:
             cells = self._public.cells(handle)
             return f"cube{handle.shape}:{hashlib.sha256(cells.tobytes()).hexdigest()}"
         if isinstance(handle, Table):
-            stamps = self._public.stamps(handle)
-            return f"table:{handle.plan!r}:{stamps}"
+            stamps, places = self._public.stamps(handle), dict[str, int]()
+            plan = re.sub(r"data='(\w+)'", lambda of: f"{places.setdefault(of[1], len(places))}", repr(handle.plan))
+            return f"table:{plan}:{stamps}"  # data are called as they were opened, of which a model knows nothing
         if isinstance(handle, Vectors):
             stamps = self._public.stamps(handle)
             return f"vectors:{handle.exprs!r}:{handle.radius}:{handle.norm}:{stamps}"

@@ -13,7 +13,7 @@ from jostle.tools.session import Session
 BEFORE = (
     "use statistics\nuse linear_algebra\nuse histograms\nuse trees\n"
     'private t = table("t.csv") described by {age: 0..99, sex: {"F", "M"}, w: 0.0..1.0} protecting rows '
-    "budget epsilon 100\n"
+    "budget epsilon 300\n"
     "private c = counts([5, 7, 3, 9, 1, 2, 8, 6, 4, 3, 2, 1]) protecting rows budget epsilon 10\n"
     "ages = histogram(t, x = age)\nboth = histogram(t, x = age / 8, y = sex)\nv = vectors(t, age, w, radius = 1)\n"
     "n = {{ select count(*) from t with epsilon 1 }}\n"

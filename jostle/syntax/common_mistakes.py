@@ -401,6 +401,8 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
             last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
             raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
+        case n.Range(low=n.String(), high=n.String()):
+            pass  # which may be dates
         case n.Range(low=n.String() as text) | n.Range(high=n.String() as text):
             raise refuse("SyntaxError", "a range is of numbers", text.span, help="texts are joined by `+`")
         case n.Def() | n.Part():

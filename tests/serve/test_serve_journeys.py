@@ -265,7 +265,8 @@ def test_02_an_analyst_goes_from_a_link_to_a_plot(browser: Chromium, site: Site,
     page.key("Control+Enter")
     page.shows("The answer leaves in")
     page.until("document.querySelector('svg.chart')", ANSWER)
-    assert "epsilon 0.4 of 1 spent" in page.ask("document.getElementById('price').innerText")  # as soon as it is there
+    assert "epsilon 0.4 of 1 spent" in page.ask("document.body.innerText")  # as soon as it is there
+    page.shows("Costs nothing: this text was answered")
     assert page.ask("[...document.querySelectorAll('td.number')].every(e => e.innerText.includes('±'))")
     keep(page, "3-plot")
     page.tab_to("by_sex.csv")

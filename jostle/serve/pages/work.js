@@ -165,7 +165,7 @@ if (examples) call("GET /api/examples").then(({examples: all}) => {
 
 text.oninput = event => { changed(); if (event.inputType === "insertText" || event.inputType === "deleteContentBackward" && !words.hidden) offer(false); else close(); };
 text.onscroll = () => { scrolled(); if (!words.hidden) close(); };
-text.onblur = () => { text.scrollLeft = 0; setTimeout(close, 150); };
+text.onblur = () => { text.scrollLeft = 0; setTimeout(() => document.activeElement === text || close(), 150); };
 let resting = 0;
 text.onclick = text.onkeyup = () => { clearTimeout(resting); if (!words.hidden) return; resting = setTimeout(() => document.activeElement === text && explain(false), 700); };
 text.onkeydown = event => {

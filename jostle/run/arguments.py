@@ -84,6 +84,7 @@ def need_table(value: object, what: str, span: Span | None = None) -> Table:
 
 
 def class_column(table: Table, label: object, what: str) -> str:
+    """The name of the column that `what` takes for the class: a described one of the table, or its name."""
     name = label.name if isinstance(label, ColumnHandle) else label
     if not isinstance(name, str) or name not in table.domains:
         raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")

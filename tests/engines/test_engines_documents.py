@@ -63,9 +63,9 @@ def on_spark(folder: Path) -> Place:
 
 
 def columns_of(path: Path) -> dict[str, list[str | None]]:
-    with path.open(encoding="utf-8", newline="") as file:
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:  # one of a page is dirty
         names, *rows = csv.reader(file)
-    return {name: [row[i] or None for row in rows] for i, name in enumerate(names)}
+    return {name: [row[i] or None if i < len(row) else None for row in rows] for i, name in enumerate(names)}
 
 
 CASES = [

@@ -266,7 +266,7 @@ def test_02_an_analyst_goes_from_a_link_to_a_plot(browser: Chromium, site: Site,
     page.shows("The answer leaves in")
     page.until("document.querySelector('svg.chart')", ANSWER)
     assert "epsilon 0.4 of 1 spent" in page.ask("document.body.innerText")  # as soon as it is there
-    page.shows("Costs nothing: this text was answered")
+    page.shows("Costs nothing while the data stay")
     assert page.ask("[...document.querySelectorAll('td.number')].every(e => e.innerText.includes('±'))")
     keep(page, "3-plot")
     page.tab_to("by_sex.csv")
@@ -404,7 +404,7 @@ def test_07_on_a_phone(browser: Chromium, site: Site, keep: Callable[..., None])
     page.shows("Costs epsilon 0.4 of people.")
     page.key("Control+Enter")
     page.until("document.querySelector('svg.chart')", ANSWER)
-    page.shows("Costs nothing: this text was answered")
+    page.shows("Costs nothing while the data stay")
     keep(page, "2-answer")
     for name in ("olga", "aldo", "rita"):
         other = log_in(browser, site, name, 390, 844)

@@ -50,7 +50,7 @@ function goTo(one) {
 }
 window.goTo = goTo;
 let priced = null;
-window.reprice = () => { if (priced) priceBox.replaceChildren(text.value === window.answeredText ? make("p", "Costs nothing: this text was answered, and is answered again as it was.") : costs(priced)); };
+window.reprice = () => { if (priced) priceBox.replaceChildren(text.value === window.answeredText ? make("p", "Costs nothing while the data stay as they are: this text was answered, and is answered again as it was.") : costs(priced)); };
 
 function replace(from, to, by) {
   text.focus();

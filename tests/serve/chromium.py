@@ -144,6 +144,7 @@ class Page:
 
     def tab_to(self, name: str, most: int = 80) -> None:
         """Moves the focus with Tab until it is on what begins with this name."""
+        self.until("document.readyState === 'complete'")  # what keys do is in its scripts
         for _ in range(most):
             self.key("Tab")
             if self.focused().startswith(name):

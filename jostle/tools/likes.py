@@ -3,8 +3,6 @@
 A stand-in is a value of the kind, the length and the fields that the answer will have, whatever the data are. Its
 numbers are all 1 and mean nothing; what is not even known by its kind is `ANY`. What a run refuses of a stand-in, a
 place outside a list or a field that is not there, it refuses of every answer.
-
-The warnings of a session: each once, without those that are switched off by name.
 """
 
 from __future__ import annotations
@@ -133,18 +131,19 @@ def _whole(like: object, cell: object) -> object:
 
 def tried(work: Callable[..., object], *values: object) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are."""
-    refusals = []
+    an answer are, which are of one kind for all: so one value at most may have such."""
+    refusals, unsure = [], sum(operand(value) is None for value in values)
     for cell in CELLS:
         like = [operand(value, cell) for value in values]
         if any(one is None for one in like):
             return None
         try:
             result = work(*like)
-            return None if any(operand(value) is None for value in values) else form(result)
+            return None if unsure else form(result)
         except Refusal as refusal:
-            texts = [one for one, value in zip(like, values, strict=True) if type(one) is str and value is not one]
-            if refusal.first.kind not in ("TypeError", "PrivateValue", "NameError"[9 * bool(texts) :]):
+            any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
+            certain = ("TypeError", "PrivateValue") if any_text else ("TypeError", "PrivateValue", "NameError")
+            if unsure > 1 or refusal.first.kind not in certain:
                 return None
             refusals.append(refusal)
     raise refusals[0]

@@ -66,6 +66,8 @@ LINES = {
         "index 4 is outside a list of 4",
 }  # fmt: skip
 FINE = (
+    "d = {{ select mode(upper(sex)) as s, median(age + 1) as a from t with epsilon 1 }}\n"
+    "print(substring(d.s, 1, clamp(d.a, 1, 1)), [d.s, d.a][0])",
     'plot(b)\nplot("by sex", b.sex, b.n)\nplot(e)\nplot(h)\nplot(many)',
     'z = table("u.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
 

@@ -108,6 +108,10 @@ EXACT = {
     ),
     "public choices are free": ("b = exp_mech(domain = [1, 2], utilities = [1, 2], epsilon = 5)", "0"),
     "two hundred thousand rounds": ("for i in 1..2000:\n    for j in 1..100: n = [[people, 1e-6]]", "0.2"),
+    "dates, texts and sets as a run knows them": (
+        "for d in 2024-02-28..2024-03-01:\n    if not (str(d) in {\"2024-02-29\"}):\n"
+        "        n = [[people, 0.1 * len(keys({a: 1, b: 2})) * avg([1, 2])]]", "0.6",
+    ),
     "a branch whose test is known": (
         "if 1 > 2 { n = [[people, 0.9]] }", "0"
     ),
@@ -259,6 +263,20 @@ def test_with_a_delta_it_is_the_plain_sum_and_says_so() -> None:
     assert str(Session().costs(Source("p.jst", program))[0]) == (
         "exactly epsilon 0.75 of 2 and delta 0.0000001, as a plain sum; zCDP may say less"
     )
+
+
+def test_with_a_delta_parts_of_limited_rows_count_as_a_whole_as_they_do_in_a_run() -> None:
+    program = (
+        'private t = bound("t") described by {v: 0..2, s: {"F", "M"}} protecting rows '
+        "budget epsilon 20, delta 0.01 counted by basic\n"
+        "mine = {{ select s, v, count(*) as m from t per s, v }}\nfor key, part in partition(mine, s):\n"
+        "    n = {{ select count(*) from part groupby v with epsilon 1 delta 1e-4 }}\n"
+    )
+    session, source = Session(), Source("p.jst", program)
+    session.bind("t", {"v": [0, 1, 2, 1], "s": ["F", "M", "F", "M"]})
+    assert str(session.costs(source)[0]) == "at most epsilon 2 of 20"
+    spent = session.attempt(source).budget["t"]
+    assert 1 < float(spent["epsilon"]["spent"]) <= 2 and float(spent["delta"]["spent"]) == 2e-4
 
 
 def test_the_undivided_count_of_a_public_size_is_free() -> None:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial, reduce
+from typing import TYPE_CHECKING, cast
 
 from jostle.accounting.amounts import QUANTA
 from jostle.language import facts
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect, Gives
+from jostle.language.builtins import BUILTINS, SLOW
+from jostle.language.facts import Effect, Gives, Reads
 from jostle.records import replace
+from jostle.run.expressions import attribute
 from jostle.run.scope import Scope
-from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm
+from jostle.run.sequences import Period
+from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
 from jostle.tools.costs.ledger import Opened
@@ -22,17 +25,17 @@ from jostle.tools.costs.values import (
     EACH,
     PUBLIC,
     TOP,
-    Exposure,
     Handle,
     Items,
     Maker,
     NumberInterval,
     OneOf,
-    Range,
     ReachedSources,
-    Set,
     cannot_charge,
     in_quanta,
+    is_definite,
+    is_known,
+    items_in,
     join_all,
     leaves,
     reached_sources,
@@ -41,6 +44,9 @@ from jostle.tools.costs.values import (
     widened,
 )  # fmt: skip
 from jostle.tools.costs.walk import NO_SOURCES, Bounds, Walk
+
+if TYPE_CHECKING:
+    from jostle.run.evaluator import Evaluator
 
 
 def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:
@@ -87,7 +93,7 @@ def transfer_apply(
         case Part():
             return transfer_apply(w, function.run, args, keywords, node)
         case Builtin(name=name) | RowForm(name=name) if name in BUILTINS:
-            return _transfer_builtin(w, Arguments(BUILTINS[name], args, keywords), node)
+            return _transfer_builtin(w, function, Arguments(BUILTINS[name], args, keywords), node)
         case Maker():
             return _choose_option(w, function, [*args, *keywords.values()], node)
         case OneOf():
@@ -170,11 +176,30 @@ class Arguments:
         return self.named(self.row.exposed.name) if self.row.exposed is not None else PUBLIC
 
 
-def _transfer_builtin(w: Walk, call: Arguments, node: n.Expr) -> object:
+def _transfer_builtin(w: Walk, function: object, call: Arguments, node: n.Expr) -> object:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
+    if isinstance(function, Builtin) and _is_asked(function, call):
+        return numbers.called(function, call.args, call.keywords, (cast("Evaluator", w), node.span))
     return _RESULTS[call.row.gives](w, call, node)
+
+
+_ORDERLY = frozenset({
+    Gives.LENGTH, Gives.ITEMS, Gives.FIELDS, Gives.REVERSED, Gives.NUMBERED, Gives.ZIPPED, Gives.APPENDED, Gives.RECORD,
+})  # fmt: skip
+"""What functions give that look at containers, and not at what is in them."""
+
+
+def _is_asked(function: Builtin, call: Arguments) -> bool:
+    """Whether what a function gives of these values is computed as a run does, at no cost to speak of."""
+    if call.row.gives in _ORDERLY:
+        containers = call.args if call.row.gives is Gives.ZIPPED else call.args[:1]
+        return all(map(is_definite, containers)) and bool(containers) and not call.keywords
+    is_public = call.row.effect is Effect.PURE and call.row.reads in (Reads.PUBLIC, Reads.CONTAINERS)
+    if not is_public or call.row.name in SLOW or (function.wants_call and call.row.gives is not Gives.SORTED):
+        return False
+    return is_known(*call.args, *call.keywords.values())
 
 
 def _one_item(w: Walk, call: Arguments, node: n.Expr) -> object:
@@ -259,7 +284,7 @@ def _limited_handle(w: Walk, handle: object, amount: object) -> object:
     if cap == math.inf:
         return handle
     w.agents += 1
-    exposures = tuple(Exposure(e.source, e.path, (*e.agents, (w.agents, int(cap)))) for e in handle.exposures)
+    exposures = tuple(replace(e, agents=(*e.agents, (w.agents, int(cap)))) for e in handle.exposures)
     return replace(handle, exposures=exposures)
 
 
@@ -273,7 +298,7 @@ def _balance(value: object) -> object:
 
 
 def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> object:
-    """The items in order, where that is known; `by` is called with each."""
+    """The items in some order; `by` is called with each."""
     items, by = walked(call.first), call.named("by", None)
     if by is not None and not isinstance(by, str):
 
@@ -282,19 +307,18 @@ def _sorted_items(w: Walk, call: Arguments, node: n.Expr) -> object:
             return True
 
         w.loop(Scope(None), node.span, items, set(), each)
-    elif isinstance(items, list) and items:
-        for same in ([v for v in items if isinstance(v, float)], [v for v in items if isinstance(v, str)]):
-            if len(same) == len(items):
-                return sorted(same)
     return uniform(items) if isinstance(items, list) else items
 
 
-def _each(
-    value: object, each: Callable[[list[object]], object], of_any: Callable[[object], object] = lambda item: item
-) -> object:
-    """What is made of the items of a container; `of_any`: of an item, where only what all are like is known."""
+def _items_like(value: object) -> object:
+    """The items of a container in any order."""
     items = walked(value)
-    return Items(of_any(items.item), items.least, items.most) if isinstance(items, Items) else each(items)
+    return Items(items.item, items.least, items.most) if isinstance(items, Items) else uniform(items)
+
+
+def _numbered(w: Walk, call: Arguments, node: n.Expr) -> object:
+    items = _items_like(call.first)
+    return replace(items, item=[PUBLIC, items.item]) if isinstance(items, Items) else items
 
 
 def _appended(w: Walk, call: Arguments, node: n.Expr) -> object:
@@ -310,21 +334,10 @@ def _zipped(w: Walk, call: Arguments, node: n.Expr) -> object:
     return Items([c.item if isinstance(c, Items) else join_all(c) for c in columns])
 
 
-def _record(w: Walk, call: Arguments, node: n.Expr) -> object:
-    value = call.first
-    if not isinstance(value, list):
-        return widened(value)
-    pairs = [p for p in value if isinstance(p, list) and len(p) == 2 and isinstance(p[0], str)]
-    return {p[0]: p[1] for p in pairs} if len(pairs) == len(value) else widened(value)
-
-
 def _length(value: object) -> object:
     if isinstance(value, Handle):
-        value = transfer_attribute(value, "categories")
-    if isinstance(value, (list, dict, str)):
-        return float(len(value))
-    if isinstance(value, Set):
-        return float(len(value.items))
+        keys = transfer_attribute(value, "categories")
+        return float(len(keys)) if isinstance(keys, list) else ANY_NUMBER
     if isinstance(value, Items) and value.most is not None:
         return float(value.most) if value.least == value.most else NumberInterval(float(value.least), float(value.most))
     return ANY_NUMBER
@@ -343,8 +356,8 @@ def transfer_attribute(value: object, name: str) -> object:
             return join_all([transfer_attribute(one, name) for one in value.values])
         case Maker() if name == "pick":
             return Maker(value.options, value.features, picks=True)
-        case Range() if name in ("low", "high"):
-            return value.low if name == "low" else value.high
+        case Interval() | Period():
+            return numbers.computed(attribute, value, name)
         case Handle():
             return _of_handle(value, name)
     return TOP if value is TOP else PUBLIC
@@ -392,15 +405,12 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.LENGTH: lambda w, call, node: _length(call.first),
     Gives.APPENDED: _appended,
     Gives.ZIPPED: _zipped,
-    Gives.RECORD: _record,
-    Gives.NUMBERED: lambda w, call, node: _each(
-        call.first, lambda items: [[float(i), item] for i, item in enumerate(items)], lambda item: [PUBLIC, item]
+    Gives.RECORD: lambda w, call, node: widened(call.first),
+    Gives.NUMBERED: _numbered,
+    Gives.DISTINCT: lambda w, call, node: (
+        numbers.distinct(items) if isinstance(items := walked(call.first), list) else _items_like(items)
     ),
-    Gives.DISTINCT: lambda w, call, node: _each(call.first, numbers.distinct),
-    Gives.REVERSED: lambda w, call, node: _each(call.first, lambda items: items[::-1]),
-    Gives.ITEMS: lambda w, call, node: _each(call.first, list),
-    Gives.FIELDS: lambda w, call, node: _each(
-        list(call.first.values()) if isinstance(call.first, dict) else call.first, list
-    ),
+    **dict.fromkeys((Gives.REVERSED, Gives.ITEMS), lambda w, call, node: _items_like(call.first)),
+    Gives.FIELDS: lambda w, call, node: _items_like(items_in(call.first) or call.first),
 }  # fmt: skip
 """What a built-in gives, by what its row says of it."""

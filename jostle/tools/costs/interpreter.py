@@ -7,15 +7,15 @@ data are read. Calls are in `calls`, rows in `rows`, selects in `selects`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import date
-from typing import Any, assert_never
+from typing import Any, assert_never, cast
 
 from jostle.diagnostics import Refusal
-from jostle.language.forms import bare_selects, is_real
+from jostle.records import replace
 from jostle.run.declare import setting
+from jostle.run.expressions import EXPRESSIONS as RUN
 from jostle.run.externals import external
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Part, is_number
+from jostle.run.values import Part, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
@@ -24,8 +24,10 @@ from jostle.tools.costs.values import (
     TOP,
     Items,
     Maker,
-    Range,
+    between,
+    ends,
     is_constant,
+    is_known,
     join_all,
     reached_sources,
     walked,
@@ -176,22 +178,16 @@ def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> object:
     return PUBLIC if value is MISSING else value
 
 
-def _literal(w: Walk, node: n.Number | n.String | n.Constant, scope: Scope) -> object:
-    return PUBLIC if isinstance(node.value, date) else node.value
-
-
-def _item_values(w: Walk, node: n.ListOf | n.SetOf, scope: Scope) -> object:
-    items = [w.eval(item, scope) for item in node.items]
-    if isinstance(node, n.ListOf):
-        return items
-    return numbers.distinct(items) if items else {}
+def _set(w: Walk, node: n.SetOf, scope: Scope) -> object:
+    return numbers.distinct([w.eval(item, scope) for item in node.items]) if node.items else Record()
 
 
 def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
-    match node.low, node.high:
-        case n.Constant(value=date() as low), n.Constant(value=date() as high):
-            return Range(low, high, False)
-    return Range(w.eval(node.low, scope), w.eval(node.high, scope), is_real(node.low) or is_real(node.high))
+    low, high = w.eval(node.low, scope), w.eval(node.high, scope)
+    if not is_known(low, high):
+        return between(ends(low)[0], ends(high)[1])
+    parts = [n.Constant(cast("Any", end), span=node.span) for end in (low, high)]
+    return numbers.computed(lambda: RUN[n.Range](w, replace(node, low=parts[0], high=parts[1]), scope))
 
 
 def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:
@@ -227,13 +223,6 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
     if node.spending is not None:
         w.eval(node.spending, scope)
     return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
-
-
-def _query(w: Walk, node: n.Query, scope: Scope) -> object:
-    outer, w.bare_left = w.bare_left, bare_selects(node)
-    result = w.eval(node.body, scope)
-    w.bare_left = outer
-    return result
 
 
 def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
@@ -310,14 +299,13 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
 
 
 EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {
-    n.Name: _name, n.Variable: _name, n.Number: _literal, n.String: _literal, n.Constant: _literal, n.Binary: _chain,
+    **{form: RUN[form] for form in (n.Number, n.String, n.Constant, n.ListOf, n.RecordOf, n.Lambda, n.Query)},
+    n.Name: _name, n.Variable: _name, n.Binary: _chain,
     n.Call: lambda w, node, scope: PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope),
     n.Attribute: lambda w, node, scope: calls.transfer_attribute(w.eval(node.value, scope), node.name),
-    n.RecordOf: lambda w, node, scope: {name: w.eval(item, scope) for name, item in node.items},
-    n.Lambda: lambda w, node, scope: w.closure("this lambda", node.params, node.body, scope),
     **dict.fromkeys((n.Star, n.Distinct), lambda w, node, scope: PUBLIC),  # a select looks at these
-    n.Index: rows.transfer_index, n.ListOf: _item_values, n.SetOf: _item_values, n.Range: _ends, n.Unary: _sign,
+    n.Index: rows.transfer_index, n.SetOf: _set, n.Range: _ends, n.Unary: _sign,
     n.Logic: _operands, n.Conditional: _conditional, n.Comprehension: _comprehension, n.Over: _over_items,
-    n.Part: _part, n.Choice: _choice, n.Spending: calls.transfer_spending, n.Query: _query,
+    n.Part: _part, n.Choice: _choice, n.Spending: calls.transfer_spending,
     n.Select: selects.transfer_select, n.Described: rows.public_table,
 }  # fmt: skip

@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from jostle.diagnostics import Refusal
-from jostle.doubles import place
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.operations import ROW_FUNCTIONS
+from jostle.records import replace
+from jostle.run.expressions import index
 from jostle.run.groups import public_keys
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, RowForm
+from jostle.run.values import Builtin, Interval, JSet, RowForm
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, expressions
@@ -31,10 +32,11 @@ from jostle.tools.costs.values import (
     Handle,
     Items,
     OneOf,
-    Range,
-    Set,
     SourceFact,
     cannot_charge,
+    is_definite,
+    is_known,
+    items_in,
     join_all,
     quanta,
     walked,
@@ -143,13 +145,9 @@ def public_table(w: Walk, node: n.Described, scope: Scope) -> object:
 
 def keys_of(domain: object) -> Sequence[float | str] | None:
     """The public values of a described column, or None where they are open or not known."""
-    if isinstance(domain, Range):
-        low, high = domain.low, domain.high
-        if domain.real or not (isinstance(low, float) and isinstance(high, float)):
-            return None
-        whole = low.is_integer() and high.is_integer() and high - low < 100_000
-        return [float(i) for i in range(int(low), int(high) + 1)] if whole else None
-    values = domain.items if isinstance(domain, Set) else domain
+    if isinstance(domain, Interval):
+        return list(domain) if not domain.real and domain.count < 100_000 else None
+    values = domain.items if isinstance(domain, JSet) else domain
     keys = [v for v in values if isinstance(v, (float, str))] if isinstance(values, list) else []
     return list(dict.fromkeys(keys)) if keys and keys == values else None
 
@@ -158,9 +156,8 @@ def identifiable(domain: object) -> bool:
     """Whether a value and its integer part may be two keys of a column, so that two kinds of parts overlap."""
     if domain is PUBLIC:
         return True
-    if isinstance(domain, Range):
-        ends = (domain.low, domain.high)
-        return domain.real or not all(isinstance(end, float) and end.is_integer() for end in ends)
+    if isinstance(domain, Interval):
+        return domain.real
     keys = keys_of(domain)
     return keys is None or not all(isinstance(k, str) or k.is_integer() for k in keys)
 
@@ -382,7 +379,7 @@ _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Sc
 
 def _listed_keys(value: object, span: Span) -> Sequence[object] | None:
     """Keys that a program lists, as a run takes them; None where they are not known."""
-    items = value.items if isinstance(value, Set) else walked(value) if isinstance(value, Range) else value
+    items = walked(value)
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):
         return None
     try:
@@ -402,8 +399,8 @@ def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
 
 
 def extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
-    exposures = tuple(Exposure(e.source, (*e.path, (label, part)), e.agents) for e in table.exposures)
-    return Handle(table.kind, exposures, table.schema, table.origin)
+    exposures = tuple(replace(e, path=(*e.path, (label, part))) for e in table.exposures)
+    return replace(table, exposures=exposures, whole=False, name="")
 
 
 def _mark_inexact(table: Handle) -> None:
@@ -427,16 +424,13 @@ def transfer_index(w: Walk, node: n.Index, scope: Scope) -> object:
 
 
 def _element_of(value: object, at: object) -> object:
-    if isinstance(value, dict):
-        return value.get(at, PUBLIC) if isinstance(at, str) else join_all(list(value.values()))
-    if isinstance(value, (list, str)):
-        here = place(at, len(value)) if isinstance(at, float) else None
-        if here is not None:
-            return value[here]
-        return PUBLIC if isinstance(value, str) or isinstance(at, float) or not value else join_all(value)
-    if isinstance(value, Items):
-        return value.item
-    return widened(value)
+    if is_known(at) and is_definite(value):
+        try:
+            return index(value, at)
+        except Refusal:
+            return PUBLIC
+    items = items_in(value)
+    return join_all(list(items)) if items and isinstance(value, (dict, list, Items)) else widened(value)
 
 
 def _rows_where(w: Walk, value: Handle | OneOf, node: n.Index, scope: Scope) -> object:

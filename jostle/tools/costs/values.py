@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from datetime import date
 from enum import Enum
-from typing import Any, TypeGuard
+from typing import Any
 
 from msgspec import Struct
 
@@ -19,7 +20,8 @@ from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import common_prefix
 from jostle.run.scope import MISSING
-from jostle.run.values import Builtin, Function, Module, Part, RowForm
+from jostle.run.sequences import Period
+from jostle.run.values import Builtin, Function, Interval, JSet, Part, Record, RowForm, is_vector, same
 from jostle.syntax import nodes as n
 
 DEEPEST = 8  # of handles in containers, as in a run
@@ -97,12 +99,6 @@ class NumberInterval(Struct, frozen=True):
 ANY_NUMBER = NumberInterval(-math.inf, math.inf)
 
 
-class Range(Struct, frozen=True):
-    low: object
-    high: object
-    real: bool
-
-
 class Items(Struct, eq=False):
     """A list or set of items that are all like `item`, from `least` to `most` of them (None: not known)."""
 
@@ -110,10 +106,6 @@ class Items(Struct, eq=False):
     least: int = 0
     most: int | None = None
     part_of: object | None = None  # the partition, where the items are its [key, part] pairs
-
-
-class Set(Struct, eq=False):
-    items: list[object]
 
 
 class OneOf(Struct, eq=False):
@@ -143,32 +135,54 @@ class Maker(Struct, eq=False):
     """Of one that runs all options, the Utility that scores their answers."""
 
 
-Constant = None | bool | float | str
-Container = list[object] | dict[str, object] | Set | Items | OneOf
-Value = (
-    Unknown | Constant | NumberInterval | Range | Open | Container | Handle | Function | Builtin | RowForm
-    | Part | Maker | Module | LoopVariable
-)  # fmt: skip
-"""All of them."""
-
-
 # What is in a value ------------------------------------------------------------------------------
 
+MOST_HELD = 20_000
+"""The items of a list, or the letters of a text, that are followed one by one."""
 
-def is_constant(value: object) -> TypeGuard[Constant]:
-    return value is None or isinstance(value, (bool, float, str))
+
+def is_constant(value: object) -> bool:
+    """Whether this is a value of a run that holds no others."""
+    return value is None or isinstance(value, (bool, float, str, date, Interval, Period, Open)) or is_vector(value)
+
+
+def is_known(*values: object) -> bool:
+    """Whether all of these are what they are in a run, public throughout, and not too large to go through."""
+    if all(map(is_constant, values)):  # nearly always
+        return True
+    return all(map(is_definite, values)) and _all_are(is_constant, values)
+
+
+def are_single(*values: object) -> bool:
+    """Whether these are containers of which it is known what is in them, by value or, of handles, by identity."""
+    return all(isinstance(value, (list, JSet)) for value in values) and _all_are(_is_single, values)
+
+
+def _is_single(value: object) -> bool:
+    if isinstance(value, Handle):
+        return not any(isinstance(part, Generic) for e in value.exposures for _, part in e.path)
+    return is_constant(value) or isinstance(value, (Function, Part))
+
+
+def _all_are(test: Callable[[object], bool], values: Sequence[object]) -> bool:
+    return all(many < MOST_HELD and test(leaf) for many, leaf in enumerate(leaves(list(values))))
+
+
+def is_definite(value: object) -> bool:
+    """Whether this is a public value of a run, but perhaps for what is in it."""
+    return isinstance(value, (list, dict, JSet)) or is_constant(value)
 
 
 def items_in(value: object) -> Sequence[object] | None:
     """The items of a container of any kind, or None."""
-    if not isinstance(value, (list, dict, Set, Items, OneOf)):  # nearly always
+    if not isinstance(value, (list, dict, JSet, Items, OneOf)):  # nearly always
         return None
     match value:
         case list():
             return value
         case dict():
             return list(value.values())
-        case Set():
+        case JSet():
             return value.items
         case Items():
             return [value.item]
@@ -196,7 +210,7 @@ def leaves(value: object) -> Iterator[object]:
 def cannot_charge(value: object, purity: Callable[[object], bool] = lambda function: False) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
-        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, (NumberInterval, Range, Open)):
+        if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, NumberInterval):
             continue
         if isinstance(leaf, Handle) and not leaf.exposures:
             continue
@@ -244,8 +258,8 @@ def joined_exposures(handles: Sequence[Handle]) -> tuple[Exposure, ...]:
             if old is None:
                 result[id(new.source)] = new
             else:
-                agents = tuple(dict.fromkeys((*old.agents, *new.agents)))
-                result[id(new.source)] = Exposure(new.source, common_prefix(old.path, new.path), agents)
+                path, agents = common_prefix(old.path, new.path), tuple(dict.fromkeys((*old.agents, *new.agents)))
+                result[id(new.source)] = Exposure(new.source, path, agents, old.joined or new.joined)
     return tuple(result.values())
 
 
@@ -295,10 +309,12 @@ def alike(a: object, b: object) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if is_constant(a) or isinstance(a, (NumberInterval, Range, Open)):
-        return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
-    same = _ALIKE.get(type(a))
-    return same is not None and same(a, b)
+    if isinstance(a, NumberInterval):
+        return a == b
+    if is_constant(a):
+        return same(a, b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
+    parts = _ALIKE.get(type(a))
+    return parts is not None and parts(a, b)
 
 
 def _same_alternatives(a: OneOf, b: OneOf) -> bool:
@@ -311,9 +327,9 @@ def _same_handles(a: Handle, b: Handle) -> bool:
 
 
 _ALIKE: dict[type, Callable[[Any, Any], bool]] = {
-    dict: lambda a, b: a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a),
+    Record: lambda a, b: a.keys() == b.keys() and all(alike(a[k], b[k]) for k in a),
     list: lambda a, b: len(a) == len(b) and all(map(alike, a, b)),
-    Set: lambda a, b: alike(a.items, b.items),
+    JSet: lambda a, b: alike(a.items, b.items),
     Items: lambda a, b: (a.least, a.most, a.part_of) == (b.least, b.most, b.part_of) and alike(a.item, b.item),
     OneOf: _same_alternatives,
     Handle: _same_handles,
@@ -345,7 +361,7 @@ def _joined_parts(a: object, b: object) -> object:
     """The same of containers, part by part, and of handles."""
     match a, b:
         case dict(), dict() if a.keys() == b.keys():
-            return {k: join(a[k], b[k]) for k in a}
+            return Record({k: join(a[k], b[k]) for k in a})
         case list(), list() if len(a) == len(b):
             return list(map(join, a, b))
         case ((list() | Items()), (list() | Items())):
@@ -404,12 +420,14 @@ def walked(value: object) -> list[object] | Items:
             return value if len(value) <= MOST_ROUNDS else uniform(value)
         case dict():
             return list(value)
-        case Set():
+        case JSet():
             return value.items
         case Items():
             return value
-        case Range():
-            return _whole_range(value)
+        case Period() if value.count <= MOST_ROUNDS:
+            return list(value)
+        case Interval(real=False) if value.low.is_integer() and value.high.is_integer():
+            return list(value) if value.count <= MOST_ROUNDS else between(value.low, value.high, int(value.count))
         case OneOf():
             return Items(widened(value))
     return Items(widened(value) if cannot_charge(value) else TOP)
@@ -420,13 +438,7 @@ def uniform(items: list[object]) -> Items:
     return Items(join_all(items), len(items), len(items))
 
 
-def _whole_range(value: Range) -> list[object] | Items:
-    (low, _), (_, high) = ends(value.low), ends(value.high)
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return Items(PUBLIC)
-    count = max(0, math.floor(high) - math.floor(low) + 1)
-    if isinstance(value.low, float) and isinstance(value.high, float):
-        if count <= MOST_ROUNDS:
-            return [float(i) for i in range(int(low), int(high) + 1)]
-        return Items(NumberInterval(low, high), count, count)
-    return Items(NumberInterval(low, high), 0, count)
+def between(low: float, high: float, least: int = 0) -> Items:
+    """The whole numbers between two ends, which may be bounds themselves."""
+    most = max(0, math.floor(high) - math.floor(low) + 1) if math.isfinite(low) and math.isfinite(high) else None
+    return Items(NumberInterval(low, high), least, most)

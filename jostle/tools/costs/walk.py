@@ -18,7 +18,7 @@ from jostle.accounting.composition import part_of
 from jostle.language.builtins import brought
 from jostle.records import replace
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import REQUIRED, Function, Module
+from jostle.run.values import REQUIRED, Function, JSet, Module, Record
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import bound_in
@@ -27,7 +27,6 @@ from jostle.tools.costs.tally import Purity, Why
 from jostle.tools.costs.values import (
     PUBLIC,
     TOP,
-    Exposure,
     Generic,
     Handle,
     Items,
@@ -36,7 +35,6 @@ from jostle.tools.costs.values import (
     NumberInterval,
     OneOf,
     ReachedSources,
-    Set,
     SourceFact,
     alike,
     bare,
@@ -423,14 +421,14 @@ class Walk(Spending, ABC):
         if isinstance(value, LoopVariable):
             return LoopVariable(self.settled(value.value), value.marks)
         if isinstance(value, Handle):
-            exposures = tuple(Exposure(e.source, current(e.path, self.active), e.agents) for e in value.exposures)
-            return replace(value, exposures=exposures)
+            exposures = tuple(replace(e, path=current(e.path, self.active)) for e in value.exposures)
+            return value if exposures == value.exposures else replace(value, exposures=exposures)
         if isinstance(value, list):
             return [self.settled(v) for v in value]
         if isinstance(value, dict):
-            return {k: self.settled(v) for k, v in value.items()}
-        if isinstance(value, Set):
-            return Set([self.settled(v) for v in value.items])
+            return Record({k: self.settled(v) for k, v in value.items()})
+        if isinstance(value, JSet):
+            return JSet([self.settled(v) for v in value.items])
         if isinstance(value, Items):
             return Items(self.settled(value.item), value.least, value.most)
         if isinstance(value, OneOf):
@@ -461,8 +459,8 @@ def part_item(source: Items, once: Generic | None) -> object:
     match source.item:
         case [key, Handle() as part] if once is not None:
             of = source.part_of
-            reserve = tuple(Exposure(e.source, (*e.path[:-1], (of, once)), e.agents) for e in part.exposures)
-            return [key, Handle(part.kind, reserve, part.schema, part.origin, False, part.name)]
+            exposures = tuple(replace(e, path=(*e.path[:-1], (of, once))) for e in part.exposures)
+            return [key, replace(part, exposures=exposures)]
     return source.item
 
 

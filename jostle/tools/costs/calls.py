@@ -32,6 +32,7 @@ from jostle.tools.costs.values import (
     OneOf,
     ReachedSources,
     cannot_charge,
+    each_way,
     in_quanta,
     is_definite,
     is_known,
@@ -181,7 +182,7 @@ def _transfer_builtin(w: Walk, function: object, call: Arguments, node: n.Expr) 
     if call.row.effect is Effect.MEASURES:
         _measure(w, call, node)
     if isinstance(function, Builtin) and _is_asked(function, call):
-        return numbers.called(function, call.args, call.keywords, (cast("Evaluator", w), node.span))
+        return numbers.of_builtin(function, call.args, call.keywords, (cast("Evaluator", w), node.span))
     return _RESULTS[call.row.gives](w, call, node)
 
 
@@ -230,33 +231,16 @@ def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
     w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
 
 
-def _score(value: object, name: str) -> object:
-    reached = reached_sources(value)
-    if reached.certain and isinstance(value, Handle):
-        return Handle("score", reached.exposures, name=name) if reached.exposures else PUBLIC
-    if isinstance(value, OneOf):
-        return join_all([_score(one, name) for one in value.values])
-    return PUBLIC if cannot_charge(value) else TOP
+def _score(value: Handle, name: str) -> object:
+    return Handle("score", value.exposures, name=name) if value.exposures else PUBLIC
 
 
-def _shares(table: object, many: object) -> object:
+def _shares(table: Handle, many: object) -> object:
     """The parts of a partition of its own; of how many, where that is known."""
-    if isinstance(table, OneOf):
-        return join_all([_shares(one, many) for one in table.values])
-    if not isinstance(table, Handle):
-        return Items(widened(table))
     label, whole = object(), Handle(table.kind, table.exposures, table.schema)
     if isinstance(many, float) and many.is_integer() and 1 <= many <= 1000:
         return [rows.extended(whole, label, float(i)) for i in range(int(many))]
     return Items(rows.extended(whole, label, EACH), 1)
-
-
-def _binned_handle(table: object) -> object:
-    if isinstance(table, OneOf):
-        return join_all([_binned_handle(one) for one in table.values])
-    if not isinstance(table, Handle):
-        return widened(table)
-    return Handle(table.kind, table.exposures)
 
 
 def _union_handle(args: Sequence[object]) -> object:
@@ -264,16 +248,10 @@ def _union_handle(args: Sequence[object]) -> object:
     parts = args[0] if args and isinstance(args[0], list) else args
     tables = [part for part in parts if isinstance(part, Handle)]
     if any(table.kind == "records" for table in tables):
-        return selects.weighted_records("union", parts, None)
+        return selects.weighted_records("union", parts)
     if len(tables) < len(parts) or not tables:
-        reached = reached_sources(*args)
-        if reached.open or not reached.exposures:
-            return TOP if reached.open else PUBLIC
-        result = Handle("table", reached.exposures)
-        return result if reached.certain else OneOf((result, PUBLIC))
-    result = reduce(selects.joined_handles, tables)
-    columns = tables[0].schema
-    return Handle("table", result.exposures, None if columns is None else dict.fromkeys(columns, PUBLIC))
+        return selects.some_table(*args)
+    return Handle("table", reduce(selects.joined_handles, tables).exposures)
 
 
 def _limited_handle(w: Walk, handle: object, amount: object) -> object:
@@ -316,7 +294,7 @@ def _items_like(value: object) -> object:
     return Items(items.item, items.least, items.most) if isinstance(items, Items) else uniform(items)
 
 
-def _numbered(w: Walk, call: Arguments, node: n.Expr) -> object:
+def _pairs(w: Walk, call: Arguments, node: n.Expr) -> object:
     items = _items_like(call.first)
     return replace(items, item=[PUBLIC, items.item]) if isinstance(items, Items) else items
 
@@ -357,7 +335,7 @@ def transfer_attribute(value: object, name: str) -> object:
         case Maker() if name == "pick":
             return Maker(value.options, value.features, picks=True)
         case Interval() | Period():
-            return numbers.computed(attribute, value, name)
+            return numbers.outcome(attribute, value, name)
         case Handle():
             return _of_handle(value, name)
     return TOP if value is TOP else PUBLIC
@@ -388,12 +366,12 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     ),
     Gives.BALANCE: lambda w, call, node: _balance(call.first),
     Gives.ITEM: _one_item,
-    Gives.SCORE: lambda w, call, node: _score(call.exposed, call.row.name),
-    Gives.SHARES: lambda w, call, node: _shares(call.exposed, call.named("parts")),
-    Gives.BINNED: lambda w, call, node: _binned_handle(call.exposed),
+    Gives.SCORE: lambda w, call, node: each_way(call.exposed, lambda of: _score(of, call.row.name)),
+    Gives.SHARES: lambda w, call, node: each_way(call.exposed, lambda of: _shares(of, call.named("parts"))),
+    Gives.BINNED: lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
     Gives.UNION: lambda w, call, node: _union_handle(call.args),
     Gives.RECORDS: lambda w, call, node: selects.weighted_records(
-        call.row.name, [*call.args, *call.keywords.values()], call.named("name", None)
+        call.row.name, [*call.args, *call.keywords.values()]
     ),
     Gives.LIMITED: lambda w, call, node: _limited_handle(w, call.exposed, call.named("amount")),
     Gives.CHOICE: lambda w, call, node: Maker(call.named("ops"), call.named("feats")),
@@ -406,7 +384,7 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.APPENDED: _appended,
     Gives.ZIPPED: _zipped,
     Gives.RECORD: lambda w, call, node: widened(call.first),
-    Gives.NUMBERED: _numbered,
+    Gives.NUMBERED: _pairs,
     Gives.DISTINCT: lambda w, call, node: (
         numbers.distinct(items) if isinstance(items := walked(call.first), list) else _items_like(items)
     ),

@@ -7,15 +7,16 @@ data are read. Calls are in `calls`, rows in `rows`, selects in `selects`.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, assert_never, cast
+from typing import Any, assert_never
 
 from jostle.diagnostics import Refusal
-from jostle.records import replace
+from jostle.language.forms import is_real
 from jostle.run.declare import setting
 from jostle.run.expressions import EXPRESSIONS as RUN
 from jostle.run.externals import external
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Part, Record, is_number
+from jostle.run.sequences import period
+from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
@@ -186,8 +187,10 @@ def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
     low, high = w.eval(node.low, scope), w.eval(node.high, scope)
     if not is_known(low, high):
         return between(ends(low)[0], ends(high)[1])
-    parts = [n.Constant(cast("Any", end), span=node.span) for end in (low, high)]
-    return numbers.computed(lambda: RUN[n.Range](w, replace(node, low=parts[0], high=parts[1]), scope))
+    if not (isinstance(low, float) and isinstance(high, float)):
+        return numbers.outcome(period, low, high, node.unit)
+    real = is_real(node.low) or is_real(node.high) or not (low.is_integer() and high.is_integer())
+    return Interval(low, high, real)
 
 
 def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:

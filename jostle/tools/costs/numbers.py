@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.operations import ROW_FUNCTIONS, Operation
 from jostle.run import operators
 from jostle.run.evaluator import At
 from jostle.run.values import Builtin, JSet
@@ -32,7 +32,7 @@ from jostle.tools.costs.values import (
 )  # fmt: skip
 
 
-def computed(work: Callable[..., object], *args: object, **keywords: object) -> object:
+def outcome(work: Callable[..., object], *args: object, **keywords: object) -> object:
     """What a function of the run makes of these values, or what is known of it; `PUBLIC` where it refuses them."""
     try:
         result = work(*args, **keywords)
@@ -45,26 +45,26 @@ def computed(work: Callable[..., object], *args: object, **keywords: object) -> 
     return result if is_constant(result) and not (isinstance(result, str) and len(result) > MOST_HELD) else PUBLIC
 
 
-def called(function: Builtin, args: Sequence[object], keywords: Mapping[str, object], at: At) -> object:
+def of_builtin(function: Builtin, args: Sequence[object], keywords: Mapping[str, object], at: At) -> object:
     """The same of a built-in."""
     more = {"at": at} if function.wants_call else {}
 
     def work(*args: object, **keywords: object) -> object:
         return operators.guarded(function.name, function.body, args, {**keywords, **more})
 
-    return computed(work, *args, **keywords)
+    return outcome(work, *args, **keywords)
 
 
 def transfer_unary(op: str, value: object) -> object:
     if isinstance(value, NumberInterval):
         return NumberInterval(-value.high, -value.low) if op == "-" else value
-    return computed(operators.unary, op, value) if is_known(value) else PUBLIC
+    return outcome(operators.unary, op, value) if is_known(value) else PUBLIC
 
 
 def transfer_binary(op: str, left: object, right: object) -> object:
     right = list(right) if op in ("in", "not in") and isinstance(right, dict) else right
     if is_known(left, right) or (op in "+-" and are_single(left, right)):
-        return computed(operators.binary, op, left, right)
+        return outcome(operators.binary, op, left, right)
     if op not in "+-*/%^":
         return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
     if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
@@ -77,7 +77,7 @@ def transfer_binary(op: str, left: object, right: object) -> object:
 def _lists(op: str, left: list[object] | Items, right: object) -> object:
     """Two lists as one, or a list without some of its items."""
     if op == "+" and isinstance(left, list) and isinstance(right, list):
-        return computed(operators.binary, op, left, right)
+        return outcome(operators.binary, op, left, right)
     if not isinstance(right, (list, Items)):
         return widened([left, right])
     sides = (left, right) if op == "+" else (left,)
@@ -105,30 +105,33 @@ def _arithmetic(op: str, left: object, right: object) -> object:
 def function(name: str, args: Sequence[object]) -> object:
     """A function of numbers, of which some are known by bounds."""
     operation = ROW_FUNCTIONS.get(name)
-    if operation is not None and operation.number is not None and operation.rises:
-        if operation.many and len(args) == 1 and isinstance(args[0], list):
-            args = args[0]
-        if len(args) > 1:
-            args = [ANY_NUMBER if v is PUBLIC else v for v in args]
-        known = operation.many or all(isinstance(v, float) for v in args[operation.arity :])
-        if args and known and all(isinstance(v, (float, NumberInterval)) for v in args):
-            low, high = (_at_ends(operation.number, args, side) for side in (0, 1))
-            return PUBLIC if math.isnan(low) or math.isnan(high) else NumberInterval(low, high)
-    return ANY_NUMBER if args and all(isinstance(v, (float, NumberInterval)) for v in args) else PUBLIC
+    rises = operation is not None and operation.rises and operation.number is not None
+    if operation is None or not rises:
+        return ANY_NUMBER if _are_numbers(args) else PUBLIC
+    if operation.many and len(args) == 1 and isinstance(args[0], list):
+        args = args[0]
+    bounds = [ANY_NUMBER if v is PUBLIC and len(args) > 1 else v for v in args]
+    exact = operation.many or all(isinstance(v, float) for v in args[operation.arity :])
+    return _between_ends(operation, bounds) if exact and _are_numbers(bounds) else PUBLIC
 
 
-def _at_ends(function: Callable[..., float], args: Sequence[object], side: int) -> float:
-    """A function of the lower or of the upper ends; no number where it gives none."""
+def _between_ends(operation: Operation, args: Sequence[object]) -> object:
+    """What a function that rises with each of its operands gives between their ends."""
     try:
-        return float(function(*[ends(v)[side] for v in args]))
+        low, high = (float(operation.number(*[ends(v)[side] for v in args])) for side in (0, 1))  # type: ignore[misc]
     except (ValueError, OverflowError, TypeError):
-        return math.nan
+        return ANY_NUMBER
+    return ANY_NUMBER if math.isnan(low) or math.isnan(high) else NumberInterval(low, high)
+
+
+def _are_numbers(args: Sequence[object]) -> bool:
+    return bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
 
 
 def transfer_fold(name: str, items: Sequence[object], values: Sequence[object]) -> object:
     """`max over` and its kin."""
     if is_known(values):
-        return computed(operators.fold, name, items, values)
+        return outcome(operators.fold, name, items, values)
     if name.startswith("arg"):
         return join_all(items)
     return PUBLIC if name == "sum" else function(name, values)

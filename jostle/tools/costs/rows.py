@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from jostle.diagnostics import Refusal
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import DIMENSIONS, source_kind
+from jostle.language.forms import source_kind
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.run.expressions import index
@@ -34,6 +34,7 @@ from jostle.tools.costs.values import (
     OneOf,
     SourceFact,
     cannot_charge,
+    each_way,
     is_definite,
     is_known,
     items_in,
@@ -83,7 +84,7 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
     if kind == "dataset":  # its owner says the rest, and what was answered before is free
         source.inexact = True
     elif kind == "counts" or schema is None:
-        return Handle("cube", (Exposure(source),), _dimensions(args), object(), True)
+        return Handle("cube", (Exposure(source),), None, object(), True)
     return Handle("table", (Exposure(source),), schema, object(), True)
 
 
@@ -107,22 +108,6 @@ def _linked(w: Walk, node: n.Private, schema: dict[str, object] | None, identity
     source.single = False
     source.names += [node.name] if node.name not in source.names else []
     return Handle("table", (Exposure(source),), schema, object(), True)
-
-
-def _dimensions(args: list[object]) -> dict[str, object] | None:
-    """The dimensions of counts that the program lists; None where they are not known."""
-    sides = _sides(args[0]) if len(args) == 1 else 0
-    return dict.fromkeys(DIMENSIONS[:sides], PUBLIC) if 1 <= sides <= 3 else None
-
-
-def _sides(value: object) -> int:
-    """How many dimensions a list of lists has; 0 where it is none or not known."""
-    if not isinstance(value, list):
-        return 0
-    if not value or not isinstance(value[0], list):
-        return 1 if all(isinstance(v, float) for v in value) else 0
-    inner = _sides(value[0])
-    return inner + 1 if inner else 0
 
 
 def _one(value: object) -> int | None:
@@ -166,10 +151,8 @@ def identifiable(domain: object) -> bool:
 
 
 def columns_of(table: object) -> dict[str, object] | None:
-    """The names that stand for columns where the rows of a table are read; of a cube, its counts are one."""
-    if not isinstance(table, Handle) or table.schema is None:
-        return None
-    return {**table.schema, "values": PUBLIC} if table.kind == "cube" else table.schema
+    """The names that stand for columns where the rows of a table are read; None where they are not known."""
+    return table.schema if isinstance(table, Handle) else None
 
 
 def of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
@@ -226,9 +209,6 @@ def _known_column(value: object, handle: Handle) -> str | None:
 
 
 # Forms -------------------------------------------------------------------------------------------
-
-
-CALCULATED = (n.Binary, n.Unary, n.Logic, n.Conditional)
 
 
 def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
@@ -303,14 +283,8 @@ def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
 
 
 def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> object:
-    if isinstance(table, OneOf):
-        return join_all([_formed(w, row, one, node, over, scope) for one in table.values])
-    if not isinstance(table, Handle):
-        blank = TOP if table is TOP else PUBLIC
-        pairs = row.gives is Gives.PARTS
-        return Items([PUBLIC, blank]) if pairs else Items(blank) if row.gives is Gives.COLUMNS else blank
-    form = _FORMS.get(row.gives)
-    return TOP if form is None else form(w, row, table, node, over, scope)  # a form that is not followed
+    form = _FORMS.get(row.gives)  # or one that is not followed
+    return each_way(table, lambda one: TOP if form is None else form(w, row, one, node, over, scope))
 
 
 def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
@@ -322,16 +296,6 @@ def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: obj
 def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
     kind = "score" if row.gives is Gives.SCORE else "vectors"
     return Handle(kind, table.exposures) if table.exposures else PUBLIC
-
-
-def _cube(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
-    args = _listed(node.args[1:])
-    columns = [_column_name(w, arg, table, scope) for arg in args]
-    axes = [column or DIMENSIONS[min(i, 2)] for i, column in enumerate(columns)]
-    named_by = zip(args, columns, strict=True)
-    unsure = any(column is None and not isinstance(arg, CALCULATED) for arg, column in named_by)
-    dims: dict[str, object] = dict.fromkeys((*axes, *(k.name for k in node.keywords)), PUBLIC)
-    return Handle("cube", table.exposures, None if unsure else dims)
 
 
 def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
@@ -371,7 +335,8 @@ def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, o
 
 _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Scope], object]] = {
     Gives.PARTS: _partition_parts, Gives.FILTERED: lambda w, row, table, node, over, scope: _filtered(table),
-    Gives.COLUMNS: _columns, Gives.SCORE: _scored, Gives.VECTORS: _scored, Gives.CUBE: _cube,
+    Gives.COLUMNS: _columns, Gives.SCORE: _scored, Gives.VECTORS: _scored,
+    Gives.CUBE: lambda w, row, table, node, over, scope: Handle("cube", table.exposures),
     Gives.DERIVED: _derived, Gives.EXPLODED: _derived, Gives.PICKED: _picked,
 }  # fmt: skip
 """What a built-in of rows gives of a table."""

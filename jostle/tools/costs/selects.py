@@ -161,12 +161,17 @@ def _arguments(w: Walk, call: n.Call, schema: dict[str, object] | None, scope: S
 
 def joined_tables(left: object, right: object) -> object:
     if not (isinstance(left, Handle) and isinstance(right, Handle)):
-        reached = reached_sources(left, right)
-        if reached.open:
-            return TOP
-        result = Handle("table", reached.exposures)
-        return result if reached.certain else OneOf((result, PUBLIC))
+        return some_table(left, right)
     return joined_handles(left, right)
+
+
+def some_table(*values: object, kind: str = "table") -> object:
+    """What may be made of any handles that are in these."""
+    reached = reached_sources(*values)
+    if reached.open or not reached.exposures:
+        return TOP if reached.open else PUBLIC
+    exposures = tuple(replace(e, joined=True) for e in reached.exposures)
+    return OneOf((Handle(kind, exposures), PUBLIC)) if not reached.certain else Handle(kind, exposures)
 
 
 def joined_handles(left: Handle, right: Handle) -> Handle:
@@ -178,40 +183,9 @@ def joined_handles(left: Handle, right: Handle) -> Handle:
 # Weighted records ---------------------------------------------------------------------------------
 
 
-def weighted_records(function: str, args: Sequence[object], name: object) -> object:
-    """What a built-in makes of its arguments, records or a table; `name` is the column that it adds."""
+def weighted_records(function: str, args: Sequence[object]) -> object:
+    """What a built-in makes of its arguments, records or a table."""
     handles = [arg for arg in args if isinstance(arg, Handle)]
-    reached = reached_sources(*args)
-    if reached.open:
-        return TOP
-    if not handles or not reached.certain:
-        result = Handle("records", reached.exposures)
-        return result if reached.certain else OneOf((result, PUBLIC))
-    exposures = joined_exposures(handles)
-    if len(handles) > 1:
-        exposures = tuple(replace(e, joined=True) for e in exposures)
-    return Handle("records", exposures, _schema(function, handles, args, name))
-
-
-def _schema(function: str, handles: Sequence[Handle], args: Sequence[object], name: object) -> dict[str, object] | None:
-    """The columns, where all are known."""
-    first = handles[0].schema
-    if first is None:
-        return None
-    match function:
-        case "weighted":
-            return dict(first)
-        case "joined":
-            other = handles[1].schema if len(handles) > 1 else None
-            return None if other is None else {**other, **first}
-        case "shave" | "grouped":
-            added = name if name is not None else "place" if function == "shave" else "size"
-            if not isinstance(added, str):
-                return None
-            by = args[1] if len(args) > 1 else None
-            listed: list[object] = list(first) if function == "shave" else by if isinstance(by, list) else [by]
-            columns = [column for column in listed if isinstance(column, str) and column in first]
-            if len(columns) < len(listed):
-                return None
-            return {**{column: first[column] for column in columns}, added: PUBLIC}
-    return dict.fromkeys(first, PUBLIC)
+    if len(handles) != 1 or not reached_sources(*args).certain:
+        return some_table(*args, kind="records")
+    return Handle("records", handles[0].exposures, handles[0].schema if function == "weighted" else None)

@@ -114,13 +114,6 @@ class OneOf(Struct, eq=False):
     values: tuple[object, ...]
 
 
-class LoopVariable(Struct, eq=False):
-    """A name's value from before a round of a loop; who reads it is written down in every one of `marks`."""
-
-    value: object
-    marks: tuple[set[str], ...]
-
-
 # Choices -----------------------------------------------------------------------------------------
 
 
@@ -341,8 +334,6 @@ _ALIKE: dict[type, Callable[[Any, Any], bool]] = {
 
 def join(a: object, b: object) -> object:
     """A value that stands for both."""
-    if isinstance(a, LoopVariable) or isinstance(b, LoopVariable):
-        return _joined_loop_variable(a, b)
     if a is MISSING or alike(a, b):
         return b
     if b is MISSING:
@@ -369,21 +360,18 @@ def _joined_parts(a: object, b: object) -> object:
     return _one_of(a, b)
 
 
-def _joined_loop_variable(a: object, b: object) -> LoopVariable:
-    marks = [m for x in (a, b) if isinstance(x, LoopVariable) for m in x.marks]
-    return LoopVariable(join(bare(a), bare(b)), tuple({id(m): m for m in marks}.values()))
-
-
-def bare(value: object) -> object:
-    """A value without the marks of loops."""
-    return value.value if isinstance(value, LoopVariable) else value
-
-
 def join_all(values: Sequence[object]) -> object:
     result = values[0] if values else PUBLIC
     for value in values[1:]:
         result = join(result, value)
     return result
+
+
+def each_way(value: object, make: Callable[[Handle], object]) -> object:
+    """What is made of a handle, of which it may not be known which one it is."""
+    if isinstance(value, OneOf):
+        return join_all([each_way(one, make) for one in value.values])
+    return make(value) if isinstance(value, Handle) else widened(value)
 
 
 def joined_names(a: dict[str, object], b: dict[str, object]) -> dict[str, object]:

@@ -30,14 +30,12 @@ from jostle.tools.costs.values import (
     Generic,
     Handle,
     Items,
-    LoopVariable,
     Most,
     NumberInterval,
     OneOf,
     ReachedSources,
     SourceFact,
     alike,
-    bare,
     ends,
     in_quanta,
     join,
@@ -182,12 +180,7 @@ class Walk(Spending, ABC):
         """The value of a name, or `MISSING`."""
         home = scope.home(name)
         self.reads.add((name, 0 if home is None else id(home)))
-        value = MISSING if home is None else home.names[name]
-        if isinstance(value, LoopVariable):
-            for mark in value.marks:
-                mark.add(name)
-            return value.value
-        return value
+        return MISSING if home is None else home.names[name]
 
     def use_module(self, node: n.Use, scope: Scope) -> None:
         """A module is followed once, in a scope of its own."""
@@ -373,10 +366,12 @@ class Walk(Spending, ABC):
         self.active.discard(once)
         return goes_on
 
-    def _unsettled(self, names: dict[str, object], after: dict[str, object], read: set[str], scope: Scope) -> list[str]:
-        """Names that a round reads and leaves as something else, and those that it binds first and others read."""
+    def _unsettled(
+        self, names: dict[str, object], after: dict[str, object], own: Collection[str], scope: Scope
+    ) -> list[str]:  # fmt: skip
+        """Names that a round leaves as something else, and those that it binds first and others read."""
         elsewhere = {name for name, at in self.reads if at != id(scope)}
-        changed = [k for k in read if not alike(join(bare(names[k]), bare(after[k])), bare(names[k]))]
+        changed = [k for k in own if k in names and not alike(join(names[k], after[k]), names[k])]
         return [*changed, *(k for k in after if k not in names and k in elsewhere)]
 
     def _rounds(
@@ -386,8 +381,7 @@ class Walk(Spending, ABC):
         before, mark = self.ledger, len(self.returns)
         wide: list[SourceFact] = []
         for attempt in range(MOST_GUESSES):
-            read: set[str] = set()
-            scope.names = names | {k: _loop_variable(names[k], read) for k in own if k in names}
+            scope.names = dict(names)
             self.ledger = before.copy()
             del self.returns[mark:]
             once = Generic() if source.part_of is not None else None
@@ -395,9 +389,9 @@ class Walk(Spending, ABC):
             for charged in wide:
                 self.widen(charged)
             goes_on = self._one_round(source, once, each)
-            after = {name: self.settled(_without_mark(v, read)) for name, v in scope.names.items()}
+            after = {name: self.settled(v) for name, v in scope.names.items()}
             outside = self.outside(recorder, once)
-            unsettled = self._unsettled(names, after, read, scope)
+            unsettled = self._unsettled(names, after, own, scope)
             if (not goes_on and not attempt) or not (unsettled or any(s not in wide for s in outside)):
                 break
             wide = [*wide, *(s for s in outside if s not in wide)]
@@ -418,8 +412,6 @@ class Walk(Spending, ABC):
 
     def settled(self, value: object) -> object:
         """A value as it is once the loops that are not active are over."""
-        if isinstance(value, LoopVariable):
-            return LoopVariable(self.settled(value.value), value.marks)
         if isinstance(value, Handle):
             exposures = tuple(replace(e, path=current(e.path, self.active)) for e in value.exposures)
             return value if exposures == value.exposures else replace(value, exposures=exposures)
@@ -439,21 +431,6 @@ class Walk(Spending, ABC):
 # Helpers -----------------------------------------------------------------------------------------
 
 
-def _loop_variable(value: object, mark: set[str]) -> LoopVariable:
-    return (
-        LoopVariable(value.value, (*value.marks, mark))
-        if isinstance(value, LoopVariable)
-        else LoopVariable(value, (mark,))
-    )
-
-
-def _without_mark(value: object, mark: set[str]) -> object:
-    if not isinstance(value, LoopVariable):
-        return value
-    marks = tuple(m for m in value.marks if m is not mark)
-    return LoopVariable(value.value, marks) if marks else value.value
-
-
 def part_item(source: Items, once: Generic | None) -> object:
     """An item of a loop; of a partition's, the part that stands for all of them."""
     match source.item:
@@ -468,4 +445,4 @@ def _guessed(names: dict[str, object], unsettled: Sequence[str], attempt: int) -
     """What names may be in any round, where some did not settle in so many attempts: less is said of those."""
     if attempt < 2:
         return names
-    return names | {name: TOP if attempt >= 5 else widened(bare(names[name])) for name in unsettled}
+    return names | {name: TOP if attempt >= 5 else widened(names[name]) for name in unsettled}

@@ -14,16 +14,15 @@ from jostle.diagnostics import Refusal
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
 from jostle.language.forms import source_kind
-from jostle.language.operations import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.run.expressions import index
 from jostle.run.groups import public_keys
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Interval, JSet, RowForm
+from jostle.run.values import Interval, JSet
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, expressions
-from jostle.tools.costs.tally import Purity, Why
+from jostle.tools.costs.tally import Why
 from jostle.tools.costs.values import (
     EACH,
     PUBLIC,
@@ -156,8 +155,20 @@ def columns_of(table: object) -> dict[str, object] | None:
 
 
 def of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
-    """An expression on rows."""
-    if schema is None:
+    """An expression on rows, or a list of them; in a comprehension its names are as good as columns."""
+    if isinstance(node, n.ListOf):
+        for item in node.items:
+            of_rows(w, item, schema, scope)
+    elif isinstance(node, n.Comprehension):
+        w.eval(node.source, scope)
+        inside = [node.item, *([node.condition] if node.condition is not None else [])]
+        names = {one.id for part in inside for one in every(part) if isinstance(one, n.Name)}
+        own = {*node.names, *(name for name in names if w.look_up(scope, name) is MISSING), *(schema or ())}
+        if not all(w.purity.node(part, scope, own) for part in inside):
+            raise TooLong(Why("it may spend for each of many items", node.span))
+    elif isinstance(node, n.Distinct):
+        of_rows(w, node.value, schema, scope)
+    elif schema is None:
         w.optionally(lambda: row_parts(w, node, None, scope))
     else:
         row_parts(w, node, schema, scope)
@@ -214,77 +225,22 @@ def _known_column(value: object, handle: Handle) -> str | None:
 def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     """A built-in whose arguments after the first are expressions on rows."""
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
-    schema = columns_of(table)
-    if row.effect is Effect.PURE:
-        for arg in node.args[1:]:
-            _conditions(w, arg, schema, scope)
-        return PUBLIC
-    return _formed(w, row, table, node, _row_arguments(w, row, table, node, scope), scope)
-
-
-def _row_arguments(w: Walk, row: facts.Builtin, table: object, node: n.Call, scope: Scope) -> object:
-    """Looks at the arguments that are read row by row; gives the keys that are listed by `over`, or `MISSING`."""
-    schema = columns_of(table)
-    over: object = MISSING
-    for arg in _listed(node.args[1:]):
+    schema, over, form = columns_of(table), MISSING, _FORMS.get(row.gives)
+    for arg in node.args[1:]:
         of_rows(w, arg, schema, scope)
     for keyword in node.keywords:
         if keyword.name == "over":
             over = w.eval(keyword.value, scope)
-        elif row.gives is Gives.EXPLODED:
-            _items_of_rows(w, keyword.value, schema, scope)
         else:
             of_rows(w, keyword.value, schema, scope)
-    return over
+    if row.effect is Effect.PURE:
+        return PUBLIC
+    return each_way(table, lambda one: TOP if form is None else form(w, row, one, node, over, scope))  # not followed
 
 
 def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
     """The columns that are given one by one or in a list."""
     return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
-
-
-def _conditions(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
-    """What is evaluated for `predicates`; a comprehension that calls anything is not followed."""
-    if isinstance(node, n.ListOf):
-        for item in node.items:
-            _conditions(w, item, schema, scope)
-    elif isinstance(node, n.Comprehension):
-        w.eval(node.source, scope)
-        if any(isinstance(inside, n.Call | n.Query) for inside in every(node.item)):
-            raise TooLong(Why("it calls functions for each of many conditions", node.span))
-    else:
-        of_rows(w, node, schema, scope)
-
-
-def _items_of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
-    """The items of a list that are expressions on rows; in a comprehension its names are as good as columns."""
-    if isinstance(node, n.ListOf):
-        for item in node.items:
-            of_rows(w, item, schema, scope)
-    elif isinstance(node, n.Comprehension):
-        w.eval(node.source, scope)
-        inside = [node.item, *([node.condition] if node.condition is not None else [])]
-        called = [part for item in inside for part in every(item) if isinstance(part, n.Call | n.Query | n.Lambda)]
-        if not all(_is_of_rows(w, part, scope) for part in called):
-            raise TooLong(Why("it calls functions for each of many items", node.span))
-        columns = schema | dict.fromkeys(node.names, PUBLIC) if schema is not None else None
-        for item in inside if columns is not None else []:
-            of_rows(w, item, columns, scope)
-
-
-def _is_of_rows(w: Walk, node: n.Node, scope: Scope) -> bool:
-    """Whether a call is of a function of a row or of public values, which cannot charge."""
-    if not (isinstance(node, n.Call) and isinstance(node.function, n.Name)):
-        return False
-    value = w.look_up(scope, node.function.id)
-    if value is MISSING:
-        return node.function.id in ROW_FUNCTIONS
-    return isinstance(value, Builtin | RowForm) and Purity().function(value)
-
-
-def _formed(w: Walk, row: facts.Builtin, table: object, node: n.Call, over: object, scope: Scope) -> object:
-    form = _FORMS.get(row.gives)  # or one that is not followed
-    return each_way(table, lambda one: TOP if form is None else form(w, row, one, node, over, scope))
 
 
 def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:

@@ -56,9 +56,7 @@ def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], sc
         of_rows(w, node.where, columns_of(table), scope)
     schema = table.schema if isinstance(table, Handle) else None
     for key in (*(node.per or ()), *node.keys):
-        for part in key.value.items if isinstance(key.value, n.ListOf) else (key.value,):
-            if not (isinstance(part, n.Name) and part.id == PERSON):
-                of_rows(w, part, schema, scope)
+        of_rows(w, key.value, schema, scope)
         if key.over is not None:
             w.eval(key.over, scope)
     table = limited(w, table, node, scope)
@@ -152,10 +150,7 @@ def _arguments(w: Walk, call: n.Call, schema: dict[str, object] | None, scope: S
     for at, arg in enumerate(call.args):
         if at >= expressions:
             w.eval(arg, scope)
-        elif isinstance(arg, n.Distinct):
-            if not (isinstance(arg.value, n.Name) and arg.value.id == PERSON):
-                of_rows(w, arg.value, schema, scope)
-        elif not isinstance(arg, n.Star):
+        else:
             of_rows(w, arg, schema, scope)
 
 

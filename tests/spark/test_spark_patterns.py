@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 import time
 
 import pyarrow as pa
@@ -43,6 +44,7 @@ def drawn(rng: random.Random, depth: int) -> str:
     return f"({drawn(rng, depth - 1)}){rng.choice(['*', '+', '?', '{2}', '{1,3}', '{2,}'])}"
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11, 5), reason="its possessive loops of groups are wrong")
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_an_expression_means_what_its_pattern_means(seed: int) -> None:
     rng = random.Random(seed)

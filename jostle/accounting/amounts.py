@@ -83,7 +83,8 @@ class Unit(Struct, frozen=True):
     another table, `people.id`, whose persons these are: those who have the value of `columns` there. With `groups` a
     row that is replaced and the one in its place have the same cells in these columns, as they stand in the data: how
     many rows each group has is public. The owner states with `at_most` that there are no more rows, with `columns` no
-    more of a person: no privacy rests on it.
+    more of a person: no privacy rests on it. With `each`, as in `7 days of day`, rows belong to periods of the calendar
+    by a column, and what neighbours differ by is in one: a person's rows are those of one period.
     """
 
     columns: tuple[str, ...] = ()
@@ -93,6 +94,13 @@ class Unit(Struct, frozen=True):
     weighted: bool = False
     linked: str = ""
     groups: tuple[str, ...] = ()
+    each: str = ""
+
+    @property
+    def of_period(self) -> tuple[str, str]:
+        """The unit of the calendar by which periods go, and the column that says which one a row is in; or nothing."""
+        unit, _, column = self.each.partition(" of ")
+        return unit, column
 
     @property
     def distance(self) -> int | None:
@@ -103,7 +111,8 @@ class Unit(Struct, frozen=True):
         if self.columns:
             bound = "" if self.rows is None else f" up to {self.rows} rows{' weighted' if self.weighted else ''}"
             bound = f", at most {self.at_most} rows" if self.at_most else bound
-            return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + bound
+            each = f" each {self.each}" if self.each and self.of_period[1] not in self.columns else ""
+            return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + each + bound
         by = f" by {', '.join(self.groups)}" if self.groups else ""
         tail = f", public size{by}" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
         return f"rows{tail}"
@@ -124,10 +133,11 @@ class Partition(Struct):
 
 
 class Meter:
-    """Counts costs of `width` places under a limit, which `admits` decides on the root's total."""
+    """Counts costs of `width` places under a limit, which `admits` decides on the root's total. The last `added` places
+    add up over parts too."""
 
-    def __init__(self, width: int, admits: Callable[[Cost], bool]) -> None:
-        self._width = width
+    def __init__(self, width: int, admits: Callable[[Cost], bool], added: int = 0) -> None:
+        self._width, self._in_parts = width, width - added
         self._admits = admits
         self._root = self._new()
 
@@ -151,7 +161,7 @@ class Meter:
             if partition is None:  # nothing was spent in it
                 break
             below = partition.parts.get(part)
-            for place in range(self._width):
+            for place in range(self._in_parts):
                 slack[place] += partition.most[place] - (below.spent[place] if below is not None else 0)
             if below is None:
                 break
@@ -171,7 +181,7 @@ class Meter:
             way.append((partition, below))
             node = below
         for place, growth in enumerate(cost):
-            for partition, below in reversed(way):
+            for partition, below in reversed(way if place < self._in_parts else []):
                 below.spent[place] += growth
                 # what is spent only grows, so no other part needs to be looked at
                 before = partition.most[place]

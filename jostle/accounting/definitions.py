@@ -154,6 +154,9 @@ class Measure(Struct, frozen=True):
 
     kind: str  # "pure" | "zcdp" | "approximate" | "basic"
     limit: Amount
+    for_ever: int = 0
+    """Of pure ε and zCDP: what all periods together may lose, where there is such a limit beside that of each. It has
+    the last place of a total, which adds up over periods."""
 
     @property
     def unit(self) -> str:
@@ -161,7 +164,11 @@ class Measure(Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        return {"approximate": 4, "basic": 2}.get(self.kind, 1)
+        return {"approximate": 4, "basic": 2}.get(self.kind, 1 + bool(self.for_ever))
+
+    @property
+    def has_delta(self) -> bool:
+        return self.kind in ("approximate", "basic")
 
     @property
     def conversion_delta(self) -> float:
@@ -183,14 +190,14 @@ class Measure(Struct, frozen=True):
             return (price.rho, price.delta0, value, max(price.delta0, price.amount.delta))
         if self.kind == "basic":
             return (price.amount.value, price.amount.delta)
-        return (price.amount.value,)
+        return (price.amount.value,) * self.width
 
     def admits(self, total: Cost) -> bool:
         if self.kind == "approximate":  # fixed boxes: ρ and δ must not be traded for each other (docs/privacy/budgets)
             return total[1] <= self.limit.delta and (self._in_zcdp(total) or self._in_plain_sums(total))
         if self.kind == "basic":
             return total[0] <= self.limit.value and total[1] <= self.limit.delta
-        return total[0] <= self.limit.value
+        return total[0] <= self.limit.value and (not self.for_ever or total[1] <= self.for_ever)
 
     def _in_zcdp(self, total: Cost) -> bool:
         return total[0] <= self.rho_limit
@@ -215,12 +222,12 @@ class Measure(Struct, frozen=True):
     def spent(self, total: Cost) -> dict[str, float]:
         """What was spent, in the budget's own words: by the account that says less."""
         value, delta = self.spent_exactly(total)
-        return {self.unit: as_float(value)} | ({"delta": as_float(delta)} if self.width > 1 else {})
+        return {self.unit: as_float(value)} | ({"delta": as_float(delta)} if self.has_delta else {})
 
     def spent_exactly(self, total: Cost) -> tuple[int, int]:
         """The same in quanta: of the unit, and of δ, as it was asked for."""
         if self.kind != "approximate":
-            return total[0], total[1] if self.width == 2 else 0
+            return total[0], total[1] if self.kind == "basic" else 0
         if self.counts_in_zcdp(total):
             return min(self.limit.value, self._epsilon(total)), total[1]
         return (total[2], total[3]) if self._in_plain_sums(total) else (self.limit.value, self.limit.delta)
@@ -241,6 +248,7 @@ class Measure(Struct, frozen=True):
             closed = (total[0] if not self._in_zcdp(total) else load[0], load[1])
             load = (*closed, *(load[2:] if self._in_plain_sums(total) else total[2:]))
         value, delta = self.spent_exactly(load)
+        value = max(value, self.limit.value - self.for_ever + total[1]) if self.for_ever else value
         return max(0, self.limit.value - value), max(0, self.limit.delta - delta)
 
 

@@ -145,7 +145,7 @@ class StoredRelations(ABC):
         for name, domain in scan.columns:
             sql_cells.clean(self.dialect, *stored.cell(name, domain), domain)
         if isinstance(plan, Bound):
-            persons.owner([stored.cell(name) for name in plan.by], self.dialect)
+            persons.owner(plan.by, stored.cell, self.dialect)
         if isinstance(plan, Bound) and plan.owners is not None:
             sql_cells.text(self.dialect, *stored.cell(plan.owners.on))
             self._claims(plan.owners)
@@ -187,7 +187,7 @@ class StoredRelations(ABC):
         """
         stored, owners = self.stored(plan.scan.data), plan.owners
         if owners is None:
-            person = persons.owner([stored.cell(name) for name in plan.by], self.dialect)
+            person = persons.owner(plan.by, stored.cell, self.dialect)
             return f"SELECT *, {person} AS q FROM {stored.table}"
         on = sql_cells.text(self.dialect, *stored.cell(owners.on))
         rows = subquery(f"SELECT *, {on} AS k FROM {stored.table}").removesuffix("s")

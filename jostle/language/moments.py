@@ -93,24 +93,37 @@ def read(text: str, kind: str) -> Moment | None:
     return moment_of(kind, micros // DAY if kind == "date" else rounded_time(micros))
 
 
+def days_in(unit: str) -> int:
+    """How many days `week` and `10 days` have; 0 of other units."""
+    many, _, rest = unit.partition(" ")
+    return 7 if unit == "week" else int(many) if rest == "days" and many.isdecimal() else 0
+
+
 def truncated(kind: str, number: int, unit: str) -> int:
-    """The first day or microsecond of the year, quarter, month, week (from Monday), day, … that a moment lies in."""
+    """The first day or microsecond of the year, quarter, month, week (from Monday), day, … that a moment lies in; `10
+    days` are counted from the Monday with which the year 1 began, so that `7 days` are a week."""
     if unit in SPANS:
         return number // SPANS[unit] * SPANS[unit]
     if kind == "time":
         return truncated("date", number // DAY, unit) * DAY
-    if unit == "week":
-        return number - (number - FIRST_DAY) % 7  # the first of January of the year 1 was a Monday
+    if days := days_in(unit):
+        return number - (number - FIRST_DAY) % days  # the first of January of the year 1 was a Monday
     day = moment_of("date", number)
     months = {"year": 1, "quarter": day.month - (day.month - 1) % 3, "month": day.month}
     return number if unit == "day" else number_of(day.replace(month=months[unit], day=1))
+
+
+def start_of(value: Moment, unit: str) -> Moment:
+    """The first day or moment of the unit that a date or time lies in."""
+    kind = kind_of_moment(value)
+    return moment_of(kind, truncated(kind, number_of(value), unit))
 
 
 def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
     """The first moments of all units that overlap with low to high, in order."""
     at, places = truncated(kind, low, unit), []
     step = SPANS.get(unit) or (1 if kind == "date" else DAY)
-    reach = {"year": 366, "quarter": 92, "month": 31, "week": 7}.get(unit, 1)
+    reach = {"year": 366, "quarter": 92, "month": 31}.get(unit) or days_in(unit) or 1
     while at <= high:
         places.append(at)
         at = truncated(kind, at + step * reach, unit)

@@ -121,8 +121,15 @@ class Scan(Struct, frozen=True, cache_hash=True):
     columns: tuple[tuple[str, Domain], ...]
 
 
+class Reading(Struct, frozen=True, cache_hash=True):
+    """What a raw cell of a column is as a value of a domain: such as the week in which it lies."""
+
+    column: str
+    domain: Domain
+
+
 class Bound(Struct, frozen=True, cache_hash=True):
-    """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
+    """The rows of persons: those of one value of `by`, raw and unclamped columns or readings of them, are one person's.
 
     At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
     column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
@@ -135,10 +142,15 @@ class Bound(Struct, frozen=True, cache_hash=True):
     """
 
     scan: Scan
-    by: tuple[str, ...]
+    by: tuple[str | Reading, ...]
     most: int | None
     weighted: bool = False
     owners: Owners | None = None
+
+
+def columns_of(by: tuple[str | Reading, ...]) -> list[str]:
+    """The raw columns that tell whose a row is."""
+    return [one if isinstance(one, str) else one.column for one in by]
 
 
 class Owners(Struct, frozen=True, cache_hash=True):
@@ -391,7 +403,7 @@ def person_columns(plan: Plan) -> frozenset[str]:
             inner = person_columns(plan.source)
             return frozenset(name for name, expr in plan.columns if isinstance(expr, Column) and expr.name in inner)
         case Bound():
-            return frozenset(plan.by) & {name for name, _ in plan.scan.columns} if len(plan.by) == 1 else frozenset()
+            return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
         case Join() if has_persons(plan):
             sides = [side for side in (plan.left, plan.right) if has_persons(side)]
             return frozenset().union(*map(person_columns, sides[:1]))

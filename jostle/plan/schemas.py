@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
+from jostle.language.moments import DAY, SPANS, days_in, kind_of_moment, moment_of, number_of, starts, truncated
 from jostle.plan.kinds import (
     DEPTH,
     Schema,
@@ -280,8 +280,8 @@ def _moments(expr: RowExpr, kind: str, schema: Schema, limit: int) -> tuple[date
     if bounds is None or not unit:
         return None
     low, high = int(bounds[0]), int(bounds[1])
-    step = (1 if kind == "date" else DAY) if unit in DAYS else SPANS[unit]
-    shortest = {"year": 365, "quarter": 90, "month": 28, "week": 7}.get(unit, 1)
+    step = SPANS.get(unit, 1 if kind == "date" else DAY)
+    shortest = {"year": 365, "quarter": 90, "month": 28}.get(unit) or days_in(unit) or 1
     _check_count((high - low) // (step * shortest), limit)
     return tuple(moment_of(kind, number) for number in starts(kind, low, high, unit))
 

@@ -414,7 +414,7 @@ def _left(value: Value, *, at: At) -> Value:
     interp, _ = at
     exposure = _source_of(value, "left")
     left, delta = map(as_float, interp.kernel.left_of(exposure))
-    return left if exposure.source.measure.width == 1 else Record(epsilon=left, delta=delta)
+    return Record(epsilon=left, delta=delta) if exposure.source.measure.has_delta else left
 
 
 @builtin

@@ -16,8 +16,10 @@ from jostle.diagnostics import refuse
 from jostle.language.builtins import DOMAINS
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
+from jostle.language.moments import DAYS, days_in
 from jostle.language.operations import LONGEST
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
+from jostle.privacy.reading.minting import PERIOD, by_period
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.scope import MISSING, Scope
@@ -26,6 +28,8 @@ from jostle.run.values import Interval, JSet, handles_in, is_number, is_sequence
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
+
+MOST_DAYS = 3_660
 
 
 class Clauses(Struct, frozen=True):
@@ -36,6 +40,7 @@ class Clauses(Struct, frozen=True):
     measure: Measure | None
     filled: tuple[str, ...] = ()  # the columns that are never missing
     forms: tuple[tuple[str, str], ...] = ()  # columns that are read by a format
+    each: str = ""  # by which column, or by which periods of one, the budget is there anew
 
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
@@ -44,7 +49,7 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
         raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
     is_counts = source_kind(node.source) == "counts"
     measure = measure_of(interp, node.budget, scope) if node.budget is not None else None
-    unit = unit_of(interp, node.protecting, scope)
+    unit = unit_of(interp, node.protecting, scope, node.budget)
     if is_counts != (node.described is None):
         raise refuse(
             "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
@@ -54,7 +59,9 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
             raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
         return Clauses((), unit, measure)
     schema = described_schema(interp, node.described, scope)
-    return Clauses(schema, unit, measure, never_missing(node.described, schema))
+    need_parts(node.budget, dict(schema), unit)
+    each = node.budget.each if node.budget is not None else ""
+    return Clauses(schema, unit, measure, never_missing(node.described, schema), each=each)
 
 
 _WRITTEN_OUT = {n.RecordOf, n.SetOf, n.ListOf, n.Range, n.Unary, n.Number, n.String, n.Constant, n.Name}
@@ -135,18 +142,57 @@ def measure_of(interp: Evaluator, budget: n.Budget, scope: Scope) -> Measure:
         raise refuse(
             "NameError", f"budgets are not counted by `{budget.counted_by}`", budget.span, help="`basic` or `zcdp`"
         )
-    if node.unit == "rho":
-        return Measure("zcdp", limit)
+    for_ever = budget.for_ever
+    most = arguments.exact_amount(for_ever, interp.eval(for_ever.value, scope), None) if for_ever is not None else None
+    if most is not None and (limit.delta or most.unit != limit.unit or for_ever is None or for_ever.delta is not None):
+        help = "as in `budget rho 1 each week of day, rho 20 for ever`"
+        raise refuse(
+            "TypeError", "an amount for ever is in the unit of the other, and has no delta", budget.span, help=help
+        )
     if not limit.delta:
-        return Measure("pure", limit)
+        kind = "zcdp" if node.unit == "rho" else "pure"
+        return Measure(kind, limit, most.value if most is not None else 0)
     return Measure("basic" if budget.counted_by == "basic" else "approximate", limit)
 
 
-def unit_of(interp: Evaluator, node: n.Protecting, scope: Scope) -> Unit:
+def unit_of(interp: Evaluator, node: n.Protecting, scope: Scope, budget: n.Budget | None = None) -> Unit:
     rows = whole(interp, node.up_to, scope) if node.up_to is not None else None if node.columns else 1
     most = whole(interp, node.at_most, scope) if node.at_most is not None else None
     linked = f"{node.linked}.{node.key}" if node.linked else ""
-    return Unit(node.columns, rows, node.public_size, most, node.weighted, linked, node.groups)
+    each = budget.each if budget is not None and " of " in budget.each else ""
+    return Unit(node.columns, rows, node.public_size, most, node.weighted, linked, node.groups, each)
+
+
+def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -> None:
+    """Refuses a budget for each period, or value of a column, by which the protected units are not told apart."""
+    if budget is None or not budget.each:
+        return
+    each, (period, column), span = budget.each, unit.of_period, budget.span
+    if not unit.each:
+        if not isinstance(schema.get(each), Integer | Categories):
+            help = f"describe it: `{{{each}: 1..52}}`; of a column of dates write `each {each} of day`"
+            raise refuse("DataError", f"`{each}` has no listed values", span, help=help)
+        if unit.columns and each not in unit.columns:
+            raise refuse(
+                "DataError", f"a person may have rows of several `{each}`, whose budgets would add up", span,
+                help=f"protect what a person does in one: `{', '.join([*unit.columns, each])} up to 3 rows`",
+            )  # fmt: skip
+    elif period not in DAYS and not 1 <= days_in(period) <= MOST_DAYS:
+        help = f"{', '.join(DAYS)}, or `7 days`: up to {MOST_DAYS:,}"
+        raise refuse("DataError", f"there is no period `{period}`", span, help=help)
+    elif column not in schema:
+        raise refuse("DataError", f"`{column}` is not described", span, help=f"describe it: `{{{column}: date}}`")
+    elif PERIOD in schema:
+        raise refuse("DataError", f"`{PERIOD}` is the first day of a row's period, and is described", span,
+                     help="leave it out of the description")  # fmt: skip
+    elif unit.public_size:
+        raise refuse("DataError", "a row that takes another's place may be in another period", span,
+                     help="protect `rows`")  # fmt: skip
+    else:
+        by_period(schema[column], period)
+    if budget.for_ever is not None and not (unit.each and unit.columns and column not in unit.columns):
+        raise refuse("DataError", "an amount for ever is of persons, each with rows in many periods", span,
+                     help="`protecting user up to 3 rows budget rho 1 each week of day, rho 20 for ever`")  # fmt: skip
 
 
 def whole(interp: Evaluator, node: n.Expr, scope: Scope) -> int:

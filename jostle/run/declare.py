@@ -30,7 +30,7 @@ from jostle.privacy.reading.minting import private_cube, private_table, public_c
 from jostle.privacy.transformations.transform import partition_label
 from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
-from jostle.run.clauses import described_schema, measure_of, never_missing, schema_of, unit_of
+from jostle.run.clauses import described_schema, measure_of, need_parts, never_missing, schema_of, unit_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.origins import (
     announce,
@@ -80,6 +80,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     if node.described is None:
         raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
     schema = described_schema(interp, node.described, scope)
+    need_parts(node.budget, dict(schema), unit)
     keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, keys, seed)
     announce(interp, source, node, [name for name, _ in schema])
@@ -181,6 +182,9 @@ def linked(
             "NameError", f"`{protecting.linked}` is no private table that was declared above", protecting.span,
             help=f"declare it first: `private {protecting.linked} = table(…) … protecting {protecting.key}`",
         )  # fmt: skip
+    if owner.exposures[0].unit.each:
+        message = f"the persons of `{protecting.linked}` have periods, which rows of other tables have not"
+        raise refuse("DataError", message, protecting.span, help="protect rows of this table by itself")
     source, unit = owner.exposures[0].source, unit_of(interp, protecting, scope)
     owners = owners_by(owner, protecting.key, unit.columns[0], protecting.span)
     if node.budget is not None:
@@ -247,7 +251,8 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{clause}`")
     if kind in ("table", *REMOTE) and node.described is None:
         raise _not_described(node)
-    measure, unit = measure_of(interp, node.budget, scope), unit_of(interp, node.protecting, scope)
+    measure = measure_of(interp, node.budget, scope)
+    unit = unit_of(interp, node.protecting, scope, node.budget)
     if interp.simulate is not None:
         return simulated(interp, node, kind, measure, unit, scope)
     origin = origin_of(interp, call, scope)
@@ -274,6 +279,7 @@ def _private_table(
     if node.described is None or node.protecting is None:
         raise _not_described(node)
     schema = described_schema(interp, node.described, scope)
+    need_parts(node.budget, dict(schema), unit)
     never = never_missing(node.described, schema)
     names = (*(name for name, _ in schema), *unit.columns)
     data = open_origin(interp, origin, node.source.span, public=False, names=names)
@@ -290,7 +296,7 @@ def _private_table(
 
 
 def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:
-    if unit.columns:
+    if unit.columns or (node.budget is not None and node.budget.each):
         raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
     array, identity = array_of(interp, origin, node.source.span, private=True)
     source = interp.kernel.register.declare(node.name, identity, measure, unit, node.span)
@@ -349,7 +355,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         handle = private_table(source, data.key, terms.schema, terms.filled)
-        label = partition_label(handle, Column(terms.each), exact=True) if terms.each else None
+        by_column = bool(terms.each) and not terms.unit.each
+        label = partition_label(handle, Column(terms.each), exact=True) if by_column else source.periods
         source.join(Account(ledger, dataset, data.key, label=label), span)
         return handle
     table, _, key = terms.unit.linked.partition(".")

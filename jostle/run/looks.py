@@ -165,7 +165,7 @@ class Looks(Struct):
 
     def described(self, table: Table, described: n.Expr | None) -> Table:
         """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
-        if self.warn is None:
+        if self.warn is None or table.exposures[0].unit.each:
             return table
         (exposure,), plan, schema = table.exposures, unfilled(table.plan), dict(table.schema)
         scan = plan.scan if isinstance(plan, Bound) else plan

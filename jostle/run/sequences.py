@@ -103,7 +103,7 @@ class Period(Struct, frozen=True):
         """How many first days or moments of the unit there are at most."""
         if not self.step:
             raise refuse("TypeError", "a range of times cannot be walked through", help="from … to … by hour")
-        size = (1 if self.kind == "date" else DAY) if self.step in DAYS else SPANS[self.step]
+        size = SPANS.get(self.step, 1 if self.kind == "date" else DAY)
         return float(max(0, (number_of(self.high) - number_of(self.low)) // size + 1))
 
     def __iter__(self) -> Iterator[date]:

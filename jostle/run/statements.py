@@ -89,8 +89,10 @@ def _most(amount: Amount, exposure: Exposure) -> tuple[Path, Cost]:
     delta counts as a whole, and Gaussian noise in no plain sum.
     """
     measure, path = exposure.source.measure, exposure.path
+    if not measure.has_delta:
+        return path, (amount.value,) * measure.width
     if measure.kind != "approximate":
-        return (() if amount.delta and exposure.stability > 1 else path), (amount.value, amount.delta)[: measure.width]
+        return (() if amount.delta and exposure.stability > 1 else path), (amount.value, amount.delta)
     rho, plain = pure_price(amount).rho, amount.value
     if amount.delta:
         rho = max(rho, gaussian_price(amount, used_delta(amount, [measure])).rho)

@@ -196,8 +196,13 @@ class Builder(QueryBuilder):
             span=self._span(word, source, key, *more),
         )  # fmt: skip
 
-    def budget(self, word: Token, amount: n.Amount, _counted: object, _by: object, by: Token | None) -> n.Budget:
-        return n.Budget(amount, str(by) if by is not None else None, span=self._span(word, amount, by))
+    def budget(
+        self, word: Token, amount: n.Amount, _counted: object, _by: object, by: Token | None, *more: Token | n.Amount
+    ) -> n.Budget:
+        each = " ".join(str(t) for t in more if isinstance(t, Token) and t.type in ("NAME", "NUMBER", "_OF"))
+        for_ever = next(iter(only(n.Amount, more)), None)
+        counted_by, last = str(by) if by is not None else None, [t for t in more if t is not None]
+        return n.Budget(amount, counted_by, each, for_ever, span=self._span(word, amount, by, *last))
 
     def amount(self, unit: Token, value: n.Expr, *delta: object) -> n.Amount:
         last = next(iter(only(n.Expression, delta)), None)

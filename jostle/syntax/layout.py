@@ -20,7 +20,7 @@ MOST_NESTED = 200  # brackets and indented blocks, together
 
 ENDS_AN_EXPRESSION = {"NAME", "MKCHOICE", "NUMBER", "DATE", "STRING", "CONST", "RPAR", "RSQB", "_RBRACE",
                       "_RQUERY", "_END", "NULL"}  # fmt: skip
-ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED"}
+ENDS_A_LINE = ENDS_AN_EXPRESSION | {"_RETURN", "COLON", "LBRACE", "_ROWS", "_SIZE", "_WEIGHTED", "_EVER"}
 STARTS_A_STATEMENT = {None, "_NL", "_INDENT", "_DEDENT", "LBRACE"}
 OPENS_A_BLOCK = {"_CLASS", "_IF", "_ELSE", "_FOR", "_DEF", "_WITH", "_JOINTLY", "_RUN"}
 SPELLED = {

@@ -441,8 +441,15 @@ class Protecting(Node, frozen=True):
 
 
 class Budget(Node, frozen=True):
+    """`epsilon e [, delta d] [counted by basic] [each week of COL [, epsilon e for ever]]`.
+
+    `each` is a column, or periods of one as they are written: `7 days of day`.
+    """
+
     amount: Amount
     counted_by: str | None = None
+    each: str = ""
+    for_ever: Amount | None = None
 
 
 class Private(Statement, frozen=True):

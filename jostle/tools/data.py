@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Cost, Unit, as_text
+from jostle.accounting.amounts import Amount, Cost, Unit, as_text
 from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends import server_at
 from jostle.backends.postgres.ledger import address
@@ -33,7 +33,7 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import OpenFile
 from jostle.events import Event
 from jostle.plan.digest import digest
-from jostle.plan.plan import Categories, Integer, Open, Scan
+from jostle.plan.plan import Open, Scan
 from jostle.privacy.ledger import store
 from jostle.privacy.ledger.grants import granted_total, limits_of
 from jostle.privacy.ledger.ledger import Contents, Ledger
@@ -208,16 +208,13 @@ def register(options: Namespace) -> str:
     if (kind == "counts" or data is not None) and reading != Reading():
         message = f"`{options.file}` has neither sheets nor a header, nor a decimal comma"
         raise refuse("DataError", message, help="leave --sheet, --header and --decimal out")
-    budget, _, each = (options.budget or "").partition(" each ")
-    clauses = parse_clauses(options.name, kind, options.schema, options.protecting, budget or None)
+    clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget or None)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
-    if each:
-        _need_parts(each.strip(), clauses)
     place = os.path.realpath(path) if data is None else ""
     terms = Terms(
         options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header,
-        filled=clauses.filled, each=each.strip(), decimal=reading.decimal,
+        filled=clauses.filled, each=clauses.each, decimal=reading.decimal,
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
@@ -299,19 +296,35 @@ def show(options: Namespace) -> str:
             for name, domain in terms.schema
         ),
     ]
-    return _lines([[terms.name, terms.kind], *rows], [False, False])
+    text = _lines([[terms.name, terms.kind], *rows], [False, False])
+    return text + (_parts(ledger.history(options.name), terms) if terms.each else "")
+
+
+def _parts(entries: Sequence[Entry], terms: Terms) -> str:
+    """What was spent on each part with a budget of its own, and on all of them."""
+    spent: dict[object, int] = {}
+    for entry in entries:
+        if cost := entry.content.get("cost"):
+            part = entry.content.get("part", [None])[0]
+            spent[part] = spent.get(part, 0) + cost[0]
+    whole = spent.pop(None, 0)
+    rows = [[str(part), as_text(own), as_text(terms.measure.limit.value - whole - own)] for part, own in spent.items()]
+    more = ["all of them", as_text(whole), as_text(terms.measure.limit.value - whole)]
+    return "\n" + _lines([[terms.each, "spent", "left"], *sorted(rows), more], [False, True, True])
 
 
 def history(options: Namespace) -> str:
     """The entries of a history, the oldest first; with `--verify`, whether the chain holds."""
     ledger = Ledger(options.ledger)
-    rows = [["", "time", "what", "amount", "mechanism", "program", "line", "hash"]]
+    parts = bool(ledger.dataset(options.name).terms.each)
+    rows = [["", "time", "what", *["part"] * parts, "amount", "mechanism", "program", "line", "hash"]]
     for entry in ledger.history(options.name):
         content = entry.content
         what = content.get("asked") or content.get("did")
+        what = [what, *[content.get("part", [""])[0]] * parts]
         more = [content.get(key) or "" for key in ("amount", "mechanism", "program", "line")]
-        rows.append([str(entry.number), *(clean(str(v)) for v in (content.get("time"), what, *more)), entry.hash[:12]])
-    text = _lines(rows, [True, False, False, False, False, False, True, False])
+        rows.append([str(entry.number), *(clean(str(v)) for v in (content.get("time"), *what, *more)), entry.hash[:12]])
+    text = _lines(rows, [True, *[False] * (5 + parts), True, False])
     if options.verify:
         chain = verify(ledger, options.name)
         text += f"\nthe chain holds: {plural(chain.entries, 'entry')}, up to {chain.head}\n"
@@ -409,19 +422,8 @@ def _budget(dataset: Dataset, every: Sequence[Dataset]) -> tuple[str, str]:
 
 
 def _each(terms: Terms) -> str:
-    return f" each {terms.each}" if terms.each else ""
-
-
-def _need_parts(column: str, clauses: Clauses) -> None:
-    """Refuses a budget for each value of a column by which the protected units are not told apart."""
-    domain, unit = dict(clauses.schema).get(column), clauses.unit
-    if not isinstance(domain, Integer | Categories):
-        raise refuse("DataError", f"`{column}` has no listed values", help="describe it: `{week: 1..52}`")
-    if unit.linked or (unit.columns and column not in unit.columns):
-        raise refuse(
-            "DataError", f"a person may have rows of several `{column}`, whose budgets would add up",
-            help=f"protect what a person does in one: `{', '.join([*unit.columns, column])} up to 3 rows`",
-        )  # fmt: skip
+    ever = f", {Amount(terms.measure.unit, terms.measure.for_ever)} for ever" if terms.measure.for_ever else ""
+    return f" each {terms.each}{ever}" if terms.each else ""
 
 
 def spent_exactly(rows: Iterable[Dataset], dataset: Dataset) -> tuple[int, int]:

@@ -87,11 +87,14 @@ def batched_table(
     program: str, rows: list[str], noise: BatchedNoise, folder: str, clause: str = "rows", budget: str = "epsilon 1000",
     *, look: bool = False,
 ) -> list[Drawn]:  # fmt: skip
-    """The draws of a program over `t`, a private table of `v` in 0..7 and `who`; with the looks at cells, if `look`."""
+    """The draws of a program over `t`, a private table of `v` in 0..7 and `who`; with the looks at cells, if `look`.
+
+    Where the budget is one of periods, `who` is the day."""
     from pathlib import Path
 
     (Path(folder) / "t.csv").write_text("\n".join(["who,v", *rows]) + "\n")
-    declared = f'private t = table("t.csv") described by {{who: text, v: 0..7}} protecting {clause} budget {budget}\n'
+    who = "date" if " each " in budget else "text"
+    declared = f'private t = table("t.csv") described by {{who: {who}, v: 0..7}} protecting {clause} budget {budget}\n'
     with mock.patch.object(exposures, "SecureNoise", lambda: noise):
         result = Session(cwd=Path(folder), look=look).attempt(Source("audit.jst", declared + program))
     if not result.ok:

@@ -224,6 +224,10 @@ RESIDUALS, WITH_DELTA = JOINT.replace("epsilon 1", "epsilon 1 delta 1e-3"), "eps
 RUNNING = "n = {{ select count(*) from t groupby running(v) with epsilon 1 }}"
 RUNNING_SUMS = "n = {{ select sum(7 - v) from t groupby running(v) with epsilon 1 }}"
 RUNNING_ROOTS = RUNNING.replace("epsilon 1", "epsilon 1 delta 1e-3")
+PERIODS = "\n".join(
+    f"n{day} = {{{{ select count(*) from t[period = 2026-01-{day}] with epsilon 1 }}}}" for day in ("05", "12")
+)
+A_WEEK = ["2026-01-06,3", "2026-01-07,3", "2026-01-11,3"]
 WITH_ROOM = ("epsilon 1000, delta 0.9 counted by basic", 1e-3)
 
 
@@ -382,6 +386,10 @@ def cases() -> list[Case]:
             "running sums, of two rows of a person", 1, RUNNING_SUMS, ["A,3"], ["A,3", "B,0", "B,2"], "who up to 2 rows"
         ),
         on_rows("running counts, by square roots", 1, RUNNING_ROOTS, ["A,3"], ["A,3", "B,0"], "rows", *WITH_ROOM),
+        on_rows(
+            "counts of two weeks, of two rows of a person in one", 1, PERIODS, ["2026-01-12,3"],
+            ["2026-01-12,3", *A_WEEK], "v up to 2 rows", "epsilon 1000 each week of who",
+        ),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows(
             "count, sum, avg, var, stddev of v, of one purchase",

@@ -115,6 +115,18 @@ def a_step_drawn_again(x: np.ndarray, runs: int, rng: np.random.Generator) -> np
     return np.round(np.clip(x.sum() + rng.laplace(0, 1.0, (runs, 2)), -0.25, 1.25).sum(axis=1), 6)
 
 
+def periods_by_order(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """Sums of the rows of eight periods, ε = 1 each and one charge for all: which period a row is in follows from its
+    place in the file, so that one row more at the front moves every other."""
+    signs = np.array([1, -1] * 4)
+    return np.round((np.clip(x[:8] + rng.laplace(0, 1.0, (runs, 8)), 0, 1) * signs).sum(axis=1), 1)
+
+
+def a_late_row_for_free(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
+    """The count of a week that is over, ε = 1, drawn anew without a charge each time that a row of it arrives late."""
+    return np.round(np.clip(x.sum() + rng.laplace(0, 1.0, (runs, 4)), -0.25, 1.25).sum(axis=1), 1)
+
+
 def rows_that_move_on(x: np.ndarray, runs: int, rng: np.random.Generator) -> np.ndarray:
     """The last row of a person, at each of 8 steps measured by itself, ε = 1: later rows push it on, and it counts at
     every step as if it were new."""
@@ -204,6 +216,8 @@ def specimens() -> list[Case]:
         _case("a best run whose trace shows them all", 3, all_runs_in_a_trace, [0], [1]),
         _case("a tree that forgets a level", 1, a_tree_that_forgets_a_level, [0] * 8, [1, *[0] * 7]),
         _case("a step of a stream that is drawn again", 1, a_step_drawn_again, [0], [1]),
+        _case("periods by the order of rows", 1, periods_by_order, [0, 1] * 4, [1, *[0, 1] * 4]),
+        _case("a late row that opens a week again for free", 1, a_late_row_for_free, [0], [1]),
         _case("rows of a person that move on with the steps", 1, rows_that_move_on, [0], [1]),
         _case("a selection by scores without noise", 1, scored_without_noise, [0], [1]),
         _case("options that run, and only the last is charged", 1, charged_for_the_last, [0], [1]),

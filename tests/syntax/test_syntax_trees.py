@@ -147,6 +147,19 @@ def test_protecting(clause: str, expected: dict[str, object]) -> None:
     assert private.budget is not None and private.described is not None
 
 
+@pytest.mark.parametrize(
+    ("each", "ever"),
+    [("each week", ""), ("each week of day", ""), ("each 7 days of day", ""), ("each month of day", ", rho 20 for ever")],
+)
+def test_budgets_of_periods(each: str, ever: str) -> None:
+    """Also where the next line begins at once, and a column or variable may be called `ever` or `each`."""
+    (private, after) = tree(f"private p = dataset('p') budget rho 1 {each}{ever}\never = each").body
+    assert isinstance(private, n.Private) and private.budget is not None and isinstance(after, n.Assign)
+    assert private.budget.each == each.removeprefix("each ")
+    most = private.budget.for_ever
+    assert (most is not None) == bool(ever) and (most is None or isinstance(most.value, n.Number))
+
+
 def test_budgets() -> None:
     (private,) = tree("private p = dataset('p') budget epsilon 3, delta 1e-6 counted by basic").body
     assert isinstance(private, n.Private) and private.budget is not None

@@ -13,7 +13,7 @@ from functools import partial
 
 from jostle.engine.sql.dialect import Dialect, need
 from jostle.language import moments
-from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, zone_of
+from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, days_in, zone_of
 from jostle.language.operations import BLANKS, DECIMAL, EXACT, LONGEST, MOST_PART
 
 FINITE = frozenset({"%", "^", "exp", "clamp", "min", "max", "text", "shift", "shift time"})
@@ -119,9 +119,9 @@ def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
         return f"({truncation(d, 'date', unit, _floor(d, number, DAY))} * {d.number(DAY)})"
     if unit == "day":
         return number
-    if unit == "week":
+    if days := days_in(unit):
         since = f"({number} - ({FIRST_DAY}))"
-        return f"({number} - ({since} - 7 * {_floor(d, since, 7)}))"
+        return f"({number} - ({since} - {days} * {_floor(d, since, days)}))"
     return d.as_double(d.days.format(d.first_day.format(d.day.format(number), unit)))
 
 

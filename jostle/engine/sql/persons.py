@@ -13,9 +13,9 @@ have the same hash: whoever chooses by it lets the cells themselves decide where
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from jostle.engine.sql.cells import WHOLE, text
+from jostle.engine.sql.cells import WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixed_term
 from jostle.plan.kinds import domain_kind, kind_of
@@ -31,6 +31,7 @@ from jostle.plan.plan import (
     GroupTerm,
     Join,
     Plan,
+    Reading,
     RowExpr,
     Scan,
     Truncate,
@@ -74,9 +75,13 @@ def not_null(values: list[str]) -> str:
     return _where([f"{value} IS NOT NULL" for value in values])
 
 
-def owner(cells: list[tuple[str, str]], dialect: Dialect) -> str:
+def owner(by: Iterable[str | Reading], cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
     """What tells whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
     are several."""
+    cells = [
+        cell(one) if isinstance(one, str) else (clean(dialect, *cell(one.column), one.domain).alias, "BIGINT")
+        for one in by
+    ]  # fmt: skip
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
     texts = [text(dialect, *cell) for cell in cells]

@@ -56,6 +56,8 @@ class Source:
     account: Account | None = None
     outages: int = 0
     closed: bool = False
+    periods: object = None
+    """The partition whose parts have all rows of a protected unit, of a source with periods."""
 
     @classmethod
     def declared(cls, name: str, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None) -> Source:
@@ -63,7 +65,7 @@ class Source:
         return cls(name, measure, unit, span, noise or SecureNoise(), simulated=noise is not None)
 
     def __post_init__(self) -> None:
-        self.meter = Meter(self.measure.width, self.measure.admits)
+        self.meter = Meter(self.measure.width, self.measure.admits, bool(self.measure.for_ever))
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -149,6 +151,12 @@ class Exposure(Struct, frozen=True):
     def digest_facts(self) -> tuple[str, int]:
         """What of it decides an answer, beside the plan: for `plan.digest`."""
         return ("Exposure", self.rows or 0)
+
+    @property
+    def whole_path(self) -> Path:
+        """The start of the path, up to a part that has all rows of each of its units: those of a period."""
+        periods = self.source.periods
+        return self.path[:1] if self.path and periods is not None and self.path[0][0] == periods else ()
 
     @property
     def weighted_stability(self) -> int:

@@ -199,6 +199,7 @@ class Kernel:
         self._test_allotments(exposures, price, span)
         costs = [(exposure, *_cost(exposure, price)) for exposure in exposures]
         for exposure, path, cost in costs:
+            need_period(exposure, span)
             if not paid and not exposure.source.meter.admits(path, cost):
                 raise self._over_budget(exposure, price, span)
         self._settle(costs, measurement, paid, span)
@@ -300,7 +301,7 @@ class Kernel:
         source, path, amount = exposure.source, _charged_path(exposure, price), price.amount
         whose, measure, slack = f"the budget of `{source.name}`", source.measure, source.meter.slack(path)
         value, delta = measure.left_exactly(source.meter.spent, slack)
-        if amount.value > value or measure.width == 1:
+        if amount.value > value or not measure.has_delta:
             return self._exceeded(amount, value, whose, span, source)
         if amount.delta > delta or price.delta0 > delta:
             return self._exceeded(amount, value, whose, span, source, delta)
@@ -339,8 +340,9 @@ def _charged_path(exposure: Exposure, price: Price) -> Path:
     measure = exposure.source.measure
     if not exposure.path:
         return ()
-    has_delta = measure.width > 1 and measure.cost(price, True)[1] > 0
-    account, path = exposure.source.account, () if has_delta and exposure.stability > 1 else exposure.path
+    has_delta = measure.has_delta and measure.cost(price, True)[1] > 0
+    account = exposure.source.account
+    path = exposure.whole_path if has_delta and exposure.stability > 1 else exposure.path
     return path if account is None or not path else account.counted(path)
 
 
@@ -351,12 +353,23 @@ def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
     return path, exposure.source.measure.cost(price, bool(path) and exposure.stability > 1)
 
 
+def need_period(exposure: Exposure, span: Span | None) -> None:
+    """Refuses what is asked of all periods of a source with an amount for ever: a person may have rows in any number of
+    them, and would lose more by one answer than it costs in each."""
+    if exposure.source.measure.for_ever and not exposure.whole_path:
+        name = exposure.source.name
+        raise refuse(
+            "TypeError", f"the amount for ever of `{name}` counts what is asked of one period, and this is of all",
+            span, help=f"ask each by itself: `{name}[period = 2026-01-05]`, or `partition({name}, period)`",
+        )  # fmt: skip
+
+
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
     """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
     if amount.unit != source.measure.limit.unit:
         what = f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given"
         raise refuse("TypeError", what, span, help=f"write `with {source.measure.unit} 0.1`", notes=source.notes)
-    if amount.delta and source.measure.kind in ("pure", "zcdp"):
+    if amount.delta and not source.measure.has_delta:
         help = "declare `budget epsilon 1, delta 1e-6`" if amount.unit == "epsilon" else "leave the delta out"
         message = f"the budget of `{source.name}` has no delta"
         raise refuse("TypeError", message, of_delta or span, help=help, notes=source.notes)

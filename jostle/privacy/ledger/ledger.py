@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from datetime import date, datetime
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -418,6 +419,8 @@ class Account(Struct, eq=False):
         for entry in history[self.entries :]:
             if "cost" in entry.content:
                 part = entry.content.get("part")
+                if part is not None and self.dataset.terms.unit.each:  # a date, or a time
+                    part = [(date if len(part[0]) == len("2026-01-05") else datetime).fromisoformat(part[0])]
                 meter.add(() if part is None else ((self.label, part[0]),), tuple(entry.content["cost"]))
         self.entries = len(history)
 
@@ -444,7 +447,8 @@ class Account(Struct, eq=False):
         growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
         if self.dataset.terms.each:
             entries, content["cost"] = self.entries, list(charge.cost)
-            content |= {"part": [charge.path[0][1]]} if charge.path else {}
+            part = charge.path[0][1] if charge.path else None
+            content |= {"part": [part.isoformat() if isinstance(part, date) else part]} if charge.path else {}
         parts = self.dataset.state.mark.parts
         beside = [name for one in self.linked.values() for name in (one.terms.name, one.terms.within) if name]
         return Growth(self.name, self.version, growth, content, parts, self.so_far, tuple(beside), entries)

@@ -81,7 +81,8 @@ class Terms(Struct, frozen=True):
             "name": self.name, "kind": self.kind, "path": self.path,
             "schema": [[name, _domain_json(domain)] for name, domain in self.schema],
             "unit": {name: value for name, value in as_dict(self.unit).items() if value or name not in LATER},
-            "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit)},
+            "measure": {"kind": self.measure.kind, "limit": as_dict(self.measure.limit),
+                        **({"for_ever": self.measure.for_ever} if self.measure.for_ever else {})},
             **{word: value for word, value in fields.items() if value is not None},
         }  # fmt: skip
 
@@ -92,7 +93,7 @@ class Terms(Struct, frozen=True):
         unit["columns"] = tuple(unit["columns"])
         unit["groups"] = tuple(unit.get("groups", ()))
         schema = tuple((str(name), _domain(domain)) for name, domain in data["schema"])
-        counted = Measure(measure["kind"], Amount(**measure["limit"]))
+        counted = Measure(measure["kind"], Amount(**measure["limit"]), measure.get("for_ever", 0))
         fields, server = (data.get("sheet"), data.get("header")), data.get("server")
         if server is not None:
             server = ServerTable(server["source"], tuple(server["names"]), server["place"])
@@ -195,7 +196,7 @@ def file_digest(file: OpenFile) -> str:
     return digest.hexdigest()
 
 
-LATER = ("weighted", "linked", "groups")
+LATER = ("weighted", "linked", "groups", "each")
 """Facts of a unit that older ledgers do not have: written down where there is something to say."""
 
 

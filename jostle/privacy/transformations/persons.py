@@ -8,7 +8,8 @@ A function that is applied to every person's rows apart has the stability that i
 * `join_own_rows`: k·k′, also where a row that meets none stays.
 
 What is spent on parts counts as the largest for a k of the whole table alone. So where a person's rows are bounded
-anew, the result lies on the path of the whole table, and charges on parts add up.
+anew, the result lies on the path of the whole table, and charges on parts add up; or on that of a period, where the
+protected unit is a person's rows of one.
 """
 
 from __future__ import annotations
@@ -200,7 +201,7 @@ def _bounded(exposure: Exposure, rows: int | None, each: int | None) -> Exposure
     """An exposure after a person's rows were bounded; where that made them fewer, on the path of the whole."""
     if rows is None or (exposure.rows is not None and exposure.rows <= rows):
         return replace(exposure, each=_least(each, exposure.rows))
-    return replace(exposure, rows=rows, each=each, path=())
+    return replace(exposure, rows=rows, each=each, path=exposure.whole_path)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -21,6 +21,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
 from jostle.engine.sql.rows import floors
+from jostle.language.moments import start_of
 from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import (
@@ -49,6 +50,7 @@ from jostle.plan.schemas import (
     need_unicode,
     open_keys,
     schema_of,
+    unit_of,
 )
 from jostle.privacy.kernel.exposures import Allotment, Handle, extended
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied
@@ -137,6 +139,10 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     need_unicode(value)
     condition = Apply("==", (Column(column), Constant(value)))
     kind_of(condition, dict(handle.schema))
+    unit = unit_of(Column(column), dict(handle.schema))
+    if unit and (start := start_of(value, unit)) != value:
+        message = f"no row has `{column}` {value.isoformat()}: that is in {start.isoformat()}"
+        raise refuse("ValueError", message, help=f'`trunc({value.isoformat()}, "{unit}")` is the first one')
     if isinstance(handle, Cube):
         return _at(handle, column, _plain(value))
     label = partition_label(handle, Column(column), exact=True)

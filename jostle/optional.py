@@ -29,12 +29,13 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import refuse
 from jostle.kernels.graphical.domain import Structure
 from jostle.lazy import Floats, Ints, np
-from jostle.privacy.kernel.exposures import Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, needed, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.transformations.joins import join_exposures
 
 BITS = 24
 ERROR = 2.0**-28

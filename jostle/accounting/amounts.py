@@ -83,8 +83,7 @@ class Unit(Struct, frozen=True):
     another table, `people.id`, whose persons these are: those who have the value of `columns` there. With `groups` a
     row that is replaced and the one in its place have the same cells in these columns, as they stand in the data: how
     many rows each group has is public. The owner states with `at_most` that there are no more rows, with `columns` no
-    more of a person: no privacy rests on it. With `each`, as in `7 days of day`, rows belong to periods of the calendar
-    by a column, and what neighbours differ by is in one: a person's rows are those of one period.
+    more of a person: no privacy rests on it. `each`, as `7 days of day`: neighbours differ by what is in one period.
     """
 
     columns: tuple[str, ...] = ()
@@ -97,12 +96,6 @@ class Unit(Struct, frozen=True):
     each: str = ""
 
     @property
-    def of_period(self) -> tuple[str, str]:
-        """The unit of the calendar by which periods go, and the column that says which one a row is in; or nothing."""
-        unit, _, column = self.each.partition(" of ")
-        return unit, column
-
-    @property
     def distance(self) -> int | None:
         """The distance of neighbours in added and removed rows: what every stability starts from."""
         return 2 if self.public_size else self.rows
@@ -111,7 +104,7 @@ class Unit(Struct, frozen=True):
         if self.columns:
             bound = "" if self.rows is None else f" up to {self.rows} rows{' weighted' if self.weighted else ''}"
             bound = f", at most {self.at_most} rows" if self.at_most else bound
-            each = f" each {self.each}" if self.each and self.of_period[1] not in self.columns else ""
+            each = f" each {self.each}" if self.each and self.each.split()[-1] not in self.columns else ""
             return (f"{self.linked} on " if self.linked else "") + ", ".join(self.columns) + each + bound
         by = f" by {', '.join(self.groups)}" if self.groups else ""
         tail = f", public size{by}" if self.public_size else f", at most {self.at_most} rows" if self.at_most else ""
@@ -133,8 +126,7 @@ class Partition(Struct):
 
 
 class Meter:
-    """Counts costs of `width` places under a limit, which `admits` decides on the root's total. The last `added` places
-    add up over parts too."""
+    """Counts costs of `width` places, the last `added` by sums alone, by a limit that `admits` decides of the total."""
 
     def __init__(self, width: int, admits: Callable[[Cost], bool], added: int = 0) -> None:
         self._width, self._in_parts = width, width - added

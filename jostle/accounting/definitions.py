@@ -132,11 +132,6 @@ def gaussian_price(amount: Amount, delta: float) -> Price:
     return Price(amount, round(rho_of(as_float(amount.value), delta) * QUANTA))
 
 
-def stability_price(amount: Amount) -> Price:
-    """Of stability-based selection of keys: ε-DP noise, and δ for a key that only one person has."""
-    return Price(amount, pure_price(amount).rho, amount.delta, pure=True)
-
-
 class ChargePurpose(Struct, frozen=True):
     """What a charge is for, as a history tells it: the mechanism's name, and the plan it measures. Public."""
 
@@ -154,9 +149,7 @@ class Measure(Struct, frozen=True):
 
     kind: str  # "pure" | "zcdp" | "approximate" | "basic"
     limit: Amount
-    for_ever: int = 0
-    """Of pure ε and zCDP: what all periods together may lose, where there is such a limit beside that of each. It has
-    the last place of a total, which adds up over periods."""
+    for_ever: int = 0  # of pure ε and zCDP, and what all periods together may lose: the last place of a total
 
     @property
     def unit(self) -> str:
@@ -204,20 +197,6 @@ class Measure(Struct, frozen=True):
 
     def _in_plain_sums(self, total: Cost) -> bool:
         return total[2] <= self.limit.value and total[3] <= self.limit.delta
-
-    def completed(self, total: Cost, places: int) -> Cost:
-        """A total that a ledger counted by an earlier rule, in so many places.
-
-        Two places: before plain sums; no plain sum goes on. Three: a δ₀ was used in full and up to a quarter of d, and
-        ρ went up to that of ¾·d. What is left keeps within those shares: a third of the δ₀ still asked for is used, up
-        to that quarter, and no Gaussian noise enters the plain sum. So old and new charges together stay within (e, d).
-        """
-        if self.kind == "approximate" and len(total) == 2 < places:
-            total = (*total, self.limit.value + 1 if any(total) else 0)
-        if self.kind == "approximate" and len(total) == 3 < places:
-            delta = PARTS * total[1] + math.ceil(self.limit.delta / 4)
-            total = (total[0], delta, total[2], self.limit.delta) if any(total) else (0, 0, 0, 0)
-        return total
 
     def spent(self, total: Cost) -> dict[str, float]:
         """What was spent, in the budget's own words: by the account that says less."""

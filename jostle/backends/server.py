@@ -145,7 +145,7 @@ class StoredRelations(ABC):
         for name, domain in scan.columns:
             sql_cells.clean(self.dialect, *stored.cell(name, domain), domain)
         if isinstance(plan, Bound):
-            persons.owner(plan.by, stored.cell, self.dialect)
+            persons.owner(plan, stored.cell, self.dialect)
         if isinstance(plan, Bound) and plan.owners is not None:
             sql_cells.text(self.dialect, *stored.cell(plan.owners.on))
             self._claims(plan.owners)
@@ -187,7 +187,7 @@ class StoredRelations(ABC):
         """
         stored, owners = self.stored(plan.scan.data), plan.owners
         if owners is None:
-            person = persons.owner(plan.by, stored.cell, self.dialect)
+            person = persons.owner(plan, stored.cell, self.dialect)
             return f"SELECT *, {person} AS q FROM {stored.table}"
         on = sql_cells.text(self.dialect, *stored.cell(owners.on))
         rows = subquery(f"SELECT *, {on} AS k FROM {stored.table}").removesuffix("s")
@@ -286,7 +286,7 @@ class Form(StoredRelations):
         if isinstance(plan, Scan):
             self._columns.setdefault(plan.data, {}).update((name, _kind(domain)) for name, domain in plan.columns)
         if isinstance(plan, Bound):
-            self._tell(plan.scan.data, *plan.by)
+            self._tell(plan.scan.data, *(one for one in plan.by if isinstance(one, str)))
         if isinstance(plan, Bound) and plan.owners is not None:
             self._tell(plan.scan.data, plan.owners.on)
             self._tell(plan.owners.table.scan.data, plan.owners.key)

@@ -33,13 +33,14 @@ from jostle.accounting.amounts import Amount, quanta
 from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
-from jostle.privacy.kernel.exposures import Handle, Source, join_exposures
+from jostle.privacy.kernel.exposures import Handle, Source
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.choices import LargestScores, MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores import Score, Scores
+from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 from jostle.run.arguments import bare_amount
 from jostle.run.evaluator import Evaluator

@@ -100,23 +100,16 @@ def days_in(unit: str) -> int:
 
 
 def truncated(kind: str, number: int, unit: str) -> int:
-    """The first day or microsecond of the year, quarter, month, week (from Monday), day, … that a moment lies in; `10
-    days` are counted from the Monday with which the year 1 began, so that `7 days` are a week."""
+    """The first day or microsecond of the year, quarter, month, week (from Monday), `9 days`, … a moment lies in."""
     if unit in SPANS:
         return number // SPANS[unit] * SPANS[unit]
     if kind == "time":
         return truncated("date", number // DAY, unit) * DAY
     if days := days_in(unit):
-        return number - (number - FIRST_DAY) % days  # the first of January of the year 1 was a Monday
+        return number - (number - FIRST_DAY) % days  # the year 1 began with a Monday
     day = moment_of("date", number)
     months = {"year": 1, "quarter": day.month - (day.month - 1) % 3, "month": day.month}
     return number if unit == "day" else number_of(day.replace(month=months[unit], day=1))
-
-
-def start_of(value: Moment, unit: str) -> Moment:
-    """The first day or moment of the unit that a date or time lies in."""
-    kind = kind_of_moment(value)
-    return moment_of(kind, truncated(kind, number_of(value), unit))
 
 
 def starts(kind: str, low: int, high: int, unit: str) -> list[int]:

@@ -313,6 +313,11 @@ def _shifted_time(time: datetime, many: float) -> date | None:
     return moment_of(TIME, moments.rounded_time(int(number)))
 
 
+def start_of(moment: date, unit: str) -> date:
+    kind = moments.kind_of_moment(moment)
+    return moment_of(kind, moments.truncated(kind, number_of(moment), unit))
+
+
 def _check_unit(unit: str, units: tuple[str, ...]) -> None:
     if unit not in units and not moments.days_in(unit):
         raise ValueError(f"`trunc` takes down to one of {', '.join(units)}")
@@ -410,12 +415,12 @@ MOMENTS = (
               signature="value, zone",
               about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),
     Operation("trunc", 2, _truncations(DATE), takes=(DATE, TEXT), gives=DATE, constants=1,
-              check=lambda unit: _check_unit(unit, moments.DAYS), whole=Whole.ALWAYS, value=moments.start_of,
+              check=lambda unit: _check_unit(unit, moments.DAYS), whole=Whole.ALWAYS, value=start_of,
               signature="value, unit",
               about='The first day or moment of the "year", "quarter", "month", "week", … of a date or time.'),
     Operation("trunc time", 2, _truncations(TIME), takes=(TIME, TEXT), gives=TIME, constants=1,
               check=lambda unit: _check_unit(unit, (*moments.DAYS, *moments.SPANS)), whole=Whole.ALWAYS,
-              value=moments.start_of),
+              value=start_of),
     Operation("shift", 2, _days(DATE), takes=(DATE, NUMBER), gives=DATE, whole=Whole.ALWAYS, value=_shifted),
     Operation("shift time", 2, _days(TIME), takes=(TIME, NUMBER), gives=TIME, whole=Whole.ALWAYS, value=_shifted_time),
     Operation("apart", 2, _apart(1), takes=(DATE, DATE), whole=Whole.ALWAYS,

@@ -121,15 +121,8 @@ class Scan(Struct, frozen=True, cache_hash=True):
     columns: tuple[tuple[str, Domain], ...]
 
 
-class Reading(Struct, frozen=True, cache_hash=True):
-    """What a raw cell of a column is as a value of a domain: such as the week in which it lies."""
-
-    column: str
-    domain: Domain
-
-
 class Bound(Struct, frozen=True, cache_hash=True):
-    """The rows of persons: those of one value of `by`, raw and unclamped columns or readings of them, are one person's.
+    """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
 
     At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
     column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
@@ -142,15 +135,10 @@ class Bound(Struct, frozen=True, cache_hash=True):
     """
 
     scan: Scan
-    by: tuple[str | Reading, ...]
+    by: tuple[str | tuple[str, str], ...]  # columns, and units of a date or time: `("day", "week")`
     most: int | None
     weighted: bool = False
     owners: Owners | None = None
-
-
-def columns_of(by: tuple[str | Reading, ...]) -> list[str]:
-    """The raw columns that tell whose a row is."""
-    return [one if isinstance(one, str) else one.column for one in by]
 
 
 class Owners(Struct, frozen=True, cache_hash=True):

@@ -81,6 +81,18 @@ def unit_of(expr: RowExpr, schema: Schema) -> str:
     return ""
 
 
+Columns = tuple[tuple[str, Domain], ...]
+PERIOD = "period"  # the column that says in which period of the calendar a row is
+
+
+def with_period(plan: Plan, schema: Columns, column: str, unit: str) -> tuple[Plan, Columns]:
+    """Rows with a further column, the first day or moment of the unit in which a date or time lies."""
+    op = "trunc" if kind_of(Column(column), dict(schema)) == "date" else "trunc time"
+    start = Apply(op, (Column(column), Constant(unit)))
+    own: tuple[tuple[str, RowExpr], ...] = tuple([(name, Column(name)) for name, _ in schema])
+    return Derive(plan, (*own, (PERIOD, start))), (*schema, (PERIOD, derived_domain(start, dict(schema))))
+
+
 def schema_of(plan: Plan) -> dict[str, Domain]:
     """The columns of a plan with what is publicly known of each, recomputed from its definition."""
     return _schema(plan, 0)

@@ -18,8 +18,9 @@ from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
 from jostle.language.moments import DAYS, days_in
 from jostle.language.operations import LONGEST
-from jostle.plan.plan import Categories, Domain, Integer, Open, Real, filling
-from jostle.privacy.reading.minting import PERIOD, by_period
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Categories, Column, Domain, Integer, Open, Real, filling
+from jostle.plan.schemas import PERIOD
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.scope import MISSING, Scope
@@ -167,7 +168,8 @@ def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -
     """Refuses a budget for each period, or value of a column, by which the protected units are not told apart."""
     if budget is None or not budget.each:
         return
-    each, (period, column), span = budget.each, unit.of_period, budget.span
+    each, span = budget.each, budget.span
+    period, _, column = each.partition(" of ")
     if not unit.each:
         if not isinstance(schema.get(each), Integer | Categories):
             help = f"describe it: `{{{each}: 1..52}}`; of a column of dates write `each {each} of day`"
@@ -185,11 +187,12 @@ def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -
     elif PERIOD in schema:
         raise refuse("DataError", f"`{PERIOD}` is the first day of a row's period, and is described", span,
                      help="leave it out of the description")  # fmt: skip
+    elif kind_of(Column(column), schema) not in ("date", "time"):
+        raise refuse("DataError", "periods are of a column of dates or times", span,
+                     help=f"describe it: `{{{column}: date}}`")  # fmt: skip
     elif unit.public_size:
         raise refuse("DataError", "a row that takes another's place may be in another period", span,
                      help="protect `rows`")  # fmt: skip
-    else:
-        by_period(schema[column], period)
     if budget.for_ever is not None and not (unit.each and unit.columns and column not in unit.columns):
         raise refuse("DataError", "an amount for ever is of persons, each with rows in many periods", span,
                      help="`protecting user up to 3 rows budget rho 1 each week of day, rho 20 for ever`")  # fmt: skip

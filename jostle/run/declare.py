@@ -24,10 +24,9 @@ from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
 from jostle.plan.plan import Bound, Categories, Column, Derive, Domain, Integer, Moments, Open, Owners, Real, rows_below
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.kernel.handles import Cube, Table, partition_label
 from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
-from jostle.privacy.transformations.transform import partition_label
 from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
 from jostle.run.clauses import described_schema, measure_of, need_parts, never_missing, schema_of, unit_of

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.exposures import Source as PrivateSource
 from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.transformations.joins import join_exposures
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending, handles_in
 from jostle.source import Span

@@ -34,7 +34,7 @@ from jostle.integers import fixed_width, same_bits
 from jostle.language.moments import FIRST_DAY, LAST_DAY, moment_of
 from jostle.language.operations import LONGEST
 from jostle.lazy import Array, np, pa
-from jostle.plan.plan import Bound, columns_of
+from jostle.plan.plan import Bound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -233,7 +233,7 @@ class Bounding:
         kinds = dict(raw.cell(name) for name in sorted(dict(plan.scan.columns)))
         self._raw_names, self._kinds = [*kinds], [*kinds.values()]
         self._plain = [kind in WHOLE | FLOATS | {"BOOLEAN"} for kind in self._kinds]  # which count as they are read
-        owner = raw.cell(columns_of(plan.by)[0])[0] if plan.owners is None and len(plan.by) == 1 else ""
+        owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
         self._table: str | None = None
 

@@ -19,6 +19,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,7 @@ def verify(ledger: Ledger, name: str) -> Verified:
         rows = store.Rows(ledger.store, connection)
         dataset, entries, every = rows.find(name), rows.entries(name), rows.all()
     measure = dataset.terms.measure
-    chain = verify_chain(name, entries, measure.width, measure.completed)
+    chain = verify_chain(name, entries, measure.width, partial(store.completed, measure))
     if (chain.entries, chain.head) != (dataset.state.entries, dataset.state.head):
         raise store.broken(name, f"it ends after entry {chain.entries} of {dataset.state.entries}")
     if chain.spent != dataset.state.spent or not (chain.older or admits(every, dataset, chain.spent)):

@@ -26,7 +26,7 @@ from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, kind_of
 from jostle.plan.plan import Domain, Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel, check_unit, need_period
+from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
@@ -82,7 +82,6 @@ class Door(Kernel):
         if exposures and measurement.paid_by() is None:
             for exposure in exposures:
                 check_unit(measurement.price.amount, exposure.source, span)
-                need_period(exposure, span)
             if self._paid is not None:
                 self._paid.need_fit(measurement, span)
         if measurement.each is not None:

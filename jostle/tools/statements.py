@@ -288,7 +288,7 @@ def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:
 
 def _persons(plan: Bound, names: Mapping[str, str]) -> str:
     if plan.owners is None:
-        each = (one if isinstance(one, str) else f"{one.column} as {domain_text(one.domain)}" for one in plan.by)
+        each = (one if isinstance(one, str) else f"the {one[1]} of {one[0]}" for one in plan.by)
         rule = f"told by {', '.join(each)}"
     else:
         table = names.get(plan.owners.table.scan.data, "another table")

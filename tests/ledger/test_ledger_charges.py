@@ -12,13 +12,15 @@ from ledger_charge import charge
 from storm import opened, registered
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.accounting.definitions import Measure, gaussian_price, pure_price, stability_price
+from jostle.accounting.definitions import Measure, gaussian_price, pure_price
 from jostle.diagnostics import Refusal
 from jostle.engine.files import OpenFile
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
+from jostle.privacy.ledger.store import completed
+from jostle.privacy.mechanisms.margin import stability_price
 from jostle.readers.filesets import reader_of
 from jostle.tools.data import verify
 
@@ -228,9 +230,9 @@ def test_what_is_left_of_an_older_total_keeps_within_the_older_shares() -> None:
     """ρ to that of ¾·δ and a quarter for failures: what is used of the rest goes up to that quarter."""
     limit = Amount("epsilon", 2 * QUANTA, QUANTA // 10**6)
     measure = Measure("approximate", limit)
-    assert measure.completed((0, 0, 0), 4) == (0, 0, 0, 0)
+    assert completed(measure, (0, 0, 0), 4) == (0, 0, 0, 0)
     used = limit.delta // 16
-    total = measure.completed((5, used, QUANTA), 4)
+    total = completed(measure, (5, used, QUANTA), 4)
     assert total[0] == 5 and total[2] == QUANTA and measure.admits(total)
     assert used + (limit.delta - total[1]) / 3 <= limit.delta / 4
     some = measure.cost(gaussian_price(Amount("epsilon", QUANTA, 1), 1e-13))

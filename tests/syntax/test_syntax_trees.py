@@ -149,7 +149,7 @@ def test_protecting(clause: str, expected: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(
     ("each", "ever"),
-    [("each week", ""), ("each week of day", ""), ("each 7 days of day", ""), ("each month of day", ", rho 20 for ever")],
+    [("each week", ""), ("each week of day", ""), ("each 9 days of d", ""), ("each month of day", ", rho 2 for ever")],
 )
 def test_budgets_of_periods(each: str, ever: str) -> None:
     """Also where the next line begins at once, and a column or variable may be called `ever` or `each`."""

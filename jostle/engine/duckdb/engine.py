@@ -29,7 +29,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.language.operations import LONGEST
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Open, Owners, Scan, columns_of
+from jostle.plan.plan import Bound, Open, Owners, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -305,13 +305,13 @@ class DuckDb(SqlEngine):
         """
         raw, owners = self._raw_of(plan.scan.data), plan.owners
         needed = [name for name, _ in plan.scan.columns]
-        needed += [*columns_of(plan.by), *more, *([owners.on] if owners else [])]
+        needed += [*(one for one in plan.by if isinstance(one, str)), *more, *([owners.on] if owners else [])]
         for name in needed:
             if name not in raw.columns:
                 raise refuse("DataError", f"{raw.label} has no column `{name}` to protect")
         table = raw.table([raw.columns.index(name) for name in needed])
         if owners is None:
-            person = persons.owner(plan.by, raw.cell, self.dialect)
+            person = persons.owner(plan, raw.cell, self.dialect)
             return f"SELECT *, {person} AS q FROM {table}", self._size(raw, table)
         rows = f"SELECT *, {text(self.dialect, *raw.cell(owners.on))} AS k FROM {table}"
         view = self.keep(f"SELECT t.*, o.q FROM ({rows}) t JOIN ({self._claims(owners)}) o ON t.k = o.k", raw)

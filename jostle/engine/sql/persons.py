@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable
 
 from jostle.engine.sql.cells import WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
+from jostle.engine.sql.functions import truncation
 from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixed_term
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Apply,
+    Bound,
     Column,
     Count,
     Derive,
@@ -31,7 +33,6 @@ from jostle.plan.plan import (
     GroupTerm,
     Join,
     Plan,
-    Reading,
     RowExpr,
     Scan,
     Truncate,
@@ -75,13 +76,14 @@ def not_null(values: list[str]) -> str:
     return _where([f"{value} IS NOT NULL" for value in values])
 
 
-def owner(by: Iterable[str | Reading], cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
+def owner(plan: Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
     """What tells whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
     are several."""
-    cells = [
-        cell(one) if isinstance(one, str) else (clean(dialect, *cell(one.column), one.domain).alias, "BIGINT")
-        for one in by
-    ]  # fmt: skip
+    cells, columns = [cell(one) for one in plan.by if isinstance(one, str)], dict(plan.scan.columns)
+    for name, unit in [one for one in plan.by if not isinstance(one, str)]:
+        day = clean(dialect, *cell(name), columns[name]).alias
+        start = truncation(dialect, domain_kind(columns[name]), unit, day)
+        cells.append((dialect.whole.format(start), "BIGINT"))
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
     texts = [text(dialect, *cell) for cell in cells]

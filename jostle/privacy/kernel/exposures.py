@@ -22,7 +22,7 @@ docs/decisions/faults.md; the tests hold the counter of such faults at 0.
 from __future__ import annotations
 
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from dataclasses import field as data_field
@@ -56,8 +56,7 @@ class Source:
     account: Account | None = None
     outages: int = 0
     closed: bool = False
-    periods: object = None
-    """The partition whose parts have all rows of a protected unit, of a source with periods."""
+    periods: object = None  # the partition whose parts have all rows of a protected unit
 
     @classmethod
     def declared(cls, name: str, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None) -> Source:
@@ -140,11 +139,14 @@ class Exposure(Struct, frozen=True):
     @property
     def stability(self) -> int:
         """The rows that can change, at least one so that noise has a scale; refused where they are not bounded."""
-        return max(1, self.rows) if self.rows is not None and self.rows <= 2**53 else self.bounded()
+        return self.bounded()
 
     def bounded(self, span: Span | None = None) -> int:
         if self.rows is None or self.rows > 2**53:  # which no double tells from one more
             raise refuse("UnboundedSum", ANY_ROWS.format(f"of `{self.source.name}`"), span, help=BOUNDS)
+        if self.source.measure.for_ever and not self.whole_path:
+            help = "the amount for ever is of periods one by one: `t[period = 2026-01-05]`, `partition(t, period)`"
+            raise refuse("UnboundedSum", ANY_ROWS.format("in its periods"), span, help=help)
         return max(1, self.rows)
 
     @property
@@ -155,8 +157,7 @@ class Exposure(Struct, frozen=True):
     @property
     def whole_path(self) -> Path:
         """The start of the path, up to a part that has all rows of each of its units: those of a period."""
-        periods = self.source.periods
-        return self.path[:1] if self.path and periods is not None and self.path[0][0] == periods else ()
+        return self.path[:1] if self.path and self.path[0][0] == self.source.periods else ()
 
     @property
     def weighted_stability(self) -> int:
@@ -165,31 +166,6 @@ class Exposure(Struct, frozen=True):
 
 
 Exposures = tuple[Exposure, ...]
-
-
-def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposures:
-    """Of something made from several handles: one exposure a source, at the common prefix, stabilities summed."""
-    joined: dict[int, Exposure] = {}
-    for side, factor in zip(sides, factors, strict=True):
-        for new in side:
-            old = joined.get(id(new.source))
-            path = new.path if old is None else common_prefix(old.path, new.path)
-            rows = None if new.rows is None else new.rows * factor
-            if rows is not None and old is not None:
-                rows = None if old.rows is None else rows + old.rows
-            agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
-            weight = None if new.weight is None else new.weight * factor
-            if weight is not None and old is not None:
-                weight = None if old.weight is None else weight + old.weight
-            joined[id(new.source)] = Exposure(new.source, path, rows, tuple(agents), weight, declared=new.declared)
-    return tuple(joined.values())
-
-
-def common_prefix(a: Path, b: Path) -> Path:
-    shared = len(a) if a == b else 0
-    while shared < min(len(a), len(b)) and a[shared] == b[shared]:
-        shared += 1
-    return a[:shared]
 
 
 def extended(exposures: Exposures, partition: object, part: object) -> Exposures:

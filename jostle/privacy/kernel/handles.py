@@ -16,7 +16,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.engine.base import Answers
 from jostle.lazy import Bools, NDArray, np
-from jostle.plan.plan import WEIGHT_BITS, Domain, Integer, Key, Plan, RowExpr, Summands
+from jostle.plan.plan import WEIGHT_BITS, Categories, Column, Domain, Integer, Key, Plan, RowExpr, Summands
 from jostle.plan.schemas import check_steps
 from jostle.privacy.kernel.exposures import Handle
 
@@ -154,3 +154,18 @@ def need_counts(cube: Cube) -> None:
     """Refuses cells that are sums of weights."""
     if cube.bits:
         raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
+
+
+def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
+    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
+
+    `exact` parts are where the column equals the key, the others where its floor does. The two agree where every
+    value of the column is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ.
+    """
+    if handle.origin is None or not isinstance(expr, Column):
+        return object()
+    domain = dict(handle.schema)[expr.name]
+    agree = isinstance(domain, Integer) or (
+        isinstance(domain, Categories) and all(isinstance(v, str) or float(v).is_integer() for v in domain.values)
+    )
+    return (handle.origin, expr.name, "exact" if exact and not agree else "floor")

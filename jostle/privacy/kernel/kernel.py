@@ -199,7 +199,6 @@ class Kernel:
         self._test_allotments(exposures, price, span)
         costs = [(exposure, *_cost(exposure, price)) for exposure in exposures]
         for exposure, path, cost in costs:
-            need_period(exposure, span)
             if not paid and not exposure.source.meter.admits(path, cost):
                 raise self._over_budget(exposure, price, span)
         self._settle(costs, measurement, paid, span)
@@ -351,17 +350,6 @@ def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
     plain sum."""
     path = _charged_path(exposure, price)
     return path, exposure.source.measure.cost(price, bool(path) and exposure.stability > 1)
-
-
-def need_period(exposure: Exposure, span: Span | None) -> None:
-    """Refuses what is asked of all periods of a source with an amount for ever: a person may have rows in any number of
-    them, and would lose more by one answer than it costs in each."""
-    if exposure.source.measure.for_ever and not exposure.whole_path:
-        name = exposure.source.name
-        raise refuse(
-            "TypeError", f"the amount for ever of `{name}` counts what is asked of one period, and this is of all",
-            span, help=f"ask each by itself: `{name}[period = 2026-01-05]`, or `partition({name}, period)`",
-        )  # fmt: skip
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:

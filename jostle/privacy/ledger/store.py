@@ -21,6 +21,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import math
 import os
 import threading
 import weakref
@@ -34,6 +35,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from jostle.accounting.amounts import Cost
+from jostle.accounting.definitions import PARTS, Measure
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.registered import State, Terms
@@ -350,7 +352,7 @@ class Rows(Struct, frozen=True):
         try:
             dataset = Dataset(Terms.from_json(json.loads(terms)), State.from_json(json.loads(state)), key)
             measure = dataset.terms.measure
-            spent = measure.completed(dataset.state.spent, measure.width)
+            spent = completed(measure, dataset.state.spent, measure.width)
             good = dataset.terms.name == name and len(spent) == measure.width
             if good and holds(key, "state", [dataset.terms.as_json(), dataset.state.as_json()], seal):
                 return replace(dataset, state=replace(dataset.state, spent=spent))
@@ -379,3 +381,18 @@ def plus(a: Cost, b: Cost) -> Cost:
 
 def _seal(dataset: Dataset) -> str:
     return sealed(dataset.key, "state", [dataset.terms.as_json(), dataset.state.as_json()])
+
+
+def completed(measure: Measure, total: Cost, places: int) -> Cost:
+    """A total that a ledger counted by an earlier rule, in so many places.
+
+    Two places: before plain sums; no plain sum goes on. Three: a δ₀ was used in full and up to a quarter of d, and
+    ρ went up to that of ¾·d. What is left keeps within those shares: a third of the δ₀ still asked for is used, up
+    to that quarter, and no Gaussian noise enters the plain sum. So old and new charges together stay within (e, d).
+    """
+    if measure.kind == "approximate" and len(total) == 2 < places:
+        total = (*total, measure.limit.value + 1 if any(total) else 0)
+    if measure.kind == "approximate" and len(total) == 3 < places:
+        delta = PARTS * total[1] + math.ceil(measure.limit.delta / 4)
+        total = (total[0], delta, total[2], measure.limit.delta) if any(total) else (0, 0, 0, 0)
+    return total

@@ -13,7 +13,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import shifted
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.kernel.exposures import Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, need_counts
 from jostle.privacy.kernel.measurement import (
     LinearMeasurement,
@@ -30,6 +30,7 @@ from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants
 from jostle.privacy.mechanisms.linear import Block, Strategy, checked
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.transformations.joins import join_exposures
 
 Answers = tuple[list["Floats"], Laplace | Gaussian | None]
 """An array a block or a cube, and the law of the noise; none of public data."""

@@ -25,7 +25,7 @@ from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import DrawnLaw, Selected
 from jostle.plan.kinds import grid_bits, is_integral
 from jostle.plan.plan import Derive, Filter, FixedSum, GroupRows, Join, Plan, RowExpr, inputs
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, Measurement, Release, common_noise, needed
 from jostle.privacy.measurements.aggregates.aggregate import grid_of, public_bounds, sensitivity_of
@@ -36,6 +36,7 @@ from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores import Rule, Score, Scores, check_weights, stability_of_score, values_of
 from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
+from jostle.privacy.transformations.joins import join_exposures
 
 R = TypeVar("R")
 

@@ -11,8 +11,9 @@ from jostle.engine.sql.rows import floors
 from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import open_keys
-from jostle.privacy.kernel.measurement import Measured, Measurement, Release
-from jostle.privacy.measurements.aggregates.aggregate import rows_by_key
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
+from jostle.privacy.measurements.aggregates.aggregate import rows_in_one
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.selects import (
     Answer,
@@ -40,6 +41,12 @@ from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.persons import GROUPS, groups_of_person, of_persons, persons_by_groups
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
+
+
+def rows_by_key(table: Table) -> tuple[int, int]:
+    """How many rows a protected unit has, and how many of them in one group of the select."""
+    stability = stability_of(table)
+    return stability, rows_in_one(table, stability)
 
 
 class Largest(Request, frozen=True):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
+from jostle.accounting.definitions import Measure, Price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints
@@ -26,6 +26,7 @@ from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.selects import Answer, Request, key_columns
+from jostle.privacy.mechanisms.margin import stability_price
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.reading.vault import Reader

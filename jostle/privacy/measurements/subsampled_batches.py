@@ -22,22 +22,24 @@ from dataclasses import dataclass
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import Price, stability_price, used_delta
+from jostle.accounting.definitions import Price, used_delta
 from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
 from jostle.noise_laws import Gaussian
 from jostle.plan.plan import WEIGHT_BITS, Apply, Bound, Column, Constant, Derive, Filter, Key, Open, Plan, Sample, Scan
-from jostle.privacy.kernel.exposures import Handle, join_exposures
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Tallied
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measured, Measurement, Payment, Release, weighted_stability_of
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid, Prepayment
 from jostle.privacy.measurements.answers import JointCells
 from jostle.privacy.mechanisms.additive import Additive
+from jostle.privacy.mechanisms.margin import stability_price
 from jostle.privacy.mechanisms.noise import SHARES, Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.transformations.joins import join_exposures
 from jostle.source import Span
 
 MOST_STEPS = 10_000

@@ -44,7 +44,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, NDArray, np
-from jostle.privacy.kernel.exposures import Exposures, join_exposures
+from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import (
     LinearMeasurement,
@@ -63,6 +63,7 @@ from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.norms import BITS, Contributions, Weights
 from jostle.privacy.scores import vectorsums
+from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 
 MOST_SUMS = 2**22

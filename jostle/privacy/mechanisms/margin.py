@@ -21,7 +21,7 @@ from typing import ClassVar
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import Measure, Price, stability_price, used_delta
+from jostle.accounting.definitions import Measure, Price, pure_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
@@ -34,6 +34,11 @@ WIDEST = 2.0**40
 
 CLAMP = 2**61
 """Scores and thresholds are clamped to ± this (which moves no two numbers apart), so that no sum wraps."""
+
+
+def stability_price(amount: Amount) -> Price:
+    """Of stability-based selection of keys: ε-DP noise, and δ for a key that only one person has."""
+    return Price(amount, pure_price(amount).rho, amount.delta, pure=True)
 
 
 class Compared(Struct, frozen=True):

@@ -18,13 +18,13 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
-from jostle.accounting.definitions import Measure, Price, gaussian_price, stability_price, used_delta
+from jostle.accounting.definitions import Measure, Price, gaussian_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.privacy.mechanisms.additive import Additive, Linear
-from jostle.privacy.mechanisms.margin import check_scale
+from jostle.privacy.mechanisms.margin import check_scale, stability_price
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace

@@ -13,36 +13,17 @@ from typing import Any
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, truncated
 from jostle.lazy import Ints
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Derive,
-    Domain,
-    Known,
-    Listed,
-    Moments,
-    Open,
-    Owners,
-    Plan,
-    Reading,
-    RowExpr,
-    Scan,
-    filled,
-)
+from jostle.plan.plan import Bound, Column, Domain, Known, Listed, Owners, Plan, RowExpr, Scan, filled
+from jostle.plan.schemas import PERIOD, with_period
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle, Source
-from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors
+from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors, partition_label
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.reading.public_data import PublicData, need_public
-from jostle.privacy.transformations.transform import partition_label
 from jostle.records import replace
 from jostle.source import Span
 
 Schema = tuple[tuple[str, Domain], ...]
-PERIOD = "period"  # the column that says in which period a row is
 
 
 def private_table(
@@ -52,31 +33,17 @@ def private_table(
     """A table of a source's persons: its described columns, of which `never` are never missing. `unit` is its own;
     `owners` say whose a row is. Where it has periods, a last column `period` is the first day of a row's."""
     unit, scan = unit or source.unit, Scan(key, schema)
-    by: tuple[str | Reading, ...] = () if owners is not None else unit.columns
-    each, day = unit.of_period
+    by: tuple[str | tuple[str, str], ...] = () if owners is not None else unit.columns
+    each, _, day = unit.each.partition(" of ")
     if each and by and day not in by:
-        by = (*by, Reading(day, by_period(dict(schema)[day], each)))
+        by = (*by, (day, each))
     plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
     plan, origin = filled(plan, schema, never), Origin(key, schema, never, unit, owners)
     if each:
-        domain = by_period(dict(schema)[day], each)
-        start = Apply("trunc" if domain.kind == "date" else "trunc time", (Column(day), Constant(each)))
-        plan = Derive(plan, (*((name, Column(name)) for name, _ in schema), (PERIOD, start)))
-        schema = (*schema, (PERIOD, domain))
+        plan, schema = with_period(plan, schema, day, each)
     table = Table((Exposure.of(source, unit),), plan, schema, origin=origin)
-    if each and source.periods is None:
-        source.periods = partition_label(table, Column(PERIOD), exact=True)
+    source.periods = source.periods or (partition_label(table, Column(PERIOD), exact=True) if each else None)
     return table
-
-
-def by_period(domain: Domain, unit: str) -> Moments:
-    """A description of days or times by periods; refused where there are none."""
-    kind = domain.kind if isinstance(domain, Moments | Open) else ""
-    if kind not in ("date", "time"):
-        raise refuse("DataError", "periods are of a column of dates or times", help="describe it: `{day: date}`")
-    ends = (FIRST_DAY, LAST_DAY) if kind == "date" else (FIRST_TIME, LAST_TIME)
-    low, high = (domain.low, domain.high) if isinstance(domain, Moments) else ends
-    return Moments(kind, truncated(kind, low, unit), truncated(kind, high, unit), unit)
 
 
 def private_cube(data: PublicData, source: Source, cells: Ints, names: Sequence[str], identity: object) -> Cube:

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
+from jostle.accounting.amounts import Path
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
@@ -41,11 +42,36 @@ from jostle.plan.plan import (
     rows_below,
 )
 from jostle.plan.schemas import schema_of, united_schema
-from jostle.privacy.kernel.exposures import Exposures, common_prefix, join_exposures
+from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.transformations.transform import need_column
 from jostle.records import replace
+
+
+def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposures:
+    """Of something made from several handles: one exposure a source, at the common prefix, stabilities summed."""
+    joined: dict[int, Exposure] = {}
+    for side, factor in zip(sides, factors, strict=True):
+        for new in side:
+            old = joined.get(id(new.source))
+            path = new.path if old is None else common_prefix(old.path, new.path)
+            rows = None if new.rows is None else new.rows * factor
+            if rows is not None and old is not None:
+                rows = None if old.rows is None else rows + old.rows
+            agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
+            weight = None if new.weight is None else new.weight * factor
+            if weight is not None and old is not None:
+                weight = None if old.weight is None else weight + old.weight
+            joined[id(new.source)] = Exposure(new.source, path, rows, tuple(agents), weight, declared=new.declared)
+    return tuple(joined.values())
+
+
+def common_prefix(a: Path, b: Path) -> Path:
+    shared = len(a) if a == b else 0
+    while shared < min(len(a), len(b)) and a[shared] == b[shared]:
+        shared += 1
+    return a[:shared]
 
 
 def join(

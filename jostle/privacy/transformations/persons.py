@@ -38,9 +38,9 @@ from jostle.plan.plan import (
     person_columns,
 )
 from jostle.plan.schemas import group_key_value, schema_of
-from jostle.privacy.kernel.exposures import Exposure, join_exposures
+from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.transformations.joins import check_keys
+from jostle.privacy.transformations.joins import check_keys, join_exposures
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 

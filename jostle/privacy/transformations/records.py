@@ -37,8 +37,9 @@ from jostle.plan.records import (
     size_of,
 )  # fmt: skip
 from jostle.plan.schemas import check_steps, dimensions, united_schema
-from jostle.privacy.kernel.exposures import Exposures, Handle, join_exposures
+from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Summed, Table
+from jostle.privacy.transformations.joins import join_exposures
 from jostle.privacy.transformations.transform import need_column
 from jostle.records import replace
 

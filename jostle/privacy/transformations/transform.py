@@ -21,12 +21,10 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
 from jostle.engine.sql.rows import floors
-from jostle.language.moments import start_of
 from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import (
     Apply,
-    Categories,
     Column,
     Constant,
     Derive,
@@ -50,10 +48,9 @@ from jostle.plan.schemas import (
     need_unicode,
     open_keys,
     schema_of,
-    unit_of,
 )
 from jostle.privacy.kernel.exposures import Allotment, Handle, extended
-from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied
+from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied, partition_label
 from jostle.privacy.kernel.kernel import check_unit
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
@@ -139,10 +136,6 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     need_unicode(value)
     condition = Apply("==", (Column(column), Constant(value)))
     kind_of(condition, dict(handle.schema))
-    unit = unit_of(Column(column), dict(handle.schema))
-    if unit and (start := start_of(value, unit)) != value:
-        message = f"no row has `{column}` {value.isoformat()}: that is in {start.isoformat()}"
-        raise refuse("ValueError", message, help=f'`trunc({value.isoformat()}, "{unit}")` is the first one')
     if isinstance(handle, Cube):
         return _at(handle, column, _plain(value))
     label = partition_label(handle, Column(column), exact=True)
@@ -198,21 +191,6 @@ def _at(cube: Cube, name: str, number: float) -> Cube:
     positions = np.arange(cube.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(cube.shape))])
     label = partition_label(cube, expr, exact=False)
     return _cells_part(cube, label, Apply("==", (expr, Constant(number))), number, positions == number)
-
-
-def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
-    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
-
-    `exact` parts are where the column equals the key, the others where its floor does. The two agree where every
-    value of the column is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ.
-    """
-    if handle.origin is None or not isinstance(expr, Column):
-        return object()
-    domain = dict(handle.schema)[expr.name]
-    agree = isinstance(domain, Integer) or (
-        isinstance(domain, Categories) and all(isinstance(v, str) or float(v).is_integer() for v in domain.values)
-    )
-    return (handle.origin, expr.name, "exact" if exact and not agree else "floor")
 
 
 def _plain(value: Any) -> Any:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Cost, Meter, Path
 from jostle.language.builtins import BUILTINS
-from jostle.privacy.kernel.exposures import common_prefix
+from jostle.privacy.transformations.joins import common_prefix
 from jostle.run.externals import KERNELS
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import REQUIRED, Builtin, Function, Module, Part, RowForm

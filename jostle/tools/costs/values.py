@@ -18,7 +18,7 @@ from jostle.accounting import amounts
 from jostle.accounting.amounts import Path
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
-from jostle.privacy.kernel.exposures import common_prefix
+from jostle.privacy.transformations.joins import common_prefix
 from jostle.run.scope import MISSING
 from jostle.run.sequences import Period
 from jostle.run.values import Builtin, Function, Interval, JSet, Part, Record, RowForm, is_vector, same

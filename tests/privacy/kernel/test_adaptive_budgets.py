@@ -17,9 +17,9 @@ from jostle.accounting.definitions import (
     gaussian_price,
     pure_price,
     rho_of,
-    stability_price,
     used_delta,
 )
+from jostle.privacy.mechanisms.margin import stability_price
 from jostle.source import Source
 from jostle.tools.result import Result
 from jostle.tools.session import Session

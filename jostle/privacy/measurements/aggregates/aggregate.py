@@ -305,7 +305,7 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, flo
     of their squares is largest where ⌊k/r⌋ of them change by r and one by what is left.
     """
     one, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
-    each = _each(table, stability)
+    each = rows_in_one(table, stability)
     if term.weighted or each == stability:
         return one * stability, one * stability
     full, rest = divmod(stability, each)
@@ -313,13 +313,7 @@ def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, flo
     return one * stability, one * math.sqrt(square) * (1 + 2.0**-30)
 
 
-def rows_by_key(table: Table) -> tuple[int, int]:
-    """How many rows a protected unit has, and how many of them in one group of the select."""
-    stability = stability_of(table)
-    return stability, _each(table, stability)
-
-
-def _each(table: Table, stability: int) -> int:
+def rows_in_one(table: Table, stability: int) -> int:
     limits = list(map(attrgetter("each"), table.exposures))
     return stability if None in limits or not limits else max(1, min(stability, max(limits)))
 

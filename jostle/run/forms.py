@@ -20,7 +20,7 @@ from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS, is_condition
 from jostle.language.operations import start_of
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
-from jostle.plan.schemas import key_values, unit_of
+from jostle.plan.schemas import PERIOD, key_values
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform
@@ -215,7 +215,7 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
             )
         schema = dict(rows.schema)
         RowCompiler(schema, interp, scope, Qualifiers.of(node.value, schema)).need_described(name, keyword.value)
-        unit = unit_of(Column(name), schema) if name in schema else ""
+        unit = rows.exposures[0].unit.each.partition(" of ")[0] if rows.private and name == PERIOD else ""
         if unit and isinstance(value, date) and (start := start_of(value, unit)) != value:
             message = f"no row has `{name}` {value.isoformat()}: that is in {start.isoformat()}"
             help = f'`trunc({value.isoformat()}, "{unit}")` is the first one'

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import math
 import random
+from datetime import date, timedelta
 from pathlib import Path
 
 USERS = 900
@@ -15,7 +16,7 @@ PAGES = ["home", "shop", "news", "help"]
 
 
 def arrivals(seed: int = 37) -> list[list[object]]:
-    """The visits: a day of the year, a user and a page. More come on weekdays, and to the shop before the year ends."""
+    """The visits: a day of 2018, a user and a page. More come on weekdays, and to the shop before the year ends."""
     draw = random.Random(seed)
     rows: list[list[object]] = []
     for day in range(1, 366):
@@ -25,7 +26,7 @@ def arrivals(seed: int = 37) -> list[list[object]]:
         for _ in range(many):
             user = int(USERS * draw.random() ** 2)
             for _ in range(draw.choice([1, 1, 1, 2, 2, 4])):
-                rows.append([day, f"u{user}", draw.choices(PAGES, [40, shop, 22, 8])[0]])
+                rows.append([date(2017, 12, 31) + timedelta(day), f"u{user}", draw.choices(PAGES, [40, shop, 22, 8])[0]])
     return rows
 
 

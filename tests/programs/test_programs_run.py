@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -62,51 +63,55 @@ def test_searches(tmp_path: Path) -> None:
     assert result.budget["data"] == {"epsilon": {"total": "1", "spent": "0.6"}}  # three parts count as one of them
 
 
-def visits_up_to(day: int) -> dict[str, int]:
+def visits_up_to(day: str) -> dict[str, int]:
     """By page, with at most three of a user on a day."""
     rows = [line.split(",") for line in (PROGRAMS / "data" / "arrivals.csv").read_text().splitlines()[1:]]
     by_page = dict.fromkeys(["home", "shop", "news", "help"], 0)
     for at, _, page in rows:
-        by_page[page] += int(at) <= day
+        by_page[page] += at <= day
     return by_page
 
 
 def test_a_year_of_a_dashboard(tmp_path: Path) -> None:
     """Few visits are beyond three of a user on a day; all noise is within ± 60 but once in 10⁹ runs."""
     result = run("dashboard.jst", tmp_path)
-    for page, visits in visits_up_to(365).items():
+    for page, visits in visits_up_to("2018-12-31").items():
         assert 0.8 * visits - 60 < result["total"][page] < visits + 60
     assert result.budget == {"visits": {"rho": {"total": "1", "spent": "1"}}}
 
 
 @pytest.mark.slow
 def test_the_days_of_a_dashboard_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """365 runs on a file that grows from day to day: one charge, and what was shown of a day is shown ever after."""
+    """365 runs on a file that grows from day to day: one charge for what goes on, of which what was shown of a day is
+    shown ever after, and one for each week that is over; each has its budget, and no more."""
     monkeypatch.setenv("JOSTLE_LEDGER", str(tmp_path / "ledger"))
     head, *rows = (PROGRAMS / "data" / "arrivals.csv").read_text().splitlines()
-    text = (PROGRAMS / "dashboard.jst").read_text().partition("\nends = ")[0]
+    text = (PROGRAMS / "dashboard.jst").read_text().partition("\nif now == ")[0]
     begin, end = text.index("private visits = table"), text.index("\n\ng = ")
     text = text[:begin] + 'private visits = dataset("visits")' + text[end:] + "\nrelease up_to_now\n"
-    text = text.replace("param today = 365", "param today = 1")
     file, ledger, seen = tmp_path / "arrivals.csv", Ledger(tmp_path / "ledger"), dict[str, list[float]]()
     for day in range(1, 366):
-        file.write_text("\n".join([head, *(row for row in rows if int(row.split(",")[0]) <= day)]) + "\n")
+        today = str(date(2017, 12, 31) + timedelta(day))
+        file.write_text("\n".join([head, *(row for row in rows if row.split(",")[0] <= today)]) + "\n")
         if day == 1:
-            schema = '{day: 1..365, page: {"home", "shop", "news", "help"}}'
-            words = ["--schema", schema, "--protecting", "user, day up to 3 rows", "--budget", "rho 1"]
+            schema = '{day: from 2018-01-01 to 2018-12-31 by day, page: {"home", "shop", "news", "help"}}'
+            words = ["--schema", schema, "--protecting", "user, day up to 3 rows", "--budget", "rho 1 each week of day"]
             assert main(["data", "register", "visits", str(file), *words]) == 0
         else:
             ledger.update("visits")
-        result = Session(cwd=tmp_path).attempt(Source("dashboard.jst", text), {"today": str(day)})
+        result = Session(cwd=tmp_path).attempt(Source("dashboard.jst", text), {"today": today})
         assert result.ok, result.diagnostics
         for page, counts in result.values["up_to_now"].items():
             now = list(map(float, counts))
             assert len(now) == day and now[:-1] == seen.get(page, [])
             seen[page] = now
-    for page, visits in visits_up_to(365).items():
+    for page, visits in visits_up_to("2018-12-31").items():
         assert 0.8 * visits - 60 < seen[page][-1] < visits + 60
     assert ledger.dataset("visits").state.spent == (10**12,)
-    assert verify(ledger, "visits").entries == 1 + 364 + 365
+    assert verify(ledger, "visits").entries == 1 + 364 + 365 + 52
+    charges = [entry.content for entry in ledger.history("visits") if any(entry.content.get("cost", []))]
+    parts = {one.get("part", [""])[0]: one["cost"] for one in charges}
+    assert len(parts) == len(charges) == 53 and set(map(tuple, parts.values())) == {(5 * 10**11,)}
 
 
 def test_joins(tmp_path: Path) -> None:

@@ -20,13 +20,13 @@ def arrivals(seed: int = 37) -> list[list[object]]:
     draw = random.Random(seed)
     rows: list[list[object]] = []
     for day in range(1, 366):
-        weekend = day % 7 in (6, 0)
+        weekend, today = day % 7 in (6, 0), date(2017, 12, 31) + timedelta(day)
         many = round((14 if weekend else 25) * (1 + 0.3 * math.sin(2 * math.pi * day / 365)) + draw.gauss(0, 3))
         shop = 25 + 60 * math.exp(-(((day - 345) / 12) ** 2))
         for _ in range(many):
             user = int(USERS * draw.random() ** 2)
             for _ in range(draw.choice([1, 1, 1, 2, 2, 4])):
-                rows.append([date(2017, 12, 31) + timedelta(day), f"u{user}", draw.choices(PAGES, [40, shop, 22, 8])[0]])
+                rows.append([today, f"u{user}", draw.choices(PAGES, [40, shop, 22, 8])[0]])
     return rows
 
 

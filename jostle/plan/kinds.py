@@ -18,7 +18,7 @@ from itertools import repeat
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.intervals import Interval, remainder
-from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, kind_of_moment, number_of
+from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, kind_of_moment, number_of, parse
 from jostle.language.operations import COMPARISONS, LOGIC, OPERATIONS, PARTS, Operation, Whole
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, RowExpr
 
@@ -297,9 +297,14 @@ def _applied(expr: Apply, schema: Schema) -> Interval | None:
 
 
 def _case_bounds(expr: Apply, schema: Schema) -> Interval | None:
-    """The bounds of an operation on texts, where what they can be is listed."""
+    """The bounds of an operation on texts, where what they can be is listed, or a clock shows."""
     values = listed_values(expr, schema)
     numbers = [value for value in values or () if isinstance(value, float)]
+    inner = expr.args[0]
+    if expr.op == "time of text" and isinstance(inner, Apply) and inner.op == "time by format":
+        form = inner.args[1]
+        if isinstance(form, Constant) and {*"YymbBd"}.isdisjoint(parse(str(form.value), "time").fields):
+            return 0.0, float(DAY)
     return (min(numbers), max(numbers)) if numbers else None
 
 

@@ -35,11 +35,12 @@ FORMATS = {
 """How dates and times are often written, other than as 2024-12-31."""
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
 _BLANK, _QUOTE = " \u00a0\u202f", ("'", ".", (("'", ""),))
-_BLANKS = (_BLANK, ",", (*((one, "") for one in _BLANK), (",", ".")))
+_SPACED = tuple((one, "") for one in _BLANK)
 NUMBERS = {
     f"{example} {sign}".strip(): (sign, *style)
     for sign in ("", *"€$£%")
-    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1 234,5", _BLANKS), ("1'234.5", _QUOTE))
+    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1'234.5", _QUOTE),
+                           ("1 234,5", (_BLANK, ",", (*_SPACED, (",", ".")))), ("1 234.5", (_BLANK, ".", _SPACED)))
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
 thousands, what before the fraction, and what is replaced to read them."""

@@ -157,6 +157,8 @@ _TRUTHS = {"true", "t", "yes", "y", "false", "f", "no", "n"}
 def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None, rows: int) -> Iterator[str]:
     """How more of a column's cells, of so many rows, would be read, a line each."""
     name, kind = column_word(clean(column.name)), domain_kind(domain)
+    if column.empty == rows:
+        yield "objects and lists of JSON lines are not read: `pandas.json_normalize` makes columns of what they hold"
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
     if column.form:

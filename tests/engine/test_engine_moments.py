@@ -237,6 +237,9 @@ def test_texts_by_format(engine: LocalDuckDb) -> None:
             (values,) = on_rows(engine, {"t": np.array(texts, dtype=object)}, {"t": Open("text")}, [expr])
             expected = [text and as_iso(text, written, kind) for text in texts]
             assert values == [meaning(f"{kind} of text", iso or None) for iso in expected], written
+            bounds = bounds_of(expr, {"t": Open("text")})  # a clock's are those of a day, so that nothing is to clamp
+            assert bounds == (None if written in cases else (0.0, DAY)), written
+            assert bounds is None or all(v is None or bounds[0] <= v <= bounds[1] for v in values)
             assert values[0] is not None and (written == "%Y%m%d" or values[3] is None)
             if " " not in written and "%f" not in written:
                 first = datetime.strptime(text, written)

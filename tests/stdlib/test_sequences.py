@@ -108,6 +108,16 @@ def test_sessions_end_where_a_pause_is_long() -> None:
     assert sums["many"] == pytest.approx(len(FRAME), abs=3)
 
 
+@pytest.mark.parametrize(("of", "name", "low"), [
+    ('sessions(t, "at", 15, 8)', "moments", 1), ('in_order(t, "at", 8)', "place", 0),
+    ('so_far(t, "at", "x", 8)', "earlier", 0),
+])  # fmt: skip
+def test_numbers_of_rows_are_known_to_be_no_more_than_are_kept(of: str, name: str, low: int) -> None:
+    """So that their means need no clamp, and have the noise of so many."""
+    program = f'release ends = [[c.low, c.high] for c in columns({of}) if c.name == "{name}"]'
+    assert released(program.removeprefix("release ends = ")) == [[low, 8]]
+
+
 def test_a_person_counts_for_as_many_rows_as_are_said() -> None:
     tables = ('in_order(t, "at", 5)', 'with_previous(t, "at", "page", 5)', 'so_far(t, "at", "x", 5)',
               'sessions(t, "at", 15, 5)')  # fmt: skip

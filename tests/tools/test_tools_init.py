@@ -146,7 +146,7 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
 @pytest.mark.parametrize(("written", "value"), [
     ("{}.123,45 €", 42_123.45), ("{},123.45", 42_123.45), ("${},123", 42_123), ("{},5 %", 42.5), ("{}.000.000 €", 42e6),
     (" {} % ", 42), ("£ {}", 42), ("-{}.123,0", -42_123),
-    ("{}\u202f123,5 €", 42_123.5), ("{} 123", 42_123), ("{}'123.5", 42_123.5),
+    ("{}\u202f123,5 €", 42_123.5), ("{} 123", 42_123), ("{}\u00a0123.5 €", 42_123.5), ("{}'123.5", 42_123.5),
 ])  # fmt: skip
 def test_numbers_with_signs_and_groups_of_thousands_are_read(
     folder: Path, capsys: pytest.CaptureFixture[str], written: str, value: float
@@ -183,6 +183,17 @@ def test_what_stands_beside_numbers_and_what_nothing_fills_has_its_way_out(
     capsys.readouterr()
     assert main(["data", "check", "titled.csv", "--schema", "{age: 0..99}"]) == 1
     assert "`--header 3` says which line it is" in capsys.readouterr().err
+
+
+def test_names_that_columns_share_and_what_json_lines_hold_have_their_way_out(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("net.csv").write_text("price,price,n\n" + "3,4,5\n" * 9)
+    assert main(["init", "net.csv", "--describe", "{price: 0..9}"]) == 1
+    assert "the header has the name `price` more than once" in capsys.readouterr().err
+    Path("orders.jsonl").write_text('{"who": {"id": 3}, "n": 4}\n' * 9)
+    assert main(["init", "orders.jsonl", "--describe", "{who: text, n: 0..9}"]) == 0
+    assert "who: empty 9 (100.0 %)\n    objects and lists of JSON lines are not read" in capsys.readouterr().out
 
 
 def test_words_for_what_is_missing_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -165,7 +165,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     if reading.header is None and not getattr(options, "no_check", False):
         reading = replace(reading, header=_header_line(options))
     columns = _columns(options, reading)
-    ordered, forms = _described(options, columns, ask)
+    ordered, forms = _described(options, columns, ask, reading)
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = _path(options.file, home)
@@ -216,13 +216,17 @@ def _with_left(text: str, columns: list[Column]) -> str:
     return "\n".join([first, *lines, *more, rest])
 
 
-def _described(options: Namespace, columns: list[Column], ask: Ask | None) -> tuple[Described, dict[str, str]]:
+def _described(
+    options: Namespace, columns: list[Column], ask: Ask | None, reading: Reading
+) -> tuple[Described, dict[str, str]]:
     """The domains of the columns, in their order, and the formats of some; what nobody describes, a person who is asked
     says."""
     schema, forms = description(options.describe) if options.describe is not None else ((), {})
     domains = dict(schema)
     missing = next((name for name in domains if columns and name not in {column.name for column in columns}), None)
     if missing is not None:
+        if remote_data(options.file) is None:  # which also says that a name stands there more than once
+            fit(options.file, [(missing, domains[missing])], reading)
         raise refuse("DataError", f"`{options.file}` has no column `{missing}`", help=_names(columns))
     open_ones = [column for column in columns if column.name not in domains]
     if ask is not None and not domains:

@@ -31,8 +31,6 @@ ARITY = {
     **dict.fromkeys(COMPARISONS, 2), "not": 1, "if": 3,
 }  # fmt: skip
 WORDS = {"number": "a number", "text": "text", "boolean": "true or false", "date": "a date", "time": "a time"}
-
-
 _DATES = "a date is written without quotes, `2024-03-01`, and read from a text by `date(x)`"
 
 
@@ -239,8 +237,7 @@ def as_double(value: float) -> float:
     return float(max(-most, min(most, value))) if abs(value) > 2**1000 else float(value)
 
 
-FINEST = 850
-"""Bits of the finest grid: an engine's doubles hold its steps, and those of products with weights."""
+FINEST = 850  # bits of the finest grid: an engine's doubles hold its steps, and those of products with weights
 
 
 def grid_bits(most: float, digits: int) -> int:
@@ -300,10 +297,8 @@ def _case_bounds(expr: Apply, schema: Schema) -> Interval | None:
     """The bounds of an operation on texts, where what they can be is listed, or a clock shows."""
     values = listed_values(expr, schema)
     numbers = [value for value in values or () if isinstance(value, float)]
-    inner = expr.args[0]
-    if expr.op == "time of text" and isinstance(inner, Apply) and inner.op == "time by format":
-        form = inner.args[1]
-        if isinstance(form, Constant) and {*"YymbBd"}.isdisjoint(parse(str(form.value), "time").fields):
+    match expr.args[0]:
+        case Apply("time by format", (_, Constant(str(form)))) if not {*parse(form, "time").fields} & {*"Yy"}:
             return 0.0, float(DAY)
     return (min(numbers), max(numbers)) if numbers else None
 

@@ -345,3 +345,27 @@ def test_quantiles_know_how_many_rows_share_one() -> None:
         for amount, declared in ((" with epsilon 1e3", "protecting rows budget epsilon 1e6"), ("", "")):
             found = ask(f'quantiles(t, "n", {asked}){amount}', declared, heaped)["a"]
             assert all(abs(value - true) <= 1 for value, true in zip(found, exact, strict=True)), found
+
+
+def test_where_noise_is_small_several_classes_have_the_weights_of_maximum_likelihood() -> None:
+    """Gradients that were clipped to half of what they can be moved a slope by a sixth of it, at any amount."""
+    rng = np.random.default_rng(3)
+    kinds = rng.integers(0, 3, 400)
+    a = np.clip(np.array([2, 5, 4])[kinds] + rng.normal(0, 1.5, 400), 0, 8)
+    c = np.where(rng.random(400) < np.array([0.2, 0.5, 0.8])[kinds], "q", "p")
+    frame = pd.DataFrame({"a": a, "c": c, "kind": np.array(list("xyz"))[kinds]})
+    session = Session()
+    session.bind("t", frame)
+    result = session.attempt(Source("c.jst", """use statistics
+private t = bound("t") described by {a: 0.0..8.0, c: {"p", "q"}, kind: {"x", "y", "z"}} protecting rows budget rho 1e10
+release fit = softmax_regression(t, "kind", ["a", "c"], steps = 300, batches = 1) with rho 1e9
+"""))  # fmt: skip
+    assert result.ok, result.diagnostics
+    found = np.array([line["value"] for line in result["fit"].rows]).reshape(3, 3)
+    x = np.column_stack([np.ones(len(frame)), frame["a"] - 4, frame["c"] == "q"])
+    y, best = np.eye(3)[kinds], np.zeros((3, 3))
+    for _ in range(4000):
+        odds = np.exp(x @ best.T)
+        best -= 0.4 * (odds / odds.sum(axis=1, keepdims=True) - y).T @ x / len(x)
+    best[:, 0] -= 4 * best[:, 1]
+    assert found == pytest.approx(best - best.mean(axis=0), abs=0.02)

@@ -45,7 +45,7 @@ class Maker:
         self.names = 0
         self.functions: list[str] = []
         self.depth = 0
-        self.allotted = False
+        self.allotted = self.delta = False
         self.size = 0
 
     def program(self) -> str:
@@ -53,7 +53,9 @@ class Maker:
         size = self.r.choice(["rows", "rows", "rows", "rows, public size"])
         columns = 'age: 0..99, sex: {"Female", "Male"}, city: {"Ames", "Bergen", "Cork"}, pay: 0.0..9.5, part: 0..3'
         table = f'table("people.csv") described by {{{columns}}}'
-        self.put(f"private people = {table} protecting {size} budget epsilon {budget}", 0)
+        self.delta = self.r.random() < 0.15
+        counted = ", delta 0.9 counted by basic" if self.delta else ""
+        self.put(f"private people = {table} protecting {size} budget epsilon {budget}{counted}", 0)
         self.put("private cells = counts([[3, 0, 2], [1, 5, 0]]) protecting rows budget epsilon 200", 0)
         self.put("use pinq", 0)
         for _ in range(self.r.randrange(3)):
@@ -204,7 +206,7 @@ class Maker:
         self.depth -= 1
 
     def odd(self, indent: int, tables: list[str], numbers: list[str]) -> None:
-        kind, table, made = self.r.randrange(18), self.table(tables), self.name("x")
+        kind, table, made = self.r.randrange(24), self.table(tables), self.name("x")
         if kind == 0:
             self.put(
                 f"{made} = [{{{{ select count(*) from p with epsilon 0.02 }}}} for k, p in partition({table}, part)]",
@@ -269,7 +271,7 @@ class Maker:
         elif kind == 14:
             self.put(f"for k, q in partition({table}, {self.key()}):", indent)
             self.put(f"{made} = {{{{ select age, count(*) as times from q per age }}}}", indent + 1)
-            self.put(f"{made}n = noisyCount({made}, 0.02) + noisyCount({made}[times > 3, ], 0.01)", indent + 1)
+            self.put(f"{made}n = noisyCount({made}, 0.02) + noisyCount(where({made}, times > 3), 0.01)", indent + 1)
         elif kind in (15, 16):
             each = (
                 self.amount(numbers)
@@ -283,6 +285,31 @@ class Maker:
             inside, self.allotted = self.allotted, True
             self.body(indent, tables, [*numbers, made])
             self.allotted = inside
+        elif kind == 18:
+            self.put(f'for d in 2024-02-27..2024-03-0{self.r.choice("12")}:', indent)
+            self.put(f'if not (str(d) in {{"2024-02-29"}}) {{ {made} = noisyCount({table}, 0.01) }}', indent + 1)
+        elif kind == 19:
+            self.put(f"{made} = sorted(set([{self.r.randrange(4)}, 1, 2, 1]))", indent)
+            self.put(f"for a, b in zip({made}, reversed({made})):", indent)
+            self.put(f"{made}n = noisyCount({table}, clamp(a * b / 100, 0.01, 0.03))", indent + 1)
+        elif kind == 20:
+            self.put(f"{made} = [q for k, q in partition({table}, {self.key()})]", indent)
+            self.put(f"for q in {made} - [{made}[0]]: {made}n = noisyCount(q, 0.02)", indent)
+            self.put(f"for i, q in enumerate({made} + [{table}]): {made}m = noisyCount(q, 0.01 * (i + 1))", indent)
+        elif kind == 21:
+            self.put(f'{made} = record([["a", {table}], ["b", {self.table(tables)}]])', indent)
+            self.put(f"for name in keys({{b: 1, a: {self.r.choice(numbers)}}}):", indent)
+            self.put(f"{made}n = noisyCount({made}[name], 0.02) if name in {made} else 0", indent + 1)
+            self.put(f"for q in values({made}): {made}m = noisyCount(q, 0.01 * len(1..(0..2).high))", indent)
+        elif kind == 22:
+            self.put(f"{made} = union({table}, where({table}, age > 9))", indent)
+            self.put(f"for k, q in partition({made}, sex): {made}n = noisyCount(q, 0.02)", indent)
+            self.put(f"{made}m = noisyCount({made}, 0.01)", indent)
+        elif kind == 23:
+            spend = "with epsilon 0.02 delta 1e-6" if self.delta else "with epsilon 0.02"
+            self.put(f"{made} = {{{{ select sex, part, count(*) as m from {table} per sex, part }}}}", indent)
+            self.put(f"for k, q in partition({made}, sex):", indent)
+            self.put(f"{made}n = {{{{ select part, count(*) as n from q groupby part {spend} }}}}", indent + 1)
         else:
             function = self.r.choice(["noisyCount", "noisyCount", "noisyAvg"])
             self.put(f"{made} = {self.r.choice(numbers)} > 0.5 and noisyCount({table}, 0.02) > 1", indent)

@@ -112,6 +112,10 @@ EXACT = {
         "for d in 2024-02-28..2024-03-01:\n    if not (str(d) in {\"2024-02-29\"}):\n"
         "        n = [[people, 0.1 * len(keys({a: 1, b: 2})) * avg([1, 2])]]", "0.6",
     ),
+    "the last of many rounds": (
+        "for i in 1..1500:\n    if i == 1400 { n = [[people, 0.1]] }\nxs = [i for i in 1..100 if i * i > 30]\n"
+        "e = 0.1 if len(xs) == 95 else 0.2\nm = [[people, e]]", "0.2",
+    ),
     "a branch whose test is known": (
         "if 1 > 2 { n = [[people, 0.9]] }", "0"
     ),

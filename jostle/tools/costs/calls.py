@@ -13,13 +13,13 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.records import replace
 from jostle.run.expressions import attribute
+from jostle.run.externals import KERNELS
 from jostle.run.scope import Scope
 from jostle.run.sequences import Period
 from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
 from jostle.tools.costs.ledger import Opened
-from jostle.tools.costs.tally import is_kernel
 from jostle.tools.costs.values import (
     ANY_NUMBER,
     EACH,
@@ -100,7 +100,7 @@ def transfer_apply(
         case OneOf():
             ways = [partial(transfer_apply, w, one, args, keywords, node) for one in function.values]
             return w.paths(ways)
-    if function is TOP or (isinstance(function, Builtin | RowForm) and not is_kernel(function)):
+    if function is TOP or (isinstance(function, Builtin | RowForm) and function.name not in KERNELS):
         why = "a function that is not known here is called"
         w.charge(ReachedSources((), open=True), (0, math.inf, math.inf), node.span, why)
         return TOP

@@ -6,8 +6,8 @@ data are read. Calls are in `calls`, rows in `rows`, selects in `selects`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, assert_never, cast
 
 from jostle.diagnostics import Refusal
 from jostle.language.forms import is_real
@@ -93,7 +93,7 @@ class Interpreter(Walk):
     def _with(self, node: n.With, scope: Scope) -> bool:
         body = node.body
         inside = (lambda: self._jointly(body, scope)) if node.jointly else (lambda: self.block(body.body, scope))
-        return bool(self.allotted(node.spend, scope, NO_SOURCES, inside, lambda: self.give_up(body, scope, TOP)))
+        return bool(self.allotted(node.spend, scope, NO_SOURCES, inside, lambda: self.give_up(body, scope)))
 
     def _release(self, node: n.Release, scope: Scope) -> None:
         expr = node.value if node.value is not None else n.Name(node.name, span=node.span)
@@ -121,7 +121,7 @@ class Interpreter(Walk):
 
         def each(_: object) -> bool:
             body = lambda: self.block(node.body.body, scope)  # noqa: E731
-            goes_on = self.allotted(node.spend, scope, reached, body, lambda: self.give_up(node.body, scope, TOP))
+            goes_on = self.allotted(node.spend, scope, reached, body, lambda: self.give_up(node.body, scope))
             if goes_on and node.done is not None:
                 self.eval(node.done, scope)
             return bool(goes_on)
@@ -137,14 +137,13 @@ class Interpreter(Walk):
             return self.block(node.body.body, scope)
 
         own = self.assigned(node.body) | set(node.names)
-        went = self.cheaply(scope, node, source, lambda: self.loop(scope, node.span, source, own, each))
-        return self.give_up(node.body, scope, PUBLIC, node.names) if went is PUBLIC else bool(went)
+        return self.loop(scope, node.span, source, own, each)
 
-    def give_up(self, body: n.Block, scope: Scope, value: object, names: Collection[str] = ()) -> bool:
-        """After a block that is not followed, in which any name that it binds may come to be `value`."""
-        scope.names |= dict.fromkeys(self.assigned(body) | set(names), value)
+    def give_up(self, body: n.Block, scope: Scope) -> bool:
+        """After a block that is not followed, in which any name that it binds may come to be anything."""
+        scope.names |= dict.fromkeys(self.assigned(body), TOP)
         if any(map(returns_inside, body.body)):
-            self.returned(value)
+            self.returned(TOP)
         return True
 
     def _parameter(self, name: str, default: object) -> object:
@@ -207,11 +206,6 @@ def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> object:
     return w.paths([lambda: w.eval(node.then, scope), lambda: w.eval(node.other, scope)])
 
 
-def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
-    source = w.eval(node.source, scope)
-    return w.cheaply(scope, node, source, lambda: _comprehended(w, node, source, scope))
-
-
 def _part(w: Walk, node: n.Part, scope: Scope) -> object:
     if node.predict is not None and node.predict_params is not None:
         w.closure("predict", node.predict_params, node.predict, scope)
@@ -251,25 +245,27 @@ def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> object:
     return PUBLIC
 
 
-def _comprehended(w: Walk, node: n.Comprehension, source: object, scope: Scope) -> object:
-    inner = Scope(scope)
-    result: list[object] = [[]]
-    walk = walked(source)
+def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
+    walk, inner, answer = walked(w.eval(node.source, scope)), Scope(scope), cast("object", [])
+
+    def afresh(items: list[object] | Items) -> None:
+        nonlocal walk, answer
+        walk, answer = items, []
 
     def item() -> list[object] | Items:
         value = w.eval(node.item, Scope(inner))
         return walked(value) if node.flat else [value]
 
     def each(value: object) -> bool:
+        nonlocal answer
         w.bind_items(node.names, value, inner)
         test = w.eval(node.condition, inner) if node.condition is not None else True
         if test is not False:
             more = item() if test is True else _perhaps(w, item)
-            result[0] = numbers.transfer_binary("+", [] if isinstance(walk, Items) else result[0], more)
+            answer = numbers.transfer_binary("+", [] if isinstance(walk, Items) else answer, more)
         return True
 
-    w.loop(inner, node.span, walk, set(node.names), each)
-    answer: object = result[0]
+    w.loop(inner, node.span, walk, set(node.names), each, afresh)
     if isinstance(walk, Items):
         once = walked(answer)
         one = once.item if isinstance(once, Items) else join_all(once)
@@ -289,13 +285,19 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
     items: list[object] = []
     values: list[object] = []
 
+    def afresh(every: list[object] | Items) -> None:
+        nonlocal source
+        source = every
+        items.clear()
+        values.clear()
+
     def each(item: object) -> bool:
         inner.names[node.name] = item
         items.append(item)
         values.append(w.eval(node.body, Scope(inner)))
         return True
 
-    w.loop(inner, node.span, source, {node.name}, each)
+    w.loop(inner, node.span, source, {node.name}, each, afresh)
     if isinstance(source, Items):
         return w.settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
     return numbers.transfer_fold(node.fold, items, values)

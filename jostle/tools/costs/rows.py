@@ -21,8 +21,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Interval, JSet
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, expressions
-from jostle.tools.costs.tally import Why
+from jostle.syntax.walk import expressions
 from jostle.tools.costs.values import (
     EACH,
     PUBLIC,
@@ -42,7 +41,7 @@ from jostle.tools.costs.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.tools.costs.walk import TooLong, Walk
+from jostle.tools.costs.walk import Walk
 
 MOST_PARTS = 400  # of one partition that are distinguished
 
@@ -155,17 +154,20 @@ def columns_of(table: object) -> dict[str, object] | None:
 
 
 def of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
-    """An expression on rows, or a list of them; in a comprehension its names are as good as columns."""
+    """An expression on rows, or a list of them, or a comprehension that gives some."""
     if isinstance(node, n.ListOf):
         for item in node.items:
             of_rows(w, item, schema, scope)
     elif isinstance(node, n.Comprehension):
-        w.eval(node.source, scope)
-        inside = [node.item, *([node.condition] if node.condition is not None else [])]
-        names = {one.id for part in inside for one in every(part) if isinstance(one, n.Name)}
-        own = {*node.names, *(name for name in names if w.look_up(scope, name) is MISSING), *(schema or ())}
-        if not all(w.purity.node(part, scope, own) for part in inside):
-            raise TooLong(Why("it may spend for each of many items", node.span))
+        inner = Scope(scope)
+
+        def each(item: object) -> bool:
+            w.bind_items(node.names, item, inner)
+            for part in (node.item, *([node.condition] if node.condition is not None else [])):
+                of_rows(w, part, schema, inner)
+            return True
+
+        w.loop(inner, node.span, w.eval(node.source, scope), set(node.names), each)
     elif isinstance(node, n.Distinct):
         of_rows(w, node.value, schema, scope)
     elif schema is None:
@@ -225,7 +227,8 @@ def _known_column(value: object, handle: Handle) -> str | None:
 def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     """A built-in whose arguments after the first are expressions on rows."""
     table = w.eval(node.args[0], scope) if node.args else PUBLIC
-    schema, over, form = columns_of(table), MISSING, _FORMS.get(row.gives)
+    over: object = MISSING
+    schema, form = columns_of(table), _FORMS.get(row.gives)
     for arg in node.args[1:]:
         of_rows(w, arg, schema, scope)
     for keyword in node.keywords:

@@ -21,7 +21,7 @@ from jostle.plan.plan import Open
 from jostle.privacy.transformations.joins import common_prefix
 from jostle.run.scope import MISSING
 from jostle.run.sequences import Period
-from jostle.run.values import Builtin, Function, Interval, JSet, Part, Record, RowForm, is_vector, same
+from jostle.run.values import Function, Interval, JSet, Part, Record, is_vector, same
 from jostle.syntax import nodes as n
 
 DEEPEST = 8  # of handles in containers, as in a run
@@ -200,14 +200,12 @@ def leaves(value: object) -> Iterator[object]:
             waiting.extend(inside)
 
 
-def cannot_charge(value: object, purity: Callable[[object], bool] = lambda function: False) -> bool:
+def cannot_charge(value: object) -> bool:
     """Whether nothing that is done with this value alone can charge a source."""
     for leaf in leaves(value):
         if is_constant(leaf) or leaf is PUBLIC or isinstance(leaf, NumberInterval):
             continue
-        if isinstance(leaf, Handle) and not leaf.exposures:
-            continue
-        if not (isinstance(leaf, (Function, Builtin, RowForm, Part)) and purity(leaf)):
+        if not (isinstance(leaf, Handle) and not leaf.exposures):
             return False
     return True
 

@@ -23,9 +23,8 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import bound_in
 from jostle.tools.costs.ledger import NEVER, Ledger, Opened, Spending, current
-from jostle.tools.costs.tally import Purity, Why
+from jostle.tools.costs.tally import Why
 from jostle.tools.costs.values import (
-    PUBLIC,
     TOP,
     Generic,
     Handle,
@@ -54,7 +53,7 @@ Identity = Callable[[str, list[object]], Hashable]
 
 FUEL = 60_000  # steps
 MOST_CALLS = 200  # open at once; a run allows more, which are then not followed
-TRIALS, TRIAL = 6_000, 1_500  # steps on values that cannot cost anything: in all, and on one of them
+TRIALS, TRIAL = 6_000, 1_500  # steps in loops that cost nothing: in all, and in one of them
 MOST_GUESSES = 8
 FEW_ROUNDS = 20  # that are followed one by one at any price
 
@@ -85,9 +84,7 @@ class Walk(Spending, ABC):
         self.measured: set[int] = set()  # the aggregates of a select, where its outputs are calculated
         self.bare_left = 0
         self.joint = False  # whether this stands in a `jointly` block
-        self.purity = Purity()
         self.fuel, self.trials = FUEL, TRIALS
-        self.trying = False
         self.depth = 0
         self.returns: list[tuple[object, Ledger]] = []
         self.reads: set[tuple[str, int]] = set()
@@ -149,26 +146,6 @@ class Walk(Spending, ABC):
 
         return back
 
-    def trial(self, thunk: Callable[[], object]) -> object:
-        """The value of something inert, or `PUBLIC` where it takes long."""
-        outer, back = self.fuel, self.here()
-        allowed = min(outer, max(100, min(TRIAL, self.trials // 4)))
-        self.fuel, self.trying = allowed, True
-        try:
-            return thunk()
-        except TooLong:
-            back()
-            return PUBLIC
-        finally:
-            used = allowed - max(0, self.fuel)
-            self.trials -= used
-            self.fuel, self.trying = outer - used, False
-
-    def cheaply(self, scope: Scope, node: n.Node, value: object, thunk: Callable[[], object]) -> object:
-        """The value of a part of the program that works on `value`; `PUBLIC` where it is inert and takes long."""
-        inert = not self.trying and self.purity.value(value) and self.purity.node(node, scope)
-        return self.trial(thunk) if inert else thunk()
-
     def step(self, span: Span | None) -> None:
         self.fuel -= 1
         if self.fuel < 0:
@@ -227,10 +204,6 @@ class Walk(Spending, ABC):
 
     def enter(self, function: Function, local: dict[str, object], node: n.Expr) -> object:
         """The value of a function's body, with its parameters in `local`."""
-        inert = not self.trying and self.purity.function(function) and all(map(self.purity.value, local.values()))
-        return self.trial(lambda: self._enter(function, local, node)) if inert else self._enter(function, local, node)
-
-    def _enter(self, function: Function, local: dict[str, object], node: n.Expr) -> object:
         if self.depth >= MOST_CALLS:
             raise TooLong(Why(f"`{function.name}` calls itself more than {MOST_CALLS} deep, or without end", node.span))
         scope = Scope(function.scope, local)
@@ -336,24 +309,48 @@ class Walk(Spending, ABC):
     # Loops ---------------------------------------------------------------------------------------
 
     def loop(
-        self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[object], bool]
-    ) -> bool:
-        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set."""
+        self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[object], bool],
+        afresh: Callable[[list[object] | Items], None] = lambda items: None,
+    ) -> bool:  # fmt: skip
+        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set.
+
+        One round stands for all where rounds cost nothing and take long. `afresh` is told of items that are begun with
+        anew; rounds before do not count.
+        """
         source = walked(value)
         if isinstance(source, Items):
             return self._rounds(scope, span, source, own, each)
-        if len(source) <= FEW_ROUNDS:
-            return all(each(item) for item in source)
-        names, back, reserve = dict(scope.names), self.here(), self.fuel - self.fuel // 2
+        names, back, before = dict(scope.names), self.here(), dict(self.ledger.tallies)
+        reserve = self.fuel - self.fuel // 2 if len(source) > FEW_ROUNDS else 0
+
+        def anew(items: list[object] | Items) -> bool | None:
+            back()
+            scope.names = dict(names)
+            afresh(items)
+            return self._rounds(scope, span, items, own, each) if isinstance(items, Items) else None
+
         self.fuel -= reserve
+        start, free = self.fuel, max(100, min(TRIAL, self.trials // 4))
         try:
+            for item in source:
+                if not each(item):
+                    return False
+                if start - self.fuel > free and self.ledger.tallies == before:
+                    break
+            else:
+                return True
+            self.trials -= start - self.fuel
+            went = anew(uniform(source))
+            if self.ledger.tallies == before:
+                return bool(went)
+            anew(source)  # other rounds do cost something
             return all(each(item) for item in source)
         except TooLong:
-            back()
-            scope.names = names
+            if not reserve:
+                raise
         finally:
             self.fuel += reserve
-        return self._rounds(scope, span, uniform(source), own, each)
+        return bool(anew(uniform(source)))
 
     def _one_round(self, source: Items, once: Generic | None, each: Callable[[object], bool]) -> bool:
         """One round, in which `once` stands for the part at hand; whether the way goes on."""

@@ -25,11 +25,11 @@ from jostle.tools.costs.values import (
     TOP,
     Items,
     Maker,
-    between,
     ends,
     is_constant,
     is_known,
     join_all,
+    numbers_between,
     reached_sources,
     walked,
     widened,
@@ -185,7 +185,7 @@ def _set(w: Walk, node: n.SetOf, scope: Scope) -> object:
 def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
     low, high = w.eval(node.low, scope), w.eval(node.high, scope)
     if not is_known(low, high):
-        return between(ends(low)[0], ends(high)[1])
+        return numbers_between(ends(low)[0], ends(high)[1])
     if not (isinstance(low, float) and isinstance(high, float)):
         return numbers.outcome(period, low, high, node.unit)
     real = is_real(node.low) or is_real(node.high) or not (low.is_integer() and high.is_integer())
@@ -248,7 +248,7 @@ def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> object:
 def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
     walk, inner, answer = walked(w.eval(node.source, scope)), Scope(scope), cast("object", [])
 
-    def afresh(items: list[object] | Items) -> None:
+    def restart(items: list[object] | Items) -> None:
         nonlocal walk, answer
         walk, answer = items, []
 
@@ -265,7 +265,7 @@ def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
             answer = numbers.transfer_binary("+", [] if isinstance(walk, Items) else answer, more)
         return True
 
-    w.loop(inner, node.span, walk, set(node.names), each, afresh)
+    w.loop(inner, node.span, walk, set(node.names), each, restart)
     if isinstance(walk, Items):
         once = walked(answer)
         one = once.item if isinstance(once, Items) else join_all(once)
@@ -285,7 +285,7 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
     items: list[object] = []
     values: list[object] = []
 
-    def afresh(every: list[object] | Items) -> None:
+    def restart(every: list[object] | Items) -> None:
         nonlocal source
         source = every
         items.clear()
@@ -297,7 +297,7 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
         values.append(w.eval(node.body, Scope(inner)))
         return True
 
-    w.loop(inner, node.span, source, {node.name}, each, afresh)
+    w.loop(inner, node.span, source, {node.name}, each, restart)
     if isinstance(source, Items):
         return w.settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
     return numbers.transfer_fold(node.fold, items, values)

@@ -413,7 +413,8 @@ def walked(value: object) -> list[object] | Items:
         case Period() if value.count <= MOST_ROUNDS:
             return list(value)
         case Interval(real=False) if value.low.is_integer() and value.high.is_integer():
-            return list(value) if value.count <= MOST_ROUNDS else between(value.low, value.high, int(value.count))
+            many = int(value.count)
+            return list(value) if many <= MOST_ROUNDS else numbers_between(value.low, value.high, many)
         case OneOf():
             return Items(widened(value))
     return Items(widened(value) if cannot_charge(value) else TOP)
@@ -424,7 +425,7 @@ def uniform(items: list[object]) -> Items:
     return Items(join_all(items), len(items), len(items))
 
 
-def between(low: float, high: float, least: int = 0) -> Items:
+def numbers_between(low: float, high: float, least: int = 0) -> Items:
     """The whole numbers between two ends, which may be bounds themselves."""
     most = max(0, math.floor(high) - math.floor(low) + 1) if math.isfinite(low) and math.isfinite(high) else None
     return Items(NumberInterval(low, high), least, most)

@@ -310,11 +310,11 @@ class Walk(Spending, ABC):
 
     def loop(
         self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[object], bool],
-        afresh: Callable[[list[object] | Items], None] = lambda items: None,
+        restart: Callable[[list[object] | Items], None] = lambda items: None,
     ) -> bool:  # fmt: skip
         """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set.
 
-        One round stands for all where rounds cost nothing and take long. `afresh` is told of items that are begun with
+        One round stands for all where rounds cost nothing and take long. `restart` is told of items that are begun with
         anew; rounds before do not count.
         """
         source = walked(value)
@@ -326,7 +326,7 @@ class Walk(Spending, ABC):
         def anew(items: list[object] | Items) -> bool | None:
             back()
             scope.names = dict(names)
-            afresh(items)
+            restart(items)
             return self._rounds(scope, span, items, own, each) if isinstance(items, Items) else None
 
         self.fuel -= reserve

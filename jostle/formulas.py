@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 
@@ -58,11 +59,14 @@ def show_number(value: float, error: object = None) -> str:
     return str(int(near)) if near.is_integer() and abs(near) < 1e15 else text
 
 
-IN_RANKS, IN_ROWS = "ranks", "rows"
+IN_RANKS, IN_ROWS, IN_DAYS, IN_SECONDS = "ranks", "rows", "days", "seconds"
 
 
 def ranks_text(ranks: float, of: str = IN_RANKS) -> str:
-    """The error of a number that was chosen: `37 ranks` of a quantile, `37 rows` (fewer than the most) of a mode."""
+    """The error of a number that was chosen: `37 ranks` of a quantile, `37 rows` (fewer than the most) of a mode; of a
+    date `4 days`."""
+    if of == IN_SECONDS and ranks > 2 * 86_400:
+        ranks, of = ranks / 86_400, IN_DAYS
     return f"{math.ceil(ranks)} {of[:-1] if math.ceil(ranks) == 1 else of}"
 
 
@@ -105,7 +109,7 @@ def margin_text(value: object, margin: object) -> str:
     if rests_on_misfits(margin.get("cut")):
         return UNKNOWN
     mark, hidden = NOISE_ONLY if margin.get("cut") else "", bool(margin.get("hidden"))
-    for of in (IN_RANKS, IN_ROWS):
+    for of in (IN_RANKS, IN_ROWS, IN_DAYS, IN_SECONDS):
         ranks = margin.get(of)
         if isinstance(ranks, int | float) and math.isfinite(ranks):
             return ranks_text(ranks, of) + mark + (DOUBTFUL if hidden else "")
@@ -369,6 +373,32 @@ class Noised(float):
         if not isinstance(self.origin, Source):
             return (float, (float(self),))
         return (_measured, (float(self), self.law, self.cut, self.hidden))
+
+
+class _Moment:
+    """What a measured date or time has, as `Noised` does; `half_width` tells its error in days, seconds or ranks."""
+
+    half_width: Callable[[], tuple[float, str] | None] | None = None
+    cut: tuple[str, ...] = ()
+    hidden = False
+
+    @property
+    def ranks(self) -> tuple[float, str] | None:
+        return None if self.half_width is None else self.half_width()
+
+
+class NoisyDate(_Moment, date):
+    """A date that was measured; for all else one like any other."""
+
+    def __repr__(self) -> str:
+        return repr(date(self.year, self.month, self.day))
+
+
+class NoisyTime(_Moment, datetime):
+    """A time that was measured."""
+
+    def __repr__(self) -> str:
+        return repr(datetime.combine(self.date(), self.time()))
 
 
 def _measured(value: float, law: NoiseLaw, cut: tuple[str, ...], hidden: bool) -> Noised:

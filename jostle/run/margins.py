@@ -28,7 +28,7 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Exact, Formula, Marked, Noised, cuts_of, rests_on_misfits
+from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
 from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
@@ -76,7 +76,7 @@ def with_ends(columns: dict[str, Sequence[object]]) -> dict[str, Sequence[object
 
 def _chosen(values: Sequence[object]) -> dict[str, list[float | None]]:
     """The ranks or rows that the numbers of a column are off at most, where they were chosen."""
-    ranks = [value.ranks if type(value) is Noised else None for value in values]
+    ranks = [getattr(value, "ranks", None) for value in values]
     kinds = {one[1] for one in ranks if one is not None}
     return {of: [one[0] if one is not None and one[1] == of else None for one in ranks] for of in sorted(kinds)}
 
@@ -92,7 +92,7 @@ def _margins_of_groups(value: Grouped) -> list[dict[str, object]] | None:
 
 def margins(value: Any) -> Any:
     """The margins of a value in its form; None where there are none."""
-    if type(value) in (Noised, Marked):
+    if type(value) in _NOISY:
         return _margin(value, of_numbers([value])[0])
     if isinstance(value, Grouped):
         return _margins_of_groups(value)
@@ -103,7 +103,7 @@ def margins(value: Any) -> Any:
         return _margins_of_vector(value)
     if isinstance(value, JSet) or is_sequence(value):
         items = list(value)[:MOST_SHOWN]
-        if any(type(item) in (Noised, Marked) for item in items):
+        if any(type(item) in _NOISY for item in items):
             return _margins_of(items)
         inner = [margins(item) for item in items if not isinstance(item, (float, str))]
         return inner if any(item is not None for item in inner) and len(inner) == len(items) else None
@@ -143,14 +143,16 @@ def _of_vector(value: object) -> Uncertainties | None:
 def _margin(value: Any, one: Uncertainty | None) -> dict[str, object] | None:
     if one is not None:
         return _finite(float(value), one.error, one.low, one.high) | _cut(value)
-    ranks = value.ranks if type(value) is Noised else None
+    ranks = getattr(value, "ranks", None)
     if ranks is not None:
-        return {"value": float(value), ranks[1]: ranks[0]} | _cut(value)
+        return {"value": value.isoformat() if isinstance(value, date) else float(value), ranks[1]: ranks[0]} | _cut(
+            value
+        )
     return {"value": float(value)} | _cut(value) if type(value) is Marked else None
 
 
 def _cut(value: object) -> dict[str, object]:
-    cut, hidden = cuts_of(value), type(value) is Noised and value.hidden
+    cut, hidden = cuts_of(value), getattr(value, "hidden", False)
     unknown = dict.fromkeys(("error", "low", "high")) if rests_on_misfits(cut) else {}
     return unknown | ({"cut": list(cut)} if cut else {}) | ({"hidden": True} if hidden else {})
 
@@ -210,13 +212,14 @@ def _end(ends: Any, which: int) -> object:
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
+_NOISY = (Noised, Marked, NoisyDate, NoisyTime)
 Part = Callable[[Uncertainty | Uncertainties], Any]
 
 
 def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) -> object:
     """This part of what is known of a number, or of every number in a value, in its form; keys are left as they are."""
-    if in_ranks and isinstance(value, Noised) and value.ranks is not None:
-        return Marked.of(value.ranks[0], value.cut)
+    if in_ranks and (ranks := getattr(value, "ranks", None)) is not None:
+        return Marked.of(ranks[0], cuts_of(value))
     if isinstance(value, Exact):
         return part(Uncertainty(value, value, 0.0, 0.0, level))
     if isinstance(value, Noised):
@@ -240,9 +243,9 @@ def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) ->
 def _part_of_column(value: list[Noised | None], level: float, part: Part, in_ranks: bool) -> NumberColumn:
     """This part of each number of a column that was measured, or is exact."""
     kinds, numbers = set(map(type, value)) - {type(None)}, [v for v in value if v is not None]
-    if not kinds <= {Noised} and not kinds <= {Exact}:
+    if not any(kinds <= {one} for one in (Noised, Exact, NoisyDate, NoisyTime)):
         raise _not_measured(value)
-    if kinds == {Exact} or (in_ranks and any(v.ranks is not None for v in numbers)):
+    if kinds != {Noised} or (in_ranks and any(v.ranks is not None for v in numbers)):
         parts = [_part_of(v, level, part, in_ranks) for v in numbers]
     else:
         parts = list(map(_marked, map(part, uncertainties(numbers, level)), numbers))

@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.formulas import IN_DAYS, IN_SECONDS, Noised, NoisyDate, NoisyTime
 from jostle.language.aggregates import AGGREGATES, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.moments import (
@@ -51,6 +53,7 @@ from jostle.records import replace
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.operators import applied
+from jostle.run.propagation import of_numbers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.sequences import Period
@@ -74,7 +77,24 @@ class Counted(Struct, frozen=True):
             return None
         first, last = (FIRST_DAY, LAST_DAY) if self.kind == "date" else (FIRST_TIME, LAST_TIME)
         number = min(max(math.floor(float(value) * self.step), first), last)
-        return moment_of(self.kind, truncated(self.kind, number, self.unit) if self.unit else number)
+        number = truncated(self.kind, number, self.unit) if self.unit else number
+        plain = moment_of(self.kind, number)
+        return self._with_error(plain, value, float(value) * self.step - number) if type(value) is Noised else plain
+
+    def _with_error(self, plain: date, value: Noised, lost: float) -> date:
+        noisy: NoisyDate | NoisyTime = NoisyDate.fromordinal(plain.toordinal())
+        if isinstance(plain, datetime):
+            noisy = NoisyTime.combine(plain, plain.time())
+        noisy.cut, noisy.hidden, noisy.half_width = value.cut, value.hidden, partial(self._error, value, lost)
+        return noisy
+
+    def _error(self, value: Noised, lost: float) -> tuple[float, str] | None:
+        """How far off the moment is, in days or seconds where that is known, else as the number has it."""
+        (one,) = of_numbers([value])
+        if one is None:
+            return value.ranks
+        error = one.error * self.step + lost
+        return (error, IN_DAYS) if self.kind == "date" else (error / _SECOND, IN_SECONDS)
 
     def shifted(self, number: RowExpr) -> RowExpr:
         """The same of a number in a row."""

@@ -124,11 +124,11 @@ def errors_beside(values: Sequence[object]) -> tuple[list[str], list[float]]:
 def _beside(value: Any, one: Uncertainty | None) -> str:
     if rests_on_misfits(cuts_of(value)):
         return UNKNOWN
-    mark, hidden = NOISE_ONLY if cuts_of(value) else "", type(value) is Noised and value.hidden
+    mark, hidden = NOISE_ONLY if cuts_of(value) else "", getattr(value, "hidden", False)
     if one is not None:
         return error_text(value, one.error, mark, hidden)
-    if type(value) is Noised and value.ranks is not None:
-        return ranks_text(*value.ranks) + mark + (DOUBTFUL if hidden else "")
+    if (ranks := getattr(value, "ranks", None)) is not None:
+        return ranks_text(*ranks) + mark + (DOUBTFUL if hidden else "")
     return DOUBTFUL.strip() if hidden else ""
 
 

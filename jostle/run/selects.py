@@ -312,8 +312,8 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
         event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
     hidden = hidden_groups(bound.table, bound.aggregates, answer.values)
     return [
-        marked(column, cut, doubts) if moment is None else list(map(moment.moment, column))
-        for column, cut, doubts, moment in zip(answer.values, cuts, hidden, bound.moments, strict=True)
+        marks if moment is None else list(map(moment.moment, marks))
+        for marks, moment in zip(map(marked, answer.values, cuts, hidden), bound.moments, strict=True)
     ]
 
 

@@ -85,7 +85,7 @@ def released(name: str, value: object, width: int = 100, margins: object = None,
 def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
     """A plain value as lines of text; long vectors and tables are summarised."""
     if isinstance(value, str):
-        return [f'"{clean(value)}"']
+        return [f'"{clean(value)}" {_beside(value, margins)}'.rstrip()]
     if isinstance(value, Mapping):
         return _record(value, width, margins or {})
     if isinstance(value, list | tuple):
@@ -465,9 +465,12 @@ def display_text(value: object) -> str:
         text = show_number(item, error) if error and is_number(item) else show(item)
         return with_margin(text, margin_text(item, margin))
 
-    if isinstance(value, Record) and value and all(map(is_number, value.values())):
+    def has_error(item: object) -> bool:
+        return is_number(item) or isinstance(item, date)
+
+    if isinstance(value, Record) and value and all(map(has_error, value.values())):
         items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]
         return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(errors))])
-    if not is_number(value):
+    if not has_error(value):
         return show(value)
     return "\n".join([beside(value, errors), *cut_text(cuts_of(value))])

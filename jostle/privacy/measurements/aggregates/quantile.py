@@ -10,7 +10,7 @@ by a public shift, at the rank that noise can resolve, and at the first or last 
 weights, the ends count by them, in whole units; they are linear in the rows, so that k is then the weight of a person.
 
 *An error in values* takes a quarter of the amount (half of it `via interval`, nothing `via selection`, and of a
-minimum, a maximum, a date or time): `Bracketing`. Public places stand on both sides of the chosen interval, at 1, 2, 4,
+minimum or a maximum): `Bracketing`. Public places stand on both sides of the chosen interval, at 1, 2, 4,
 … intervals from it, and cut the bounds into parts, whose rows are counted with noise.
 
 *Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from datetime import date
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any
@@ -256,7 +255,7 @@ class Quantile(SelectionAggregate):
         return self.intervals(table).key(self.expr)
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection | Bracketing:  # type: ignore[override]
-        if via == Selected.name or (via is None and (self.rank() in (0, 1) or _is_moment(self.expr))):
+        if via == Selected.name or (via is None and self.rank() in (0, 1)):
             return super().mechanism(amount, None, table)
         parts = {None: PARTS, Bracketed.name: 2}.get(via)
         return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
@@ -352,14 +351,6 @@ class Max(Quantile):
 
     def rank(self) -> float:
         return 1.0
-
-
-def _is_moment(expr: RowExpr) -> bool:
-    """Whether an expression is the number of days or seconds that stands for a date or a time (`run.persons`)."""
-    while isinstance(expr, Apply) and expr.op in ("floor", "/"):
-        expr = expr.args[0]
-    beginning = isinstance(expr, Apply) and isinstance(expr.args[0], Constant) and expr.args[0].value
-    return isinstance(beginning, date) and expr.op.endswith("_between")  # type: ignore[union-attr]
 
 
 def _rows_below(exact: Ints) -> Ints:

@@ -22,7 +22,7 @@ from jostle.kernels.graphical.adaptive import (
 )
 from jostle.kernels.graphical.learn import on_simplex
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
-from jostle.kernels.graphical.shrunken import Table, posterior_means, shrunken_fit
+from jostle.kernels.graphical.shrunken import Table, columns_of, posterior_means, shrunken_fit
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import Gaussian, Laplace
@@ -283,20 +283,28 @@ def test_columns_of_many_values_are_measured_several_times_in_one() -> None:
     assert [t.law.scale for t in again.tables] == pytest.approx([24 / np.sqrt(2 * n) for n in (1, 2, 8, 1)])
 
 
-def test_tables_of_the_column_to_predict_come_first() -> None:
+def test_pairs_of_the_column_to_predict_are_measured_in_place_of_columns() -> None:
+    """The columns follow from them; pairs that are independent change nothing, others are in the model as measured."""
     names = [f"c{i}" for i in range(6)]
     apart = graphical_model(dict.fromkeys(names, 2), [[n] for n in names])
-    tables = [with_noise(np.array([3e4, 2e4]), NoiseModel(Gaussian(40.0))) for _ in names]
-    search = search_begun(apart, tables, search_plan(1e4, apart, 0.5), 1e6, "c4")
-    assert [c["names"] for c in search.candidates] == [
-        ["c0", "c4"],
-        ["c1", "c4"],
-        ["c2", "c4"],
-        ["c3", "c4"],
-        ["c4", "c5"],
-    ]
-    many, share = search.next_batch
-    assert many == 5 and share < search.left
-    seen = [with_noise(np.full((2, 2), 12_500.0), NoiseModel(Gaussian(40.0))) for _ in range(5)]
-    after = search_continued(search, [c["names"] for c in search.candidates], seen)
-    assert ["c0", "c1"] in [c["names"] for c in after.candidates]
+    plan = search_plan(20.0, apart, 1.0, "c4")
+    assert plan["cliques"] == [["c0", "c4"], ["c1", "c4"], ["c2", "c4"], ["c3", "c4"], ["c4", "c5"]]
+    assert plan["measured"] == [0, 1, 2, 3, 4] and plan["left"] == 0 and plan["columns"] == 1 - OF_ROWS
+    near, far = np.full((2, 2), 250.0), np.array([[400.0, 100.0], [100.0, 400.0]])
+    seen = [with_noise(near if i else far, NoiseModel(Laplace(8.0))) for i in range(5)]
+    search = search_begun(apart, seen, plan, 1e6)
+    assert search.next_batch == (0, 0.0) and search.rows == pytest.approx(1000)
+    np.testing.assert_allclose(search.model.marginal(["c0", "c4"]), far / 1000, atol=0.02)
+    np.testing.assert_allclose(search.model.marginal(["c1", "c4"]), near / 1000, atol=0.01)
+    np.testing.assert_allclose(search.model.marginal("c2"), [0.5, 0.5], atol=0.01)
+    assert search.model.notes["noise"] == 8.0
+    _, precision = columns_of(apart.domain, search.tables, 1000.0)
+    assert precision[[0, 4]] == pytest.approx([1 / 128, 5 / 128])
+
+
+def test_a_column_of_many_classes_is_measured_by_itself_too() -> None:
+    plan = search_plan(100.0, apart_of([2, 9, 3]), 1.0, "c1")
+    assert [plan["cliques"][v] for v in plan["measured"]] == [["c0"], ["c1"], ["c2"], ["c0", "c1"], ["c1", "c2"]]
+    assert search_plan(100.0, apart_of([3]), 1.0, "c0")["cliques"] == [["c0"]]
+    wide = search_plan(100.0, apart_of([2, 20_000, 3]), 1.0, "c0")
+    assert wide["cliques"] == [["c1"], ["c0", "c2"]]

@@ -24,15 +24,14 @@ from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import PairTables, cells_needed
 from jostle.kernels.graphical.learn import rows_in
 from jostle.kernels.graphical.model import GraphicalModel
-from jostle.kernels.graphical.shrunken import Table, columns_of, shrunken_model
+from jostle.kernels.graphical.shrunken import UNMEASURED, Table, columns_of, expected_of_columns, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
 NO_PAIRS, ALL_PAIRS = (60.0, 8.0), (200.0, 25.0)
 """Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is.
 
-Where noise grows with the tables, and where it grows with their root. There four times as many are needed beside a
-column to predict: where pairs are few, all of them are with it, and what is spent is better spent on fewer.
+Where noise grows with the tables, and where it grows with their root.
 """
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
@@ -61,13 +60,16 @@ TRIED = 30
 
 MOST_REPEATED = 8
 """How often a column is measured at once, at most."""
+MOST_CLASSES = 8
+"""Values of a column to predict up to which columns are measured beside it alone."""
 
 
 def search_plan(strength: float, model: GraphicalModel, power: float, predict: str | None = None) -> dict[str, object]:
     """What `search_begun` takes: `columns`, the share of them, and `unit`, that of each table to begin with.
 
-    `measured`: the places of the columns to measure in one. Where noise falls with the root of a share, a column of
-    many values is there several times, in proportion: the noise of all its cells together counts.
+    `cliques`, `measured`: what to measure in one, and places in it. Where noise falls with the root of a share, a
+    column of many values is there several times, in proportion: the noise of all its cells together counts. Beside a
+    column to `predict` of k values it is the pairs with it, from which columns follow with √k times the noise.
     `strength`: the rows in units of a column's noise. `power`: noise falls with the share to that power. Settled on
     public tables (docs/experiments/synthesis.md).
     """
@@ -75,20 +77,33 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     columns = len(sizes)
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
     falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
-    more = 4.0 if predict is not None and falls < 0.9 else 1.0
-    least, most = more * NO_PAIRS[falls < 0.9], more * ALL_PAIRS[falls < 0.9]
+    least, most = NO_PAIRS[falls < 0.9], ALL_PAIRS[falls < 0.9]
     worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
     share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS[falls < 0.9]) * worth)
     left = 1 - OF_ROWS - share
     some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
     if some < 1:
         share, left = 1 - OF_ROWS, 0.0
-    most_times = MOST_REPEATED if falls < 0.9 else 1
-    times = [int(np.clip(round(size / max(min(sizes), 2)), 1, most_times)) for size in sizes]
+    first = _first(sizes, falls, -1 if predict is None else model.domain.place(predict))
+    cliques = list(dict.fromkeys(first))
     return {
-        "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS,
-        "power": falls, "measured": [v for v, many in enumerate(times) for _ in range(many)],
+        "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS, "power": falls,
+        "cliques": [model.domain.names_of(c) for c in cliques], "measured": [cliques.index(c) for c in first],
     }  # fmt: skip
+
+
+def _copies(sizes: Sequence[int], falls: float) -> list[int]:
+    """The places of columns, each as often as it is measured in one."""
+    most, least = MOST_REPEATED if falls < 0.9 else 1, max(min(sizes), 2)
+    return [v for v, size in enumerate(sizes) for _ in range(int(np.clip(round(size / least), 1, most)))]
+
+
+def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
+    """The columns, or their pairs with the one to predict, and columns that these do not hold, or only noisily."""
+    copies, most = _copies(sizes, falls), LARGEST_TRIPLE / sizes[predict]
+    pairs = [(min(v, predict), max(v, predict)) for v in copies if predict not in (-1, v) and sizes[v] <= most]
+    held = {v for pair in pairs for v in pair if sizes[predict] <= MOST_CLASSES}
+    return [*((v,) for v in copies if v not in held), *pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,8 +123,6 @@ class TableSearch:
     left: float
     unit: float
     round: int = 1
-    predict: int = -1
-    """The place of a column whose tables come first; −1: of none."""
     prior: GraphicalModel | None = None
     """A model of public rows: what is expected before anything is measured."""
     gain: float = math.inf
@@ -139,15 +152,12 @@ class TableSearch:
         columns = len(self.model.domain.names)
         if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
-        late = self._of_predicted_alone or self.left < self.plan["left"] / 2
-        some = columns if late else max(2, math.ceil(columns / SOME))
+        some = columns if self.left < self.plan["left"] / 2 else max(2, math.ceil(columns / SOME))
         some *= 1 if self.plan["scale"] else OF_EXACT
         many = min(some, max(1, int(self.left / self.unit + 1e-6)), len(self.cliques))
-        if len(self.cliques) <= columns and not self._of_predicted_alone:
-            many = len(self.cliques)
+        many = len(self.cliques) if len(self.cliques) <= columns else many
         share = min(self.left, many * self.unit)
-        all_there_are = len(self.cliques) <= many and not self._of_predicted_alone
-        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or all_there_are
+        last = self.round == MOST_ROUNDS or self.left - share < share / 2 or len(self.cliques) <= many
         return many, self.left if last else share
 
     def measuring(self, count: int) -> float:
@@ -165,10 +175,10 @@ class TableSearch:
         """Whether the next share measures all single columns once more: their noise is on every pair's table."""
         if not self.next_batch[0]:
             return False
-        share, law = self.next_batch[1], type(self.tables[0].law)(self.plan["scale"])
+        share, copies = self.next_batch[1], _copies(self.model.domain.sizes, self.plan["power"])
         _, precision = columns_of(self.model.domain, self.tables, self.rows, self.prior)
-        more = (share / self.plan["columns"]) ** (2 * self.plan["power"]) / max(laplace_scale(law), 1e-9) ** 2
-        gain, times = 0.0, np.bincount(self.plan["measured"])
+        more = max(laplace_scale(self._law(len(copies), share)), 1e-9) ** -2
+        gain, times = 0.0, np.bincount(copies)
         for v, p in enumerate(precision):
             counts = self.rows * self.pairs.table((v,))
             noise = [2 / math.sqrt(math.pi * q) for q in (p, p + times[v] * more)]
@@ -176,16 +186,11 @@ class TableSearch:
             gain += (len(precision) - 1) * (now**2 - then**2) / share
         return bool(gain > WORTH * self.gain)
 
-    @property
-    def _of_predicted_alone(self) -> bool:
-        """Whether this round is for pairs of the column to predict, of which there are others to follow."""
-        return self.predict >= 0 and self.round == 1 and len(self.model.domain.names) > 2
-
-    def noise(self, many: int, share: float) -> float:
-        """The mean size of the noise on a cell, where so many tables are measured together with this share."""
-        law, parts = type(self.tables[0].law), many / len(self.plan["measured"])
+    def _law(self, many: int, share: float) -> Laplace | Gaussian:
+        """The noise where so many tables are measured together with this share."""
+        law, parts = type(self.tables[0].law), many / self.plan["first"]
         less = math.pow(parts, 0.5 if law is Gaussian else 1.0) * (self.plan["columns"] / share) ** self.plan["power"]
-        return float(mean_size(law(self.plan["scale"])) * less)
+        return law(self.plan["scale"] * less)
 
     @property
     def narrow_pairs(self) -> list[Clique]:
@@ -196,8 +201,6 @@ class TableSearch:
     def cliques(self) -> list[Clique]:
         """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
         sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
-        if self._of_predicted_alone:
-            pairs = [c for c in pairs if self.predict in c] or pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
         fitting = [c for c in pairs if any(set(c) <= bag for bag in bags) or self._fits(c, limit)]
@@ -242,35 +245,39 @@ class TableSearch:
     @cached_property
     def candidates(self) -> list[dict[str, object]]:
         """For each clique its `names`, the counts `expected` of it, and what noise takes of it."""
-        loud = self.noise(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING))
-        entries = []
+        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING)))
+        entries: list[dict[str, object]] = []
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
-            names = self.model.domain.names_of(clique)
-            more = OF_TRIPLES if len(clique) > 2 and self.predict not in clique else 1.0
-            penalty = OF_NOISE * loud * expected.size * more
-            entries.append({"names": names, "expected": expected, "penalty": penalty})
+            penalty = OF_NOISE * loud * expected.size * (OF_TRIPLES if len(clique) > 2 else 1.0)
+            entries.append({"names": self.model.domain.names_of(clique), "expected": expected, "penalty": penalty})
         return entries
 
 
 def search_begun(
-    model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float, predict: str | None = None,
+    model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float,
     prior: GraphicalModel | None = None,
 ) -> TableSearch:  # fmt: skip
-    """The search after noisy tables of the columns that the plan lists as `measured`, or of each once.
+    """The search after noisy tables of the plan's `cliques` at its places `measured`, or of each column once.
 
-    `predict`: a column whose tables come first. `prior`: a model of public rows with the same columns and values.
+    `prior`: a model of public rows with the same columns and values.
     """
-    if prior is not None and prior.domain != model.domain:
+    domain = model.domain
+    if prior is not None and prior.domain != domain:
         raise KernelError("a prior has the columns and the values of the table, described alike and in the same order")
+    cliques = [domain.clique(names) for names in plan.get("cliques", [[name] for name in domain.names])]
     places = [int(v) for v in plan.get("measured", range(len(tables)))]
-    plan = {name: float(share) for name, share in plan.items() if name != "measured"} | {"measured": places}
-    plan["scale"] = float(law_of(tables[0]).scale)
-    measured = _by_precision(Table((v,), t, law_of(t)) for v, t in zip(places, tables, strict=True))
-    fitted = shrunken_model(model.domain, measured, rows_in([t.noisy for t in measured]), prior=prior)
-    place = -1 if predict is None else model.domain.place(predict)
-    left, unit, pairs = plan["left"], plan["unit"], PairTables(fitted.calibrated)
-    return TableSearch(fitted, pairs, measured, plan, float(most), left, unit, predict=place, prior=prior)
+    law, seen = law_of(tables[0]), [Table(cliques[v], t, law_of(t)) for v, t in zip(places, tables, strict=True)]
+    plan = {name: float(share) for name, share in plan.items() if name not in ("measured", "cliques")}
+    plan |= {"scale": float(law.scale), "first": float(len(places))}
+    unseen = {(v,) for v in range(len(domain.sizes))} - {t.clique for t in seen}
+    seen += [Table(c, np.zeros(domain.sizes[c[0]]), type(law)(UNMEASURED)) for c in unseen]
+    measured = sorted(_by_precision(seen), key=lambda t: (len(t.clique), t.clique))
+    rows = rows_in([t.noisy for t in measured])
+    measured = expected_of_columns(domain, measured, rows, prior)
+    fitted = shrunken_model(domain, measured, rows, prior=prior)
+    pairs, tables = PairTables(fitted.calibrated), tuple(measured)
+    return TableSearch(fitted, pairs, tables, plan, float(most), plan["left"], plan["unit"], prior=prior)
 
 
 def _by_precision(tables: Iterable[Table]) -> tuple[Table, ...]:
@@ -290,7 +297,7 @@ def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """
     domain = search.model.domain
     cliques = search.model.structure.cliques
-    picks: list[list[str]] = [[domain.names[v]] for v in search.plan["measured"]] if search.again else []
+    picks = [[domain.names[v]] for v in _copies(domain.sizes, search.plan["power"])] if search.again else []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)

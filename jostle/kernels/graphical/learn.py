@@ -277,22 +277,15 @@ def naive_fit(
 
 
 def _target(
-    structure: Structure | TiedStructure,
-    flat: Floats,
-    rows: float,
-    noises: Sequence[Laplace | Gaussian],
-    ridge: object,
-    project: bool,
-) -> tuple[Floats, Floats]:
+    structure: Structure | TiedStructure, flat: Floats, rows: float, noises: Sequence[Laplace | Gaussian],
+    ridge: object, project: bool,
+) -> tuple[Floats, Floats]:  # fmt: skip
     """(marginals μ̃, the ridge of every cell) of the naive estimate."""
     if ridge is not None and not (isinstance(ridge, (int, float)) and 0 < ridge < math.inf):
         raise KernelError(f"a ridge is a positive number, not {ridge}")
-    strengths = [
-        float(ridge) if ridge is not None else public_ridge(laplace_scale(noise), rows, cells)
-        for noise, cells in zip(noises, structure.lengths, strict=True)
-    ]
-    strength = np.concatenate([np.full(k, s) for k, s in zip(structure.lengths, strengths, strict=True)])
     spreads = [laplace_scale(noise) for noise in noises]
+    parts = zip(structure.lengths, spreads, strict=True)
+    strength = np.concatenate([np.full(k, float(ridge or public_ridge(s, rows, k))) for k, s in parts])
     return project_tables(structure, structure.split(flat), rows, spreads) if project else flat / rows, strength
 
 

@@ -21,6 +21,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import combinations, pairwise
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -90,14 +91,10 @@ class SyntheticRows:
 
     def as_json(self) -> list[dict[str, object]]:
         columns = [[_plain(v) for v in values] for values in self.domain.values]
-        return [dict(zip(self.domain.names, map(_at, columns, row), strict=True)) for row in self.codes.tolist()]
+        return [dict(zip(self.domain.names, map(getitem, columns, row), strict=True)) for row in self.codes.tolist()]
 
     def __str__(self) -> str:
         return f"{len(self):,} synthetic rows of {', '.join(self.domain.names)}"
-
-
-def _at(values: list[object], code: int) -> object:
-    return values[code]
 
 
 def _plain(value: object) -> object:

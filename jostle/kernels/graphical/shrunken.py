@@ -94,6 +94,8 @@ RIDGE = 0.1
 """Of `fit.public_ridge`: what is fitted is drawn together already, and needs little of it."""
 LEAST_NOISE = 0.2  # of the noise at least is left when a table agrees with its columns
 WORK = 3e7  # cells, times the most steps of a fit
+UNMEASURED = 1e9
+"""The scale of a column's noise where it is known from wider tables alone: what it says weighs nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +140,7 @@ def shrunken_model(
     ridges += [_ridge(0.0, rows, t.size) for t in public.values()]
     laws = [*(t.law for t in tables), *(Laplace(0.0) for _ in public)]
     notes = notes_of("shrunken", GraphicalModel(structure), laws, rows)
+    notes["noise"] = max(laplace_scale(law) for law in laws if law.scale < UNMEASURED)
     start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[many:]]
     if len(structure.cliques) == many:
         return GraphicalModel(structure, np.concatenate(start), notes)
@@ -167,9 +170,17 @@ def shrunken_fit(model: GraphicalModel, tables: Sequence[Any], rows: object = No
     n = rows_in(tables, rows)
     shaped = [np.asarray(t, dtype=float).reshape(s) for t, s in zip(tables, model.structure.shapes, strict=True)]
     measured = [Table(c, t, law_of(y)) for c, t, y in zip(cliques, shaped, tables, strict=True)]
-    columns, _ = columns_of(domain, measured, n)
-    apart = [n * reduce(np.multiply.outer, [columns[v] for v in c]) for c in cliques]
-    return shrunken_model(domain, [replace(t, expected=e) for t, e in zip(measured, apart, strict=True)], n)
+    return shrunken_model(domain, expected_of_columns(domain, measured, n), n)
+
+
+def expected_of_columns(
+    domain: Domain, tables: Sequence[Table], rows: float, prior: GraphicalModel | None = None
+) -> list[Table]:
+    """The tables with what is expected of them: the product of their columns, or what a `prior` has."""
+    columns, _ = columns_of(domain, tables, rows, prior)
+    apart = (reduce(np.multiply.outer, [columns[v] for v in t.clique]) for t in tables)
+    shares = apart if prior is None else (prior.marginal(domain.names_of(t.clique)) for t in tables)
+    return [replace(t, expected=rows * e) for t, e in zip(tables, shares, strict=True)]
 
 
 def _ridge(scale: float, rows: float, cells: int) -> float:

@@ -257,11 +257,13 @@ def _accumulate(cubes: Floats) -> Floats:
 class MarginalGram(Gram):
     """The operator of a `Marginals` workload, by sums along axes."""
 
+    workload: Marginals
+
     def _product(self, rows: Floats) -> Floats:
         return _by_rows(self._some, rows, self.workload.cells)
 
     def _some(self, rows: Floats) -> Floats:
-        cells = self._marginals.dot((rows / self.sizes)[:, self.labels])
+        cells = self.workload.dot((rows / self.sizes)[:, self.labels])
         if self.buckets == len(self.labels):
             products = np.empty_like(cells)
             products[:, self.labels] = cells
@@ -270,34 +272,30 @@ class MarginalGram(Gram):
 
     def diagonal(self) -> Floats:
         if self.buckets == len(self.labels):
-            return np.full(self.buckets, float(len(self._marginals.sets)))
+            return np.full(self.buckets, float(len(self.workload.sets)))
         values = np.zeros(self.buckets)
-        for block in self._marginals.sums():
+        for block in self.workload.sums():
             pairs, counts = np.unique(self.labels * block["size"] + block["labels"], return_counts=True)
             bucket = pairs // block["size"]
             values += np.bincount(bucket, (counts / self.sizes[bucket]) ** 2, self.buckets)
         return values
-
-    @property
-    def _marginals(self) -> Marginals:
-        if not isinstance(self.workload, Marginals):
-            raise TypeError("this operator is for marginals")
-        return self.workload
 
 
 @dataclass(frozen=True, eq=False)
 class RegionGram(Gram):
     """The operator of a `Predicates` workload, by sums over regions."""
 
+    workload: Predicates
+
     def _product(self, rows: Floats) -> Floats:
-        return _by_rows(self._some, rows, max(self.workload.size, self._predicates.regions, self.buckets))
+        return _by_rows(self._some, rows, max(self.workload.size, self.workload.regions, self.buckets))
 
     def _some(self, rows: Floats) -> Floats:
-        predicates = self._predicates
+        predicates = self.workload
         return np.asarray((self._shares.T @ predicates.under(predicates.over(self._shares @ rows.T))).T)
 
     def diagonal(self) -> Floats:
-        shares, predicates = self._shares, self._predicates
+        shares, predicates = self._shares, self.workload
         if shares.nnz == self.buckets:  # every bucket within one region
             counts = predicates.inside.sum(axis=0).astype(np.float64)
             return np.asarray(shares.T @ counts)
@@ -313,15 +311,9 @@ class RegionGram(Gram):
         """Sparse (r, b): which share of each bucket's cells lies in each region."""
         from scipy.sparse import csc_matrix
 
-        pairs, counts = np.unique(self.labels * self._predicates.regions + self._predicates.labels, return_counts=True)
-        bucket, region = np.divmod(pairs, self._predicates.regions)
-        return csc_matrix((counts / self.sizes[bucket], (region, bucket)), (self._predicates.regions, self.buckets))
-
-    @property
-    def _predicates(self) -> Predicates:
-        if not isinstance(self.workload, Predicates):
-            raise TypeError("this operator is for predicates")
-        return self.workload
+        pairs, counts = np.unique(self.labels * self.workload.regions + self.workload.labels, return_counts=True)
+        bucket, region = np.divmod(pairs, self.workload.regions)
+        return csc_matrix((counts / self.sizes[bucket], (region, bucket)), (self.workload.regions, self.buckets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,6 +429,7 @@ def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool
     elif isinstance(workload, Predicates):
         operator = RegionGram(workload, labels, sizes, False, None, True)
     else:
+        assert isinstance(workload, Marginals)
         operator = MarginalGram(workload, labels, sizes, False, None, True)
     return replace(operator, small=operator.dense()) if operator.buckets <= DENSE_BUCKETS else operator
 

@@ -103,13 +103,13 @@ class Connection:
     def read(self, query: str, label: str, take: Callable[[Any], T]) -> T:
         """What `take` makes of the cursor of a query."""
         with self._refusals(label), self._open().cursor(binary=True) as cursor:
-            self._send(cursor, query)
+            self._send(cursor.execute, query)
             return take(cursor)
 
-    def _send(self, cursor: Any, query: str) -> None:
+    def _send(self, execute: Callable[[str], object], query: str) -> None:
         self.need(query)
         self._mark()
-        cursor.execute(query)
+        execute(query)
         self._seen = True
         self._check_names(query)
         self._check_parts(query)
@@ -117,7 +117,7 @@ class Connection:
     def blocks(self, query: str, label: str, size: int) -> Iterator[tuple[list[object], list[tuple[object, ...]]]]:
         """The columns' description and at most `size` rows of a query at a time, as the server has them."""
         with self._refusals(label), self._open().cursor("blocks", binary=True) as cursor:
-            self._send(cursor, query)
+            self._send(cursor.execute, query)
             while rows := cursor.fetchmany(size):
                 yield cursor.description, rows
 

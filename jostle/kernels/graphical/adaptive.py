@@ -102,8 +102,8 @@ def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
     """The columns, or their pairs with the one to predict, and columns that these do not hold, or only noisily."""
     copies, most = _copies(sizes, falls), LARGEST_TRIPLE / sizes[predict]
     pairs = [(min(v, predict), max(v, predict)) for v in copies if predict not in (-1, v) and sizes[v] <= most]
-    held = {v for pair in pairs for v in pair if sizes[predict] <= MOST_CLASSES}
-    return [*((v,) for v in copies if v not in held), *pairs]
+    within = {v for pair in pairs for v in pair if sizes[predict] <= MOST_CLASSES}
+    return [*((v,) for v in copies if v not in within), *pairs]
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,12 +267,12 @@ def search_begun(
         raise KernelError("a prior has the columns and the values of the table, described alike and in the same order")
     cliques = [domain.clique(names) for names in plan.get("cliques", [[name] for name in domain.names])]
     places = [int(v) for v in plan.get("measured", range(len(tables)))]
-    law, seen = law_of(tables[0]), [Table(cliques[v], t, law_of(t)) for v, t in zip(places, tables, strict=True)]
+    law, first = law_of(tables[0]), [Table(cliques[v], t, law_of(t)) for v, t in zip(places, tables, strict=True)]
     plan = {name: float(share) for name, share in plan.items() if name not in ("measured", "cliques")}
     plan |= {"scale": float(law.scale), "first": float(len(places))}
-    unseen = {(v,) for v in range(len(domain.sizes))} - {t.clique for t in seen}
-    seen += [Table(c, np.zeros(domain.sizes[c[0]]), type(law)(UNMEASURED)) for c in unseen]
-    measured = sorted(_by_precision(seen), key=lambda t: (len(t.clique), t.clique))
+    silent = {(v,) for v in range(len(domain.sizes))} - {t.clique for t in first}
+    first += [Table(c, np.zeros(domain.sizes[c[0]]), type(law)(UNMEASURED)) for c in silent]
+    measured = sorted(_by_precision(first), key=lambda t: (len(t.clique), t.clique))
     rows = rows_in([t.noisy for t in measured])
     measured = expected_of_columns(domain, measured, rows, prior)
     fitted = shrunken_model(domain, measured, rows, prior=prior)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -429,8 +429,7 @@ def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool
     elif isinstance(workload, Predicates):
         operator = RegionGram(workload, labels, sizes, False, None, True)
     else:
-        assert isinstance(workload, Marginals)
-        operator = MarginalGram(workload, labels, sizes, False, None, True)
+        operator = MarginalGram(cast(Marginals, workload), labels, sizes, False, None, True)
     return replace(operator, small=operator.dense()) if operator.buckets <= DENSE_BUCKETS else operator
 
 

@@ -112,12 +112,6 @@ def of_column(column: str, method: str, usage: Written, *, numeric: bool, inner:
     return _write(next(filter(None, lines)))
 
 
-def of_groups(usage: Written, column: str, method: str) -> str:
-    """The way out of an aggregate of a column in the groups of a table, or an empty text."""
-    form = "{{ select <aggregate>(<column>) as <column> from <it> groupby <0bare> with epsilon 0.1 }}"
-    return _write(usage.filled(form, column=column, aggregate=_AGGREGATES.get(method, "")))
-
-
 def of_function(name: str, usage: Written) -> str:
     """The way out of a function of another language, or an empty text."""
     if name in ("range", "arange", "seq_len") and 1 <= len(usage.args) <= 2:
@@ -157,26 +151,11 @@ def way(name: str, args: Sequence[n.Expr] = ()) -> str:
     if name.endswith("()"):
         return f"write {_EMPTY_CALLS[name[:-2]]}" if name[:-2] in _EMPTY_CALLS else ""
     forms = _calls().get(name.lower(), _calls().get(name))
-    if name.lower() == "exists":
-        return _partner(args)
     if forms is None:
         return ""
     parameters, help = forms.get(len(args)) or next(iter(forms.values()))
     texts = dict(zip(parameters, args, strict=False))
     return "write " + re.sub(r"(?<![\w%\"'])[a-z]+(?![\w(\"'])|part(?=\()", lambda m: _put(m, texts), help)
-
-
-def _partner(args: Sequence[n.Expr]) -> str:
-    """The join that `exists (select … from u where u.k = t.k)` means; of several rows with one k see `per person`."""
-    table, key = "u", "k"
-    for select in args:
-        if isinstance(select, n.Select):
-            table = select.table.span.text
-            match select.where:
-                case n.Binary(op="==" | "=", left=n.Attribute(name=key)):
-                    return f"write `join {table} on {key}`"
-    rows = f"`{key} in [row.{key} for row in {table}]`"
-    return f"write `join {table} on {key}`, where `{key}` is a column of both, or {rows}"
 
 
 def _put(word: re.Match[str], args: dict[str, n.Expr]) -> str:
@@ -221,22 +200,12 @@ def of_field_of_table(
         return Diagnostic(kind, message, help=_way_of_column(name, it, columns[name] != "listed", around))
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    help = _way_of_groups(name, usage, around) or of_table(name, usage, number, key)
+    help = of_table(name, usage, number, key)
     if name in ("norm", "radius"):
         numbers = [one for one in columns if columns[one] == "numbers"][:3] or ["x", "y"]
         help = f"rows as vectors have it: hand over `vectors(t, {', '.join(numbers)})` in place of a table"
     help = help or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
-
-
-def _way_of_groups(name: str, usage: Written, around: Sequence[n.Node]) -> str:
-    """The way out of `t.groupby("city")["hours"].mean()` and `t.groupby("city").hours.mean()`, or an empty text."""
-    if name not in ("groupby", "group_by") or not usage.args:
-        return ""
-    match around[1:3]:
-        case [n.Index(args=(n.String(value=column),)) | n.Attribute(name=column), n.Attribute(name=method)]:
-            return of_groups(usage, column, method)
-    return ""
 
 
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:

@@ -232,7 +232,7 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
         return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
-        return place.error("there are no slices", help=_slice(place) or "write `[xs[i] for i in 1..3]`")
+        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
     if opener == "{{":
         help = "write `{ {` with a space for a set of sets or records"
         return place.error("`{{` opens a query", label="a query has no `:`", help=help)
@@ -242,17 +242,6 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "(":
         return place.error("an argument is named with `=`", help="write `f(name = value)`")
     return None
-
-
-def _slice(place: ErrorPlace) -> str:
-    """The way out of a slice of a name between two numbers, or an empty text."""
-    line = place.source.line(place.span.line).strip()
-    match = re.search(r"(\w+)\[(\d*):(\d*)\]", line)
-    if match is None:
-        return ""
-    name, first, end = match.groups()
-    last = str(int(end) - 1) if end else f"len({name}) - 1"
-    return as_line(line.replace(match.group(), f"[{name}[i] for i in {first or 0}..{last}]"))
 
 
 def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:

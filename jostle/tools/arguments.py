@@ -422,7 +422,7 @@ _DATA = (".csv", ".tsv", ".parquet", ".jsonl", ".arrow", ".feather", ".xlsx", ".
 def read_program(path: str | Path) -> Source:
     """The text of a program file, named as it was given; `-` is standard input. Raises `Refusal(DataError)` where it
     cannot be read."""
-    if re.search(r"[\n\"{}]|^private ", str(path)) and not os.path.exists(path):
+    if re.search(r"[\n\"{}]|^(?:private|release|select|use) ", str(path)) and not os.path.exists(path):
         raise refuse("DataError", "a text is no path of a program", help="`session.run_text(text)` runs a text")
     if str(path).endswith(_DATA) and Path(path).exists():
         help = f"write a program for it: `jostle init {path}`"

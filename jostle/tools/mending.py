@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
+from shlex import join, split
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
@@ -29,8 +30,8 @@ Commands = Mapping[str, ArgumentParser]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
-_LINES, _CHECKS, _STEPS, _LONGEST = 200, 30, 4, 200  # lines, those that parse, edits after each other, characters
-_KINDS = frozenset({"SyntaxError", "NameError", "TypeError", "ValueError", "NoEpsilon", "UnboundedSum", "PrivateValue"})
+_LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
+_OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "AssertionFailed", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
@@ -50,16 +51,17 @@ def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Dia
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
-    if fault.span is None or fault.span.source != source or fault.kind not in _KINDS or _SEVERAL.search(fault.help):
+    if fault.span is None or fault.span.source != source or fault.kind in _OTHERS:
         return fault
     search = _Search(fault, fault.span, check)
     while search.waiting:
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
         if last is None:
             return _tell(fault, line.strip(), out)
-        for more, new, without in _edits(line, last, steps > 0):
-            search.look(cost + more, new, last, out or without, steps + 1)
-        if search.works:
+        edits = _whole_lines if _SEVERAL.search(fault.help) else _edits
+        for more, new, without in edits(line, last, steps > 0):
+            search.look(cost + more, (line, new), last, out or without, steps + 1)
+        if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
     return fault
 
@@ -79,16 +81,17 @@ class _Search:
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
 
-    def look(self, cost: float, new: str, last: Diagnostic, out: str, steps: int) -> None:
-        """Looks at a line. It is waiting then, if it has no fault, or another one than the line before it."""
+    def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
+        """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
+        line, new = lines
         full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
-        if full or self.works or new in self.lines or not self.keeps(self.line, new, out):
+        if full or self.works or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
         self.lines.add(new)
         first = self.first_fault(new)
         if first is None:
             self.works = steps == 1 and cost == 1  # what the message says works as it stands
-        elif out or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
+        elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):
             return
@@ -103,8 +106,9 @@ class _Search:
             faults = self.check(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
         except Refusal as refusal:
             faults = refusal.diagnostics
-        here = [one for one in faults if 0 < _row(one) <= self.row]
-        return next((one for one in here if one.kind == "SyntaxError" or _row(one) == self.row), None)
+        end = self.row + new.count("\n")
+        here = [one for one in faults if 0 < _row(one) <= end]
+        return next((one for one in here if one.kind == "SyntaxError" or _row(one) >= self.row), None)
 
 
 def _row(fault: Diagnostic) -> int:
@@ -113,6 +117,7 @@ def _row(fault: Diagnostic) -> int:
 
 def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
     """The fault with a line that works; a message that only said where the parser stopped says what was changed."""
+    line = re.sub(r"\n *", "` and, in a line of its own, `", line)
     if fault.label in _GENERAL:
         change = _change(fault.span.source.line(fault.span.line).strip(), line) if fault.span is not None else ""
         message = change if change and not out and fault.label != "unknown here" else fault.message
@@ -147,8 +152,9 @@ class _Own:
         tokens = re.findall(r"\"[^\"]*\"|'[^']*'|[A-Za-z_]\w*|\d[\w.]*(?<!\.)", line.partition("#")[0])
         return {token.strip("\"'") for token in tokens if token in self.names or not token[0].isalpha()}
 
-    def __call__(self, line: str, new: str, out: str) -> bool:
+    def __call__(self, line: str, new: str, out: str, whole: bool) -> bool:
         old, now, gone = self.of(line), self.of(new), self.of(out)
+        old = old & self.names | old & now if whole else old
         word = "" if "=" in out else re.split(r"\W", out.lower())[0]
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
@@ -168,6 +174,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         return
     start, indent = fault.span.column - 1, line[: len(line) - len(line.lstrip())]
     end = fault.span.end_column - 1 if fault.span.end_line == fault.span.line else len(line)
+    yield from _whole_lines(line, fault, again)
     texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
@@ -184,6 +191,16 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or lacks):
         yield from _without(line, start, end)
+
+
+def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
+    """The line as one that means the same, unless that measures a result; or with the module above that it lacks."""
+    text, indent = fault.span.source.text if fault.span else "", line[: len(line) - len(line.lstrip())]
+    new, results = _as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
+    if new != line.strip() and not re.search(rf"(?: from |where\(|derive\()(?:{results})\b", new):
+        yield 0.5, indent + new.replace("\n", "\n" + indent), ""
+    if module := re.match("write `(use [a-z]+)` above", fault.help):
+        yield 1, f"{module[1]}\n{line}", ""
 
 
 def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
@@ -224,6 +241,26 @@ def _other_words(line: str, parses: bool) -> Iterator[str]:
             yield line[: match.start()] + match.expand(write) + line[match.end() :]
         if 1 < len(places) < 5:
             yield pattern.sub(write, line)
+
+
+@cache
+def _meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    import tomllib
+
+    tables = tomllib.loads((folder("grammar") / "meanings.toml").read_text(encoding="utf-8"))
+    parts = re.compile("|".join(map(re.escape, tables["part"])))
+    texts = ((parts.sub(lambda name: tables["part"][name[0]], old), new) for old, new in tables[of])
+    return tuple((re.compile(old, re.IGNORECASE), parts.sub(r"\\g\g<0>", new)) for old, new in texts)
+
+
+def _as_one(line: str) -> str:
+    """The line with what other tools say in several calls or clauses as the query, or the call, that means the same."""
+    for _ in range(20):
+        rules = ((pattern, write) for pattern, write in _meanings("rules") if pattern.search(line))
+        line, last = next((new for a, b in rules if (new := a.sub(b, line, count=1)) != line), line), line
+        if line == last:
+            break
+    return line
 
 
 def _in_order(line: str) -> str:
@@ -271,6 +308,8 @@ def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[st
 def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
     """The words of a command with one thing as it should be that another command, or another tool, has so."""
     command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
+    line = join(words)
+    yield from (split(new) for rule, write in _meanings("commands") if (new := rule.sub(write, line)) != line)
     if command not in commands:
         yield from ([near, *words[1:]] for near in difflib.get_close_matches(command, commands, n=2))
         yield from (["run", *words[1:], flag] for flag in (f"--{command}",) if flag in flags["run"])

@@ -267,9 +267,9 @@ class Session:
         names, *_ = rehearsal.rehearse(source, settings, only=simple)
         return dry_run(source, costs, rehearsal.events, names)
 
-    def check(self, source: Source, settings: Values | None = None) -> list[Diagnostic]:
+    def check(self, source: Source | str, settings: Values | None = None) -> list[Diagnostic]:
         """Every error that is found before a run: of the program, else of headers of files, else of what it costs."""
-        return self.checked(source, settings)[0]
+        return self.checked(Source("text", source) if isinstance(source, str) else source, settings)[0]
 
     @exclusive
     def checked(self, source: Source, settings: Values | None = None, tries: bool = True) -> Checked:
@@ -311,8 +311,9 @@ class Session:
             return costs(tree, base=built_ins(), settings=settings, planned=planned, charges=charges,
                          load_module=self._tree, identity=one)  # fmt: skip
 
-    def execute(self, source: Source) -> object:
+    def execute(self, source: Source | str) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
+        source = Source("text", source) if isinstance(source, str) else source
         try:
             with self.turns.turn(program=True), self._others.excepted():
                 return self._execute(source)

@@ -258,3 +258,17 @@ def test_an_engine_reads_periods_as_python_does(place: Place) -> None:
             wanted[start] = wanted.get(start, 0) + 1
         columns = made.values["g"].columns
         assert {number_of(d): n for d, n in zip(columns["d"], columns["n"], strict=True)} == wanted
+
+
+def test_whose_a_row_is_follows_from_the_description_at_hand(place: Place) -> None:
+    """Two declarations of one file with other ranges of days: rows are kept of each person and week of each."""
+    rows = [f"{FIRST + timedelta(7 * week)},u1" for week in range(4)]
+    (place.folder / "visits.csv").write_text("\n".join(["day,user", *rows]) + "\n")
+    place.ledger, program = place.folder / "none.db", ""
+    for name, last in (("a", "2026-01-10"), ("b", "2026-12-31")):
+        program += f'private {name} = table("visits.csv") described by {{day: from 2026-01-01 to {last} by day}}'
+        program += " protecting user up to 1 rows budget rho 1e7 each week of day\n"
+        program += f"release n_{name} = {{{{ select count(*) from {name} with rho 1e6 }}}}\n"
+    made = place.run(program.replace("1e7", "10000000").replace("1e6", "1000000"))
+    assert made.ok, made.diagnostics
+    assert [round(float(made.values[name])) for name in ("n_a", "n_b")] == [1, 4]

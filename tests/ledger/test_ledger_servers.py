@@ -69,6 +69,38 @@ def airport(place: Place, database: tuple[str, Callable[..., list[Any]]]) -> Air
     return Airport(place, url, sql)
 
 
+WEEKS = """private v = dataset("visits")
+w = v[period = 2026-01-05]
+release n = {{ select count(*) from w with rho 1000000 }}
+release both = {{ select count(*) from v with rho 900000 }}
+release other = {{ select count(*) from v[period = 2026-01-12] with rho 1000000 }}
+"""
+
+
+@pytest.mark.parametrize("kind_of_day", ["date", "timestamp", "text"])
+def test_each_week_of_a_servers_table_has_its_budget(airport: Airport, kind_of_day: str) -> None:
+    """Persons keep two rows in each week, rows without a day are left out, and later rows belong to their own week."""
+    rows = f"(date '2026-01-05' + i % 14)::{kind_of_day} AS day, 'u' || i % 5 AS who FROM generate_series(0, 139) i"
+    airport.sql(f"CREATE TABLE ny.visits AS SELECT {rows}; INSERT INTO ny.visits VALUES (NULL, 'u1')")
+    clauses = (
+        "--schema", "{day: time}" if kind_of_day == "timestamp" else "{day: date}", "--protecting", "who up to 2 rows",
+        "--budget", "rho 2000000 each week of day",
+    )  # fmt: skip
+    assert airport.data("register", "visits", 'postgres("ny.visits")', *clauses)[0] == 0
+    program = WEEKS
+    if kind_of_day == "timestamp":
+        for day in ("05", "12"):
+            program = program.replace(f"2026-01-{day}", f'time("2026-01-{day} 00:00")')
+    made = airport.run(program)
+    assert made.ok, made.diagnostics
+    assert [round(float(made.values[name])) for name in ("n", "both", "other")] == [10, 20, 10]
+    airport.sql("INSERT INTO ny.visits VALUES ('2026-01-19', 'u9')")
+    assert airport.data("update", "visits")[0] == 0
+    assert kind(airport.run(program)) == "BudgetExceeded"
+    late = airport.run(program.replace("2026-01-12", "2026-01-19").replace("1000000", "9000").replace("900000", "9000"))
+    assert late.ok and round(float(late.values["other"])) == 1, late.diagnostics
+
+
 STREAM = """param today = 1
 private v = dataset("visits")
 g = {{ select count(*) as n, sum(delay) as late from v groupby running(day, until = today), carrier with rho 1 }}

@@ -121,7 +121,7 @@ def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
         return number
     if days := days_in(unit):
         since = f"({number} - ({FIRST_DAY}))"
-        return f"({number} - ({since} - {days} * {_floor(d, since, days)}))"
+        return f"({days} * {_floor(d, since, days)} + ({FIRST_DAY}))"
     return d.as_double(d.days.format(d.first_day.format(d.day.format(number), unit)))
 
 

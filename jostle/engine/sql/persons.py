@@ -83,7 +83,7 @@ def owner(plan: Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect)
     for name, unit in [one for one in plan.by if not isinstance(one, str)]:
         day = clean(dialect, *cell(name), columns[name]).alias
         start = truncation(dialect, domain_kind(columns[name]), unit, day)
-        cells.append((dialect.whole.format(start), "BIGINT"))
+        cells.append((f"CAST({start} AS BIGINT)", "BIGINT"))
     if len(cells) == 1 and cells[0][1] in WHOLE:
         return cells[0][0]
     texts = [text(dialect, *cell) for cell in cells]

@@ -17,6 +17,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition
 from jostle.language.methods import MODULES, forms, of_call, way
+from jostle.language.moments import PERIOD
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
@@ -126,6 +127,9 @@ class Names:
                     self._expr(bound, scope)
         if stmt.budget is not None:
             self._visit_amount(stmt.budget.amount, scope)
+            if stmt.budget.for_ever is not None:
+                self._visit_amount(stmt.budget.for_ever, scope)
+            self._columns |= {PERIOD: stmt.name} if " of " in stmt.budget.each else {}
 
     def _make_ready(self, names: Collection[str] | object) -> None:
         if self._ready is not None:

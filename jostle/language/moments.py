@@ -31,6 +31,7 @@ FIRST_TIME, LAST_TIME = FIRST_DAY * DAY, (LAST_DAY + 1) * DAY - 1_000_000
 EXACT = 2**53
 DAYS = ("year", "quarter", "month", "week", "day")
 """The units that a date can be taken down to."""
+PERIOD = "period"  # the column that says in which period of the calendar a row is
 SPANS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 """Those that a time can be taken down to as well, in microseconds."""
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.moments import DAY, SPANS, days_in, kind_of_moment, moment_of, number_of, starts, truncated
+from jostle.language.moments import DAY, PERIOD, SPANS, days_in, kind_of_moment, moment_of, number_of, starts, truncated
 from jostle.plan.kinds import (
     DEPTH,
     Schema,
@@ -82,7 +82,6 @@ def unit_of(expr: RowExpr, schema: Schema) -> str:
 
 
 Columns = tuple[tuple[str, Domain], ...]
-PERIOD = "period"  # the column that says in which period of the calendar a row is
 
 
 def with_period(plan: Plan, schema: Columns, column: str, unit: str) -> tuple[Plan, Columns]:

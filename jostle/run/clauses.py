@@ -16,11 +16,10 @@ from jostle.diagnostics import refuse
 from jostle.language.builtins import DOMAINS
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
-from jostle.language.moments import DAYS, days_in
+from jostle.language.moments import DAYS, PERIOD, days_in
 from jostle.language.operations import LONGEST
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Categories, Column, Domain, Integer, Open, Real, filling
-from jostle.plan.schemas import PERIOD
 from jostle.run import arguments
 from jostle.run.evaluator import Evaluator
 from jostle.run.scope import MISSING, Scope

@@ -18,9 +18,10 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS, is_condition
+from jostle.language.moments import PERIOD
 from jostle.language.operations import start_of
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
-from jostle.plan.schemas import PERIOD, key_values
+from jostle.plan.schemas import key_values
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform

@@ -272,3 +272,15 @@ def test_whose_a_row_is_follows_from_the_description_at_hand(place: Place) -> No
     made = place.run(program.replace("1e7", "10000000").replace("1e6", "1000000"))
     assert made.ok, made.diagnostics
     assert [round(float(made.values[name])) for name in ("n_a", "n_b")] == [1, 4]
+
+
+def test_an_editor_offers_the_period_and_the_check_knows_every_name(place: Place) -> None:
+    from jostle.tools.editors.document import Document
+
+    text = 'private t = table("v.csv") described by {day: date} protecting user budget rho 1 each week of day\n'
+    document, asked = Document("a.jst"), "n = {{ select count(*) from t where peri"
+    document.change(text)
+    document.text += asked
+    assert "period" in [one.word for one in document.completions(1, len(asked))[1]]
+    made = place.run(text.replace("of day", "of day, rho most for ever"))
+    assert kind(made) == "NameError" and "most" in str(made.diagnostics[0])

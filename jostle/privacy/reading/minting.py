@@ -13,9 +13,10 @@ from typing import Any
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
+from jostle.language.moments import PERIOD
 from jostle.lazy import Ints
 from jostle.plan.plan import Bound, Column, Domain, Known, Listed, Owners, Plan, RowExpr, Scan, filled
-from jostle.plan.schemas import PERIOD, with_period
+from jostle.plan.schemas import with_period
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle, Source
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors, partition_label
 from jostle.privacy.mechanisms.noise import Noise

@@ -29,6 +29,7 @@ from msgspec import Struct
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.builtins import BUILTINS, EVERYWHERE
 from jostle.language.facts import Effect
+from jostle.language.moments import PERIOD
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -306,7 +307,8 @@ def _definitions(tree: n.Program) -> Iterator[tuple[str, Definition]]:
     for statement in tree.body:
         match statement:
             case n.Private(name=name, described=described):
-                definition = Definition(statement.span, "a private source", _columns(described))
+                columns = (*_columns(described), *[PERIOD] * _has_periods(statement))
+                definition = Definition(statement.span, "a private source", columns)
             case n.Def(name=name, params=params):
                 names_of = tuple(p.name for p in params)
                 definition = Definition(statement.span, f"a function of ({', '.join(names_of)})", (), names_of)
@@ -347,6 +349,10 @@ def _columns(description: n.Expr | None) -> tuple[str, ...]:
     return tuple(name for node in every(description) if isinstance(node, n.RecordOf) for name, _ in node.items)
 
 
+def _has_periods(statement: n.Stmt) -> bool:
+    return isinstance(statement, n.Private) and statement.budget is not None and " of " in statement.budget.each
+
+
 def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
     """The described columns of a program by name."""
     for statement in tree.body:
@@ -366,6 +372,8 @@ def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
                 values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
             text = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
             yield column, Column(span, name, text, values)
+        if _has_periods(statement):
+            yield PERIOD, Column(statement.span, name, "the first day of a row's period")
 
 
 _SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit

@@ -253,13 +253,12 @@ class DuckDb(SqlEngine):
         """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
         weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
         chosen once, also for looks at how the cells fit; but for a day whose period tells persons apart."""
-        columns, days = dict(plan.scan.columns), [one[0] for one in plan.by if not isinstance(one, str)]
-        names = sorted(columns)
-        described = tuple((name, columns[name] if name in days else Open("text")) for name in names)
+        columns, days = sorted(dict(plan.scan.columns).items()), [one[0] for one in plan.by if not isinstance(one, str)]
+        described = tuple((name, domain if name in days else Open("text")) for name, domain in columns)
         key = replace(plan, scan=Scan(plan.scan.data, described))
         if key not in self._tables:
             source, size = self._rows_of_persons(plan)
-            items = [*(raw.cell(name)[0] for name in names), "q"]
+            items = [*(raw.cell(name)[0] for name, _ in columns), "q"]
             if plan.most is None:
                 table = self.keep(f"SELECT {', '.join(items)} FROM ({source}){persons.not_null(['q'])}", raw)
             else:

@@ -120,8 +120,7 @@ def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
     if unit == "day":
         return number
     if days := days_in(unit):
-        since = f"({number} - ({FIRST_DAY}))"
-        return f"({days} * {_floor(d, since, days)} + ({FIRST_DAY}))"
+        return f"({days} * {_floor(d, f'({number} - ({FIRST_DAY}))', days)} + ({FIRST_DAY}))"
     return d.as_double(d.days.format(d.first_day.format(d.day.format(number), unit)))
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
-from jostle.language.moments import PERIOD
 from jostle.lazy import Ints
 from jostle.plan.plan import Bound, Column, Domain, Known, Listed, Owners, Plan, RowExpr, Scan, filled
 from jostle.plan.schemas import with_period
@@ -43,7 +42,7 @@ def private_table(
     if each:
         plan, schema = with_period(plan, schema, day, each)
     table = Table((Exposure.of(source, unit),), plan, schema, origin=origin)
-    source.periods = source.periods or (partition_label(table, Column(PERIOD), exact=True) if each else None)
+    source.periods = source.periods or (partition_label(table, Column(schema[-1][0]), exact=True) if each else None)
     return table
 
 

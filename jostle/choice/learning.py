@@ -16,7 +16,7 @@ from jostle.choice import table
 from jostle.choice.models import AnyModel, UserModel
 from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
 from jostle.choice.table import EPSILON, Bench, RunTable
-from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, epsilon_grid, settings_of, train
+from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, settings_of, tenth_of_a_decade, train
 from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.version import __version__
@@ -37,7 +37,9 @@ def single_best(policy: Policy, why: str) -> Policy:
 
     scale = policy.table.scale
     predictor = best_on_average(view_of(policy.table, Candidate(SINGLE_BEST, 0.0, 0, ()), scale), scale)
-    return replace(policy, name=SINGLE_BEST, model=SINGLE_BEST, needs=(), columns=(), predictor=predictor, why=why)
+    return replace(
+        policy, name=SINGLE_BEST, model=SINGLE_BEST, needs=(), columns=(), predictor=predictor, why=why, others={}
+    )  # fmt: skip
 
 
 def rounded(value: float) -> float:
@@ -60,7 +62,7 @@ def _outside(table: RunTable, values: Mapping[str, float], epsilon: float | None
     return ""
 
 
-VERSION = 6
+VERSION = 7
 """The version of what training computes: a change makes stored models be trained anew."""
 
 SCALE = 3
@@ -75,13 +77,13 @@ def key_of(
     repeats: int = REPEATS,
     draws: int = DRAWS,
 ) -> str:
-    """The content key of a policy: near-by epsilons, which share a grid, have the same."""
+    """The content key of a policy: those that are nearly equal have the same."""
     return digest(runs_key(bench, share, epsilon, repeats, draws), str(model), SCALE)
 
 
 def runs_key(bench: Bench, share: float | None, epsilon: float | None, repeats: int, draws: int) -> str:
     """The part of the key that the runs depend on, and are seeded from: models are compared on the same runs."""
-    grid = list(epsilon_grid(epsilon)) if epsilon is not None else []
+    grid = [tenth_of_a_decade(epsilon)] if epsilon is not None else []
     shares = [share] if share is not None else list(SHARES)
     return digest(VERSION, __version__, bench.key, grid, shares, repeats, draws)
 

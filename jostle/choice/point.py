@@ -31,7 +31,7 @@ from jostle.choice.table import (
     run,
     workers_for,
 )
-from jostle.choice.training import epsilon_grid
+from jostle.choice.training import tenth_of_a_decade
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.plan.plan import Apply, Column, Constant, Filter
 from jostle.privacy.kernel.exposures import Exposures, Handle
@@ -141,7 +141,7 @@ class ChoicePoint:
         amount = next((one for one, _ in interp.kernel.amounts()), None) if handles else None
         unit = amount.unit if amount is not None else "epsilon"
         epsilon = float(amount.value) * 1e-12 if amount is not None else None
-        grid = epsilon_grid(epsilon) if epsilon else ()
+        grid = (tenth_of_a_decade(epsilon),) if epsilon else ()
         reach = max((e.weighted_stability for handle in handles for e in handle.exposures), default=1)
         place = (unit, reach, grid)
         if place not in self._policies:

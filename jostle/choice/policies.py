@@ -32,7 +32,7 @@ from jostle.choice.models import (
     prune_leaves,
 )
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
-from jostle.choice.table import EPSILON, Predict, RunTable, Setting, UtilityScale, finite
+from jostle.choice.table import EPSILON, OTHERS, Predict, RunTable, Setting, UtilityScale, finite
 from jostle.lazy import NDArray, np
 from jostle.records import field_names, replace
 
@@ -366,6 +366,11 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     ]  # fmt: skip
     winner = all_[number]
     first, second = fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale)
+    others = {}
+    if isinstance(model, Model) and not any(predicts):
+        for word in (word for word, times in OTHERS.items() if times in table.levels):
+            view = view_of(table.at_level(OTHERS[word]), winner, scale)
+            others[word] = fit_candidate(winner, view, model, predicts, scale)
     policy = Policy(
         name=winner.name,
         model=str(model) if winner.learned else SINGLE_BEST,
@@ -378,12 +383,13 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         why=why,
         predicts=predicts if any(predicts) else (),
         unsettled=unsettled,
+        others={word: one for word, (one, _) in others.items()},
     )
     if winner.further is None:
         return policy
     further = replace(
         policy, share=winner.further.share - winner.share, table=table.keeping(winner.further.setting), standings=(),
-        predictor=second,
+        predictor=second, others={word: one for word, (_, one) in others.items() if one is not None},
     )  # fmt: skip
     return replace(policy, further=further)
 

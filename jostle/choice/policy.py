@@ -26,9 +26,9 @@ from typing import TypeVar
 from msgspec import Struct
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
-from jostle.choice.table import EPSILON, LIMIT, Predict, RunTable, finite
+from jostle.choice.table import EPSILON, LIMIT, OTHERS, Predict, RunTable, finite
 from jostle.diagnostics import refuse
-from jostle.records import replace
+from jostle.records import as_dict, replace
 from jostle.resources import KEEPS, Json, cache_folder, loads, replacing
 
 T = TypeVar("T")
@@ -87,7 +87,8 @@ class Policy:
     public `epsilon`, as log₁₀, where several were trained on). `table` is what it was trained on, `standings` the
     cross-validation, and `why` a sentence on what decided it; `unsettled`: about how many more data sets would show
     that a better one is more than chance, 0 where none is. `steady`: an option and a margin, where no other is taken
-    that is not predicted to be better by as much; what ships may have one.
+    that is not predicted to be better by as much; what ships may have one. `others`: what predicts at half and at
+    twice the amount, by that word; empty where the model reads the amount.
     """
 
     name: str
@@ -103,6 +104,7 @@ class Policy:
     unsettled: int = field(default=0, compare=False)
     steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
     further: Policy | None = None
+    others: Mapping[str, Predictor] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -150,10 +152,10 @@ class Policy:
         """What is predicted of each option as the feature that decided goes over the values that it had in training,
         the others staying as they are: `feature`, its `value`, `places`, and `options`, a list each.
 
-        It is the feature of which the nearest other value, in the order of those in training, changes the option.
-        Empty where no feature alone does.
+        It is the feature of which the nearest other value, in the order of those in training, changes the option; the
+        amount only where no feature does. Empty where nothing alone does.
         """
-        nearest: tuple[float, dict[str, object]] = (math.inf, {})
+        nearest: tuple[tuple[bool, float], dict[str, object]] = ((True, math.inf), {})
         for column in self.columns if self.learned and self.storable and not any(self.predicts) else ():
             here = epsilon if column == EPSILON and EPSILON not in features else features.get(column)
             seen = self._trained_at(column)
@@ -169,14 +171,19 @@ class Policy:
             off = min((abs(rank - bisect(seen, here)) / len(seen) for rank in ranks), default=math.inf)
             options = {o: [one.predictions[o] for one in out] for o in self.outcomes}
             told = {"feature": column, "value": here, "places": places, "options": options}
-            nearest = min(nearest, (off, told), key=lambda pair: pair[0])
+            if math.isfinite(off):
+                nearest = min(nearest, ((column == EPSILON, off), told), key=lambda pair: pair[0])
         return nearest[1]
 
     def at_other_amounts(self, features: Mapping[str, float], epsilon: float | None) -> dict[str, str]:
-        """The option at half and at twice the amount, with the same features; empty where no amount is read."""
-        if epsilon is None or EPSILON not in self.columns or EPSILON in features or not self.storable:
+        """The option at half and at twice the amount, with the same features; empty where that is not known."""
+        if epsilon is None or not self.storable:
             return {}
-        return {word: self.choose(features, epsilon * times).chosen for word, times in (("half", 0.5), ("twice", 2.0))}
+        if EPSILON in self.columns and EPSILON not in features:
+            return {word: self.choose(features, epsilon * times).chosen for word, times in OTHERS.items()}
+        return {
+            word: replace(self, predictor=one).choose(features, epsilon).chosen for word, one in self.others.items()
+        }
 
     def _trained_at(self, column: str) -> list[float]:
         """The values of a column in training, in order."""
@@ -211,6 +218,7 @@ class Policy:
             "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
             **({"unsettled": self.unsettled} if self.unsettled else {}),
             **({"further": self.further.as_json()} if self.further is not None else {}),
+            **({"others": {word: as_dict(one) for word, one in self.others.items()}} if self.others else {}),
         }  # fmt: skip
 
     @staticmethod
@@ -222,6 +230,7 @@ class Policy:
             data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
             RunTable.from_json(data["table"]), standings, data["why"], unsettled=int(data.get("unsettled", 0)),
             further=Policy.from_json(data["further"]) if "further" in data else None,
+            others={word: TreeEnsembles.from_json(one) for word, one in data.get("others", {}).items()},
         )  # fmt: skip
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:

@@ -221,6 +221,10 @@ def finite(value: float) -> float:
     return -LIMIT if math.isnan(value) else min(max(float(value), -LIMIT), LIMIT)
 
 
+HALF = 0.5
+OTHERS = {"half": HALF, "twice": 2.0}
+"""Times a call's amount at which options run as well, to say what would be taken there and what a look costs."""
+
 UNIT_EPSILON = 1.0
 """The one epsilon of such a training."""
 
@@ -293,7 +297,8 @@ class Run(Struct, frozen=True):
 
 
 class RunTable(Struct, frozen=True, dict=True):
-    """All runs of one training. `levels` are the fractions of epsilon at which options were run, 1.0 first."""
+    """All runs of one training. `levels` are the multiples of epsilon at which options were run: 1.0, then `OTHERS`, or
+    what a look leaves in what ships."""
 
     options: tuple[str, ...]
     features: tuple[str, ...]
@@ -340,6 +345,11 @@ class RunTable(Struct, frozen=True, dict=True):
         """The number of rows of a run's instance, to six figures; None where that is not known."""
         rows = self.rows[run.database] if self.rows else 0.0
         return float(f"{run.scale * rows:.6g}") if rows else None
+
+    def at_level(self, level: float) -> RunTable:
+        """The same runs of options with so many times epsilon."""
+        place = self.levels.index(level)
+        return replace(self, levels=(1.0,), runs=tuple(replace(r, utilities=(r.utilities[place],)) for r in self.runs))
 
     def without(self, database: int) -> RunTable:
         """The runs on all other data sets."""

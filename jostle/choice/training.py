@@ -22,7 +22,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jostle.choice.table import Bench, Run, RunTable, Setting, UtilityScale, finite, scale_of
+from jostle.choice.table import HALF, OTHERS, Bench, Run, RunTable, Setting, finite, scale_of
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import np
@@ -184,32 +184,17 @@ LEAST = 8
 """Runs of all options together on an instance, at least: of three options two runs each did not show what a look gains,
 and three did (`docs/experiments/nodes.md`, the program, judged)."""
 
-LESS = 16
-"""Instances at which options run with less of epsilon too. What that costs an option is its mean over these, at every
-instance: the cost of a tenth is far below what three runs of one instance tell."""
-
 FIRST = 3
 BEHIND = 3.0
 """After `FIRST` runs an option whose score is behind the leader's by more than `BEHIND` standard errors of their paired
 differences is not run again: how far behind it is need not be known as well."""
-SMALL = 0.005
-"""After a look at no more than this share of epsilon an error is taken to be larger by 1 / (1 − share), as noise is:
-runs would tell that from chance only if there were many thousands."""
 DRAWS = 3
-GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-def epsilon_grid(epsilon: float) -> tuple[float, ...]:
-    """The half-decade points 10^(k/2) around `epsilon`, or the one that it is: calls in between share a model."""
-    place = 2 * math.log10(epsilon)
-    nearest = round(place)
-    if math.isclose(place, nearest, abs_tol=1e-9):
-        return (_half_decade(nearest),)
-    return (_half_decade(math.floor(place)), _half_decade(math.floor(place) + 1))
-
-
-def _half_decade(k: int) -> float:
-    return float(f"{10 ** (k / 2):.12g}")
+def tenth_of_a_decade(epsilon: float) -> float:
+    """The nearest amount 10^(k/10), at most 12 % away: calls with about as much share a model, and it never reads the
+    amount. Trained at the half-decades around a call, trees spent their tests on telling these apart."""
+    return float(f"{10 ** (round(10 * math.log10(epsilon)) / 10):.12g}")
 
 
 def train(
@@ -225,27 +210,25 @@ def train(
     epsilons: tuple[float, ...] = (),
     thorough: bool = False,
 ) -> RunTable:
-    """The table of runs for calls with about `epsilon`, or for the amounts `epsilons`; None: on public data, everything
-    exact.
+    """The table of runs for calls with about `epsilon`, and of what options would do with `OTHERS` times it, or for the
+    amounts `epsilons`; None: on public data, everything exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
-    and `FIRST` times with 1 − share of it (1 − 0.1 where shares compete; others are read off between the two), by
-    the same seeds; errors after a look at `SMALL` or less are reckoned. `repeats` runs of an option that is with the
-    leader are averaged, features are measured `draws` times an instance.
-    Of many instances each has fewer runs (`RUNS`), and few of them run with less of epsilon (`LESS`), unless training
-    is to be `thorough`, as that of what ships is.
+    `FIRST` times with half of it, from which the scores after a look are read off, and once with twice as much, by the
+    same seeds. `repeats` runs of an option that is with the leader are averaged, features are measured `draws` times an
+    instance. Of many instances each has fewer runs (`RUNS`), unless training is `thorough`, as that of what ships.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.
     """
     settings = settings_of(bench, share, epsilon is None)
-    most = max(s.share for s in settings)
-    paid = most > 0
+    paid = any(s.share for s in settings)
+    others = tuple(OTHERS.values()) if not epsilons and epsilon is not None else (HALF,) if paid else ()
     table = RunTable(
         options=bench.option_names,
         features=bench.feature_names,
         public=bench.feature_is_public,
         databases=bench.database_names,
-        epsilons=epsilons or (() if epsilon is None else epsilon_grid(epsilon)),
-        levels=(1.0, 1.0 - most) if paid else (1.0,),
+        epsilons=epsilons or (() if epsilon is None else (tenth_of_a_decade(epsilon),)),
+        levels=(1.0, *others),
         settings=settings,
         repeats=1 if epsilon is None else repeats,
         draws=draws if paid else 1,
@@ -257,22 +240,13 @@ def train(
     if not thorough:
         enough = max(2, math.ceil(LEAST / len(table.options)), math.ceil(RUNS / max(1, len(pieces))))
         table = replace(table, repeats=min(table.repeats, enough))
-    less = range(len(pieces)) if thorough else spread(len(pieces), LESS)
 
     @on_one_thread
     def piece(number: int) -> list[Run]:
-        return _runs(bench, table, *pieces[number], number in less)
+        return _runs(bench, table, *pieces[number])
 
     runs = [run for group in run_all(piece, len(pieces), progress, workers) for run in group]
-    return replace(table, runs=_finite_runs(_at_every_level(table, runs)))
-
-
-def spread(count: int, most: int) -> frozenset[int]:
-    """`most` of the numbers 0 … count − 1, all where there are no more: spread evenly, in step with no period.
-
-    They are those whose multiples of the golden ratio have the least fractions.
-    """
-    return frozenset(sorted(range(count), key=lambda number: number * GOLDEN % 1)[:most])
+    return replace(table, runs=_finite_runs(runs))
 
 
 def settings_of(bench: Bench, share: float | None, exact: bool) -> tuple[Setting, ...]:
@@ -297,15 +271,16 @@ def seed(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
 
 
-def _runs(bench: Bench, table: RunTable, database: int, scale: float, less: bool = True) -> list[Run]:
-    """One data set at one scale, at every epsilon of the grid; without `less`, at the whole of it alone."""
+def _runs(bench: Bench, table: RunTable, database: int, scale: float) -> list[Run]:
+    """One data set at one scale, at every amount."""
     place = (table.key, database, bench.database_names[database], repr(scale))
     instance = bench.instance(database, scale, seed(*place, "instance"))
     runs = []
-    amounts: tuple[float | None, ...] = bench.epsilons(database, table.epsilons) if table.epsilons else (None,)
+    several = len(table.epsilons) > 1
+    amounts = bench.epsilons(database, table.epsilons) if several else table.epsilons or (None,)
     for epsilon in amounts:
         here = (*place, repr(epsilon))
-        utilities = _utilities(bench, table if less else replace(table, levels=(1.0,)), instance, epsilon, here)
+        utilities = _utilities(bench, table, instance, epsilon, here)
         features = tuple(_feature_samples(bench, table, instance, epsilon, s, here) for s in table.settings)
         runs.append(Run(database, scale, epsilon, utilities, features))
     return runs
@@ -330,11 +305,9 @@ def _utilities(
     for option in staying:
         means[0][option] = _mean(whole[option] + runs(option, 1.0, range(len(first), table.repeats)))
     for level in table.levels[1:]:
-        if level >= 1 - SMALL and all(mean < 0 for mean in means[0]):
-            means.append([mean / level for mean in means[0]])
-            continue
-        less = [_mean(runs(option, level, first)) for option in options]
-        means.append([_carried(means[0][o], _mean(whole[o]), less[o]) for o in options])
+        trials = first if level < 1 else first[:1]
+        less = [_mean(runs(option, level, trials)) for option in options]
+        means.append([_carried(means[0][o], _mean(whole[o][: len(trials)]), less[o]) for o in options])
     return tuple(map(tuple, means))
 
 
@@ -354,7 +327,10 @@ def _carried(whole: float, first: float, less: float) -> float:
     """The mean at a lower level: what the first runs lost there, as a factor of errors, taken from the mean of all."""
     if not (math.isfinite(whole) and math.isfinite(first)):
         return less
-    return whole * (less / first) if whole < 0 and first < 0 and less < 0 else whole + (less - first)
+    if whole < 0 and first < 0 and less < 0:
+        return whole * (less / first)
+    moved = whole + (less - first)
+    return min(moved, 0.0) if max(whole, first, less) <= 0 else moved  # an error stays one
 
 
 def _mean(values: list[float]) -> float:
@@ -371,38 +347,6 @@ def _feature_samples(
         values = bench.features(instance, amount, seed(*place, "features", setting.share, setting.paid, draw), read)
         samples.append(tuple(finite(values.get(name, 0.0)) for name in table.features))
     return tuple(samples)
-
-
-def _at_every_level(table: RunTable, runs: list[Run]) -> list[Run]:
-    """The runs, where some have the whole of epsilon alone with what less of it costs an option at the others."""
-    short = [run for run in runs if len(run.utilities) < len(table.levels)]
-    if not short:
-        return runs
-    scale = scale_of(u for run in runs for level in run.utilities for u in level if math.isfinite(u))
-    lost = _lost(runs, scale)
-
-    def carried(run: Run) -> Run:
-        levels = tuple(
-            tuple(_lowered(u, gap, scale) for u, gap in zip(run.utilities[0], gaps, strict=True)) for gaps in lost
-        )
-        return replace(run, utilities=(*run.utilities, *levels))
-
-    return [carried(run) if len(run.utilities) == 1 else run for run in runs]
-
-
-def _lost(runs: list[Run], scale: UtilityScale) -> list[list[float]]:
-    """For each lower level the mean score that each option loses there, over the runs that have it."""
-    levels = [run.utilities for run in runs if len(run.utilities) > 1]
-    scores = np.array([[[scale.score(u) if math.isfinite(u) else math.nan for u in level] for level in one]
-                       for one in levels])  # fmt: skip
-    gaps = scores[:, 1:] - scores[:, :1]
-    finite = np.isfinite(gaps)
-    means: list[list[float]] = (np.where(finite, gaps, 0.0).sum(axis=0) / np.maximum(finite.sum(axis=0), 1)).tolist()
-    return means
-
-
-def _lowered(utility: float, gap: float, scale: UtilityScale) -> float:
-    return scale.utility(scale.score(utility) + gap) if math.isfinite(utility) else utility
 
 
 def _times(epsilon: float | None, factor: float) -> float | None:

@@ -23,7 +23,7 @@ import numpy as np
 from jostle.choice.evaluation import evaluate
 from jostle.choice.models import forest, regret_tree, tree
 from jostle.choice.table import Run, RunTable
-from jostle.choice.training import epsilon_grid, seed, settings_of
+from jostle.choice.training import seed, settings_of, tenth_of_a_decade
 from jostle.records import replace
 from tests.experiments import dpbench, shapes
 from tests.experiments.program_bench import OPTIONS, ScaledBench, bench
@@ -70,7 +70,8 @@ def table_of(made: ScaledBench, epsilon: float, errors: Errors, draws: int) -> R
     """The table of runs: mean errors, and features drawn as training draws them."""
     settings = settings_of(made, None, False)
     table = RunTable(made.option_names, made.feature_names, made.feature_is_public, made.database_names,
-                  epsilon_grid(epsilon), (1.0, LESS), settings, 1, draws, "errors", (), made.database_rows)  # fmt: skip
+                  (tenth_of_a_decade(epsilon),), (1.0, LESS), settings, 1, draws, "errors", (),
+                  made.database_rows)  # fmt: skip
     runs = []
     for d, name in enumerate(made.database_names):
         for scale in made.scales(d):

@@ -366,11 +366,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     ]  # fmt: skip
     winner = all_[number]
     first, second = fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale)
-    others = {}
-    if isinstance(model, Model) and not any(predicts):
-        for word in (word for word, times in OTHERS.items() if times in table.levels):
-            view = view_of(table.at_level(OTHERS[word]), winner, scale)
-            others[word] = fit_candidate(winner, view, model, predicts, scale)
+    others = _at_others(winner, table, model, predicts)
     policy = Policy(
         name=winner.name,
         model=str(model) if winner.learned else SINGLE_BEST,
@@ -392,6 +388,19 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         predictor=second, others={word: one for word, (_, one) in others.items() if one is not None},
     )  # fmt: skip
     return replace(policy, further=further)
+
+
+def _at_others(
+    winner: Candidate, table: RunTable, model: AnyModel, predicts: Predicts
+) -> dict[str, tuple[Predictor, Predictor | None]]:
+    """What predicts at half and at twice the amount from the features as they are measured, by that word."""
+    if not isinstance(model, Model) or any(predicts):
+        return {}
+    return {
+        word: fit_candidate(winner, view_of(table.at_level(times), winner, table.scale), model, predicts, table.scale)
+        for word, times in OTHERS.items()
+        if times in table.levels
+    }
 
 
 def _losses(

@@ -329,8 +329,8 @@ def _carried(whole: float, first: float, less: float) -> float:
         return less
     if whole < 0 and first < 0 and less < 0:
         return whole * (less / first)
-    moved = whole + (less - first)
-    return min(moved, 0.0) if max(whole, first, less) <= 0 else moved  # an error stays one
+    there = whole + (less - first)
+    return min(there, 0.0) if max(whole, first, less) <= 0 else there  # an error stays one
 
 
 def _mean(values: list[float]) -> float:

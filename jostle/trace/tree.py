@@ -203,8 +203,8 @@ def at_other_amounts(fields: Mapping[str, object]) -> str:
     other = mapping(fields.get("otherwise"))
     if not other:
         return ""
-    seen = "with the same features: " if fields.get("features") else ""
-    return seen + ", ".join(f"{option} at {word} the amount" for word, option in other.items())
+    start = "with the same features: " if fields.get("features") else ""
+    return start + ", ".join(f"{option} at {word} the amount" for word, option in other.items())
 
 
 def reused(forest: Forest, event: Event) -> str:

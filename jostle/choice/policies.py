@@ -4,8 +4,6 @@
 since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
 the table of runs: nothing is run here.
 
-Fitting a named model to rows of features and scores.
-
 Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
 and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
 """
@@ -295,8 +293,7 @@ def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Pre
 def losses_of(view: View, values: Array) -> Array:
     """The regret of each row where the option of the largest value is taken; `values` (n, options)."""
     choices = np.argmax(values, axis=1)
-    losses: Array = view.best - view.y[np.arange(len(choices)), choices]
-    return losses
+    return np.asarray(view.best - view.y[np.arange(len(choices)), choices])
 
 
 def cross_validate(

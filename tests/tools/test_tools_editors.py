@@ -158,7 +158,11 @@ def test_listed_values_and_tables_are_offered(program: Document) -> None:
             "add `use histograms`",
             "use histograms\ndef f(c, q): return flat(c, q)\n",
         ),
-        (PEOPLE + "m = {{ select count(*) from people }}\n", "add `with epsilon 0.1`", ""),
+        (
+            PEOPLE + "m = {{ select count(*) from people }}\n",
+            "change to `m = {{ select count(*) from people with epsilon 0.1 }}`",
+            "",
+        ),
     ],
 )
 def test_what_a_help_says_is_a_quick_fix_where_it_mends(bad: str, title: str, mended: str, folder: Path) -> None:

@@ -139,16 +139,13 @@ def measure_of(interp: Evaluator, budget: n.Budget, scope: Scope) -> Measure:
     if limit.delta >= 10**12:
         raise refuse("BadAmount", "delta must be less than 1", node.span, help="something like `delta 1e-6`")
     if budget.counted_by not in (None, "basic", "zcdp"):
-        raise refuse(
-            "NameError", f"budgets are not counted by `{budget.counted_by}`", budget.span, help="`basic` or `zcdp`"
-        )
+        raise refuse("NameError", f"budgets are not counted by `{budget.counted_by}`", budget.span,
+                     help="`basic` or `zcdp`")  # fmt: skip
     for_ever = budget.for_ever
     most = arguments.exact_amount(for_ever, interp.eval(for_ever.value, scope), None) if for_ever is not None else None
     if most is not None and (limit.delta or most.unit != limit.unit or for_ever is None or for_ever.delta is not None):
-        help = "as in `budget rho 1 each week of day, rho 20 for ever`"
-        raise refuse(
-            "TypeError", "an amount for ever is in the unit of the other, and has no delta", budget.span, help=help
-        )
+        raise refuse("TypeError", "an amount for ever is in the unit of the other, and has no delta", budget.span,
+                     help="as in `budget rho 1 each week of day, rho 20 for ever`")  # fmt: skip
     if not limit.delta:
         kind = "zcdp" if node.unit == "rho" else "pure"
         return Measure(kind, limit, most.value if most is not None else 0)

@@ -354,8 +354,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         handle = private_table(source, data.key, terms.schema, terms.filled)
-        by_column = bool(terms.each) and not terms.unit.each
-        label = partition_label(handle, Column(terms.each), exact=True) if by_column else source.periods
+        label = source.periods or (partition_label(handle, Column(terms.each), exact=True) if terms.each else None)
         source.join(Account(ledger, dataset, data.key, label=label), span)
         return handle
     table, _, key = terms.unit.linked.partition(".")

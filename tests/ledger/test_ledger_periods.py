@@ -260,20 +260,6 @@ def test_an_engine_reads_periods_as_python_does(place: Place) -> None:
         assert {number_of(d): n for d, n in zip(columns["d"], columns["n"], strict=True)} == wanted
 
 
-def test_whose_a_row_is_follows_from_the_description_at_hand(place: Place) -> None:
-    """Two declarations of one file with other ranges of days: rows are kept of each person and week of each."""
-    rows = [f"{FIRST + timedelta(7 * week)},u1" for week in range(4)]
-    (place.folder / "visits.csv").write_text("\n".join(["day,user", *rows]) + "\n")
-    place.ledger, program = place.folder / "none.db", ""
-    for name, last in (("a", "2026-01-10"), ("b", "2026-12-31")):
-        program += f'private {name} = table("visits.csv") described by {{day: from 2026-01-01 to {last} by day}}'
-        program += " protecting user up to 1 rows budget rho 1e7 each week of day\n"
-        program += f"release n_{name} = {{{{ select count(*) from {name} with rho 1e6 }}}}\n"
-    made = place.run(program.replace("1e7", "10000000").replace("1e6", "1000000"))
-    assert made.ok, made.diagnostics
-    assert [round(float(made.values[name])) for name in ("n_a", "n_b")] == [1, 4]
-
-
 def test_an_editor_offers_the_period_and_the_check_knows_every_name(place: Place) -> None:
     from jostle.tools.editors.document import Document
 
@@ -284,3 +270,24 @@ def test_an_editor_offers_the_period_and_the_check_knows_every_name(place: Place
     assert "period" in [one.word for one in document.completions(1, len(asked))[1]]
     made = place.run(text.replace("of day", "of day, rho most for ever"))
     assert kind(made) == "NameError" and "most" in str(made.diagnostics[0])
+
+
+@pytest.mark.parametrize("last", ["2026-01-10", "2026-12-31"])
+@pytest.mark.parametrize(("protecting", "rows"), [("rows", 4), ("user up to 1 rows", 1)])
+def test_the_same_data_have_the_periods_of_one_description(place: Place, protecting: str, rows: int, last: str) -> None:
+    """Where all days are read as days of one week, all rows of a person are the protected unit, of which one is kept;
+    read as they stand four are, of noise for one. So that is refused in a session, and the same words are not."""
+    days = [f"{FIRST + timedelta(7 * week)},u1" for week in range(4)]
+    (place.folder / "visits.csv").write_text("\n".join(["day,user", *days]) + "\n")
+    place.ledger, program = place.folder / "none.db", ""
+    for name, end in (("a", "2026-01-10"), ("b", last)):
+        program += f'private {name} = table("visits.csv") described by {{day: from 2026-01-01 to {end} by day}}'
+        program += f" protecting {protecting} budget rho 10000000 each week of day\n"
+        program += f"release n_{name} = {{{{ select count(*) from {name} with rho 1000000 }}}}\n"
+    made = place.run(program)
+    assert round(float(made.values["n_a"])) == rows
+    if last == "2026-12-31":
+        assert kind(made) == "DataError" and "alike" in str(made.diagnostics[0].help)
+        made = place.run("".join(program.splitlines(keepends=True)[2:]))
+        rows = 4
+    assert made.ok and round(float(made.values["n_b"])) == rows

@@ -35,21 +35,21 @@ def private_table(
     unit, scan = unit or source.unit, Scan(key, schema)
     by: tuple[str | tuple[str, str], ...] = () if owners is not None else unit.columns
     each, _, day = unit.each.partition(" of ")
-    if each and by and day not in by:
-        by = (*by, (day, each))
+    by = (*by, (day, each)) if each and by and day not in by else by
     plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
     plan, origin = filled(plan, schema, never), Origin(key, schema, never, unit, owners)
-    if each:
-        plan, schema = with_period(plan, schema, day, each)
+    plan, schema = with_period(plan, schema, day, each) if each else (plan, schema)
     table = Table((Exposure.of(source, unit),), plan, schema, origin=origin)
-    source.periods = source.periods or (partition_label(table, Column(schema[-1][0]), exact=True) if each else None)
+    periods = partition_label(table, Column(schema[-1][0]), exact=True) if each else None
+    if periods != (source.periods or periods):  # what is a person's rows of a period there, is not here
+        raise refuse("DataError", f"`{source.name}` has these rows in other periods", help="describe both alike")
+    source.periods = periods
     return table
 
 
 def private_cube(data: PublicData, source: Source, cells: Ints, names: Sequence[str], identity: object) -> Cube:
     """Private counts."""
-    exposures = (Exposure.of(source, source.unit),)
-    return Cube(exposures, data.keep(cells), tuple(names), cells.shape, origin=identity)
+    return Cube((Exposure.of(source, source.unit),), data.keep(cells), tuple(names), cells.shape, origin=identity)
 
 
 def public_table(

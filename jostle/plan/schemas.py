@@ -85,9 +85,9 @@ Columns = tuple[tuple[str, Domain], ...]
 
 
 def with_period(plan: Plan, schema: Columns, column: str, unit: str) -> tuple[Plan, Columns]:
-    """Rows with a further column, the first day or moment of the unit in which a date or time lies."""
-    op = "trunc" if kind_of(Column(column), dict(schema)) == "date" else "trunc time"
-    start = Apply(op, (Column(column), Constant(unit)))
+    """Rows with a further column, the first day of the unit in which a date or time lies."""
+    day = Column(column)
+    start = Apply("trunc", (day if kind_of(day, dict(schema)) == "date" else Apply("date", (day,)), Constant(unit)))
     own: tuple[tuple[str, RowExpr], ...] = tuple([(name, Column(name)) for name, _ in schema])
     return Derive(plan, (*own, (PERIOD, start))), (*schema, (PERIOD, derived_domain(start, dict(schema))))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from ledger_place import Place, kind
 
@@ -291,3 +292,16 @@ def test_the_same_data_have_the_periods_of_one_description(place: Place, protect
         made = place.run("".join(program.splitlines(keepends=True)[2:]))
         rows = 4
     assert made.ok and round(float(made.values["n_b"])) == rows
+
+
+@pytest.mark.parametrize("part", ["t[at = a]", "partition(t, at, over = [a])[0][1]"])
+def test_times_that_engines_take_for_the_same_are_one_part(place: Place, part: str) -> None:
+    """An offset, and what is finer than a microsecond, are of Python alone: each would be a part with the same rows."""
+    (place.folder / "at.csv").write_text("at\n2026-01-05 10:30:00\n")
+    moment, east = datetime(2026, 1, 5, 10, 30), timezone(timedelta(hours=1))
+    session = place.session()
+    for number, at in enumerate([moment, pd.Timestamp(moment) + pd.Timedelta(1, "ns"), moment.replace(tzinfo=east)]):
+        program = 'param a = time("2026-01-01")\nprivate t = table("at.csv") described by {at: time} protecting rows'
+        program += f" budget rho 9\nrelease n = {{{{ select count(*) from {part} with rho 1 }}}}\n"
+        spent = session.run_text(program + "release s = spent(t)\n", a=at).values["s"]
+        assert spent == number + 1

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
 from jostle.engine.sql.rows import floors
+from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
 from jostle.plan.plan import (
@@ -85,8 +87,7 @@ def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
     for name, expr in columns:
         exprs[name] = expr
         domains[name] = derived_domain(expr, table.domains)
-    plan = Derive(table.plan, tuple(exprs.items()))
-    return Table(table.exposures, plan, tuple(domains.items()))
+    return Table(table.exposures, Derive(table.plan, tuple(exprs.items())), tuple(domains.items()))
 
 
 def pick(table: Table, names: Sequence[str]) -> Table:
@@ -138,15 +139,13 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
     kind_of(condition, dict(handle.schema))
     if isinstance(handle, Cube):
         return _at(handle, column, _plain(value))
-    label = partition_label(handle, Column(column), exact=True)
-    return _rows_part(handle, label, condition, _plain(value))
+    return _rows_part(handle, partition_label(handle, Column(column), exact=True), condition, _plain(value))
 
 
 def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
     keys, names, shape = dimensions(dims, table.domains, MOST_CELLS)
-    cells = math.prod(shape)
-    if cells > MOST_CELLS:
+    if (cells := math.prod(shape)) > MOST_CELLS:
         raise too_large(cells)
     return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
 
@@ -163,8 +162,7 @@ def limited(handle: Handle, amount: Amount) -> Handle:
     for exposure in handle.exposures:
         check_unit(amount, exposure.source)
     agent = Allotment(amount, None)
-    exposures = tuple(replace(e, agents=(*e.agents, agent)) for e in handle.exposures)
-    return replace(handle, exposures=exposures)
+    return replace(handle, exposures=tuple(replace(e, agents=(*e.agents, agent)) for e in handle.exposures))
 
 
 def columns(table: Table) -> list[ColumnHandle]:
@@ -194,7 +192,9 @@ def _at(cube: Cube, name: str, number: float) -> Cube:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers are doubles in a program, also as keys."""
+    """A key as engines compare it: numbers are doubles, and times have whole microseconds and no offset."""
+    if isinstance(value, date):
+        return moment_of(kind_of_moment(value), number_of(value))
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 

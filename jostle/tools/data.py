@@ -309,9 +309,12 @@ def _parts(entries: Sequence[Entry], terms: Terms) -> str:
             part = entry.content.get("part", [None])[0]
             spent[part] = spent.get(part, 0) + cost[0]
     whole = spent.pop(None, 0)
-    rows = [[str(part), as_text(own), as_text(terms.measure.limit.value - whole - own)] for part, own in spent.items()]
-    more = ["all of them", as_text(whole), as_text(terms.measure.limit.value - whole)]
-    return "\n" + _lines([[terms.each, "spent", "left"], *sorted(rows), more], [False, True, True])
+    each, ever, added = terms.measure.limit.value - whole, terms.measure.for_ever, whole + sum(spent.values())
+    most = min(each, ever - added) if ever else each  # of a part of which nothing was asked
+    rows = [[str(part), as_text(own), as_text(min(most, each - own))] for part, own in spent.items()]
+    last = ("for ever", added, ever - added) if ever else ("all of them", whole, each)
+    rows = [*sorted(rows), [last[0], *map(as_text, last[1:])]]
+    return "\n" + _lines([[terms.each, "spent", "left"], *rows], [False, True, True])
 
 
 def history(options: Namespace) -> str:

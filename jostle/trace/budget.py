@@ -88,7 +88,10 @@ def line(name: str, amounts: Mapping[str, Mapping[str, str]], indent: int = 0) -
     for unit, figures in amounts.items():
         total, used = Decimal(figures["total"]), Decimal(figures["spent"])
         share = f"{bar(float(used / total) if total else 0.0, _WIDTH)}  " if not parts else ""
-        parts.append(f"{share}{UNITS[unit]} {amount(used)} of {amount(total)} spent, {amount(total - used)} left")
+        left, ever, added = total - used, Decimal(figures.get("for_ever", 0)), Decimal(figures.get("all_periods", 0))
+        more = f", {amount(added)} of {amount(ever)} for ever" if ever else ""
+        left = min(left, ever - added) if ever else left
+        parts.append(f"{share}{UNITS[unit]} {amount(used)} of {amount(total)} spent{more}, {amount(left)} left")
     return f"{name.ljust(indent)}  " + "; ".join(parts)
 
 

@@ -16,6 +16,7 @@ from jostle.language.moments import FIRST_DAY, LAST_DAY, number_of, starts, trun
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.mechanisms.additive import Linear
 from jostle.tools.data import verify
+from jostle.trace.budget import line
 
 FIRST = date(2026, 1, 5)
 WEEKS = [FIRST + timedelta(7 * week) for week in range(6)]
@@ -63,9 +64,11 @@ def test_each_period_has_the_whole_budget_and_all_have_an_end(visits: Place) -> 
     told = visits.data("show", "visits")[1]
     assert "rho 1 each 7 days of day, rho 2 for ever" in told and "user each 7 days of day up to 3 rows" in told
     assert [line.split() for line in told.splitlines()[-5:]] == [
-        ["2026-01-05", "1", "0"], ["2026-01-12", "0.6", "0.4"], ["2026-01-19", "0.3", "0.7"],
-        ["2026-02-09", "0.1", "0.9"], ["all", "of", "them", "0", "1"],
+        ["2026-01-05", "1", "0"], ["2026-01-12", "0.6", "0"], ["2026-01-19", "0.3", "0"],
+        ["2026-02-09", "0.1", "0"], ["for", "ever", "2", "0"],
     ]  # fmt: skip
+    assert left.budget == {"visits": {"rho": {"total": "1", "spent": "1", "for_ever": "2", "all_periods": "2"}}}
+    assert line("visits", left.budget["visits"]).endswith("ρ 1 of 1 spent, 2 of 2 for ever, 0 left")
 
 
 def test_a_late_row_does_not_open_a_week_again(visits: Place) -> None:

@@ -402,15 +402,14 @@ class Session:
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals; of periods, one and all of them."""
-        out = {}
+        out: dict[str, dict[str, dict[str, str]]] = {}
         for name, source in list(self._interp.kernel.register.names.items()) if "_interp" in vars(self) else ():
             limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
-            lines = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
+            out[name] = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
             if limit.delta:
-                lines["delta"] = {"total": as_text(limit.delta), "spent": as_text(spent[1])}
+                out[name]["delta"] = {"total": as_text(limit.delta), "spent": as_text(spent[1])}
             if ever := source.measure.for_ever:
-                lines[limit.unit] |= {"for_ever": as_text(ever), "all_periods": as_text(source.meter.spent[1])}
-            out[name] = lines
+                out[name][limit.unit] |= {"for_ever": as_text(ever), "all_periods": as_text(source.meter.spent[1])}
         return out
 
     def show(self, value: object) -> str:

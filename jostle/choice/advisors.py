@@ -9,6 +9,7 @@ model and a version, and no digest of code, so that an edit which cannot change 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ class Advisor:
         self, choice: ChoiceMaker, call: object, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,
         steady: tuple[int, float] | None = None,
     ) -> None:  # fmt: skip
-        self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds
+        self.choice = choice = copy(choice)  # a hidden run may make an advisor, and who has the choice sees nothing
+        choice._policies, choice._benches, choice._steadied = [], dict(choice._benches), {}
+        self.call, self.version, self.epsilons, self.seeds = call, version, epsilons, seeds
         self.steady = choice.steady = steady
         if ships:
             choice.shipped = self.policy

@@ -160,7 +160,8 @@ class Modules:
         name = ".".join(path)
         if name in self._loaded:
             return self._loaded[name]
-        tree = self.tree(path, interp.folders)
+        unseen = interp.kernel.in_a_run and name not in self._trees  # which text was found would tell of the run
+        tree = self._parse(path, interp.folders) if unseen else self.tree(path, interp.folders)
         if tree is None:
             raise refuse(
                 "ImportError", f"there is no module `{name}`", span,

@@ -72,6 +72,7 @@ ACTIONS = {
     "a choice": "y = one({database: d, queries: identity(d)})",
     "how good a choice is": "y = one.evaluate()",
     "why": "y = explain(one)",
+    "an advisor": 'use best\n        y = advisor(one, lambda choice, cube: choice(cube), over = "Even", margin = 9999)',
     "other data": "y = {{ select count(*) from u }}",
     "a fault": "y = 1 / 0",
     "runs in a run": "y = best_run(d, inner, [0], 2)",

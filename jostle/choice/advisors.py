@@ -43,9 +43,7 @@ class Advisor:
         self, choice: ChoiceMaker, call: object, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,
         steady: tuple[int, float] | None = None,
     ) -> None:  # fmt: skip
-        self.choice = choice = copy(choice)  # a hidden run may make an advisor, and who has the choice sees nothing
-        choice._policies, choice._benches, choice._steadied = [], dict(choice._benches), {}
-        self.call, self.version, self.epsilons, self.seeds = call, version, epsilons, seeds
+        self.choice, self.call, self.version, self.epsilons, self.seeds = choice, call, version, epsilons, seeds
         self.steady = choice.steady = steady
         if ships:
             choice.shipped = self.policy
@@ -160,6 +158,8 @@ def _advisor(
         raise refuse("ValueError", "`over` is the name of an Option of the choice, and `margin` a number from 0",
                      help="`over = \"Majority\", margin = 0.03`")  # fmt: skip
     steady = None if over is None else (choice.option_names.index(over), float(margin))
+    choice = copy(choice)  # a hidden run may make an advisor, and who has the choice sees nothing of it
+    choice._policies, choice._benches, choice._steadied = [], dict(choice._benches), {}
     return Advisor(choice, call, int(version), amounts, str(seeds), True, steady)
 
 

@@ -27,6 +27,7 @@ from jostle.trace.costs import Forest
 from jostle.trace.released import damage
 
 _OTHER_PATH = "give another path to --trace"
+_HEAD = b'{"v": 1, "id": '  # of each line of a trace
 _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
@@ -52,12 +53,15 @@ class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 
     Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released.
+    A file that is there is written over only where it is a trace or empty: it could hold data, or a ledger.
     Half a surrogate pair, which no encoding has, is written as JSON's escape of it.
     """
 
     def __init__(self, path: Path, **extra: object) -> None:
         self._path, self._extra, self._broken = path, extra, False
         try:
+            if path.is_file() and not _HEAD.startswith(_beginning(path)):
+                raise refuse("DataError", f"`{path}` is there already, and is no trace", help=_OTHER_PATH)
             self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1)
         except OSError as fault:
             raise unwritable(f"the trace `{path}`", fault, _OTHER_PATH) from fault
@@ -75,6 +79,11 @@ class Writer:
     def close(self) -> None:
         with suppress(OSError):  # it was told
             self._file.close()
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(len(_HEAD))
 
 
 def read(path: Path) -> list[Event]:

@@ -93,3 +93,20 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
             read(path)
     with pytest.raises(Refusal, match="cannot be written"):
         Writer(tmp_path / "no" / "run.jsonl")
+
+
+@pytest.mark.parametrize("held", [b"age,dep\n31,a\n", b"SQLite format 3\0", b'{"v": 2}\n', b"\xff"])
+def test_a_trace_is_not_written_over_data_or_a_ledger(tmp_path: Path, held: bytes) -> None:
+    place = tmp_path / "people.csv"
+    place.write_bytes(held)
+    with pytest.raises(Refusal, match="is there already, and is no trace"):
+        Writer(place)
+    assert place.read_bytes() == held
+
+
+def test_a_trace_is_written_over_another_and_over_an_empty_file(tmp_path: Path) -> None:
+    place = tmp_path / "run.jsonl"
+    for held in ("", '{"v": 1, "id": 1, "parent": null}\n'):
+        place.write_text(held)
+        Writer(place).close()
+        assert not place.read_text()

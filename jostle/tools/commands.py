@@ -377,7 +377,10 @@ def trace(options: Namespace) -> int:
 
 
 def _write_text(text: str, path: Path) -> int:
+    from jostle.trace import jsonl
+
     try:
+        jsonl.need_own(path, text[:9].encode(errors="replace"))
         path.write_text(text, encoding="utf-8", errors="replace")
     except OSError as fault:
         raise unwritable(f"`{path}`", fault) from fault

@@ -352,6 +352,7 @@ def certificate(options: Namespace) -> str:
     document = certificate_of(Ledger(options.ledger), options.name, jsonl.read(Path(options.run)))
     text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
     try:
+        jsonl.need_own(Path(options.out), text[:9].encode())
         Path(options.out).write_text(text, encoding="utf-8")
     except OSError as fault:
         raise unwritable(f"`{options.out}`", fault) from None

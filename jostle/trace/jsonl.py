@@ -49,6 +49,14 @@ def plain(value: object) -> object:
     return plain(tolist()) if callable(tolist) else str(value)
 
 
+def need_own(path: Path, head: bytes, help: str = "give another path") -> None:
+    """Refuses to write over a file that does not begin as what is to be written: it may hold data, or a ledger."""
+    if path.is_file():
+        with path.open("rb") as file:
+            if not head.startswith(file.read(len(head))):
+                raise refuse("DataError", f"`{path}` is there already, and is something else", help=help)
+
+
 class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 
@@ -60,8 +68,7 @@ class Writer:
     def __init__(self, path: Path, **extra: object) -> None:
         self._path, self._extra, self._broken = path, extra, False
         try:
-            if path.is_file() and not _HEAD.startswith(_beginning(path)):
-                raise refuse("DataError", f"`{path}` is there already, and is no trace", help=_OTHER_PATH)
+            need_own(path, _HEAD, _OTHER_PATH)
             self._file: TextIO = path.open("w", encoding="utf-8", errors="backslashreplace", newline="\n", buffering=1)
         except OSError as fault:
             raise unwritable(f"the trace `{path}`", fault, _OTHER_PATH) from fault
@@ -79,11 +86,6 @@ class Writer:
     def close(self) -> None:
         with suppress(OSError):  # it was told
             self._file.close()
-
-
-def _beginning(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(len(_HEAD))
 
 
 def read(path: Path) -> list[Event]:

@@ -11,6 +11,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.events import Stream
+from jostle.tools.entry import main
 from jostle.trace.jsonl import Writer, plain, read
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -99,7 +100,7 @@ def test_files_that_are_no_trace(tmp_path: Path) -> None:
 def test_a_trace_is_not_written_over_data_or_a_ledger(tmp_path: Path, held: bytes) -> None:
     place = tmp_path / "people.csv"
     place.write_bytes(held)
-    with pytest.raises(Refusal, match="is there already, and is no trace"):
+    with pytest.raises(Refusal, match="is there already, and is something else"):
         Writer(place)
     assert place.read_bytes() == held
 
@@ -110,3 +111,15 @@ def test_a_trace_is_written_over_another_and_over_an_empty_file(tmp_path: Path) 
         place.write_text(held)
         Writer(place).close()
         assert not place.read_text()
+
+
+@pytest.mark.parametrize("option", ["--html", "--otlp"])
+def test_what_is_made_of_a_trace_is_not_written_over_data(tmp_path: Path, option: str) -> None:
+    run, place = tmp_path / "run.jsonl", tmp_path / "people.csv"
+    (tmp_path / "p.jst").write_text("print(1)\n")
+    assert main(["run", str(tmp_path / "p.jst"), "--trace", str(run)]) == 0
+    place.write_text("age,dep\n31,a\n")
+    assert main(["trace", str(run), option, str(place)]) != 0
+    assert place.read_text() == "age,dep\n31,a\n"
+    place.unlink()
+    assert main(["trace", str(run), option, str(place)]) == main(["trace", str(run), option, str(place)]) == 0

@@ -6,7 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from jostle.privacy.mechanisms.additive import Linear
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -24,6 +27,20 @@ def owned(place: Place) -> Place:
     """With `people` registered under ε = 3."""
     place.register()
     return place
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Linear, np.ndarray]]:
+    """The exact numbers of all that gets noise from here on, each with its measurement."""
+    seen: list[tuple[Linear, np.ndarray]] = []
+    release = Linear.release
+
+    def recorded(linear: Linear, exact: np.ndarray, noise: object, widths: object = None) -> np.ndarray:
+        seen.append((linear, exact.astype(float).ravel()))
+        return release(linear, exact, noise, widths)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Linear, "release", recorded)
+    return seen
 
 
 @pytest.fixture

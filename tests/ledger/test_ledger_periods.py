@@ -121,18 +121,11 @@ Told = list[tuple[date, Linear, np.ndarray]]
     ],
 )
 def test_no_history_says_more_of_a_person_than_was_charged(
-    place: Place, monkeypatch: pytest.MonkeyPatch, protecting: str, limit: str, order: str, days: set[int], unit: str
-) -> None:
+    place: Place, measured: list[tuple[Linear, np.ndarray]], protecting: str, limit: str, order: str, days: set[int],
+    unit: str,
+) -> None:  # fmt: skip
     """Brute force: runs on data that grow, with rows of a person and without. What noise lets through of the difference
     is within what the ledger has of that week; of a person in two weeks, in all within what is counted for ever."""
-    seen: list[tuple[Linear, np.ndarray]] = []
-    release = Linear.release
-
-    def recorded(linear: Linear, exact: np.ndarray, noise: object, widths: object = None) -> np.ndarray:
-        seen.append((linear, exact.astype(float).ravel()))
-        return release(linear, exact, noise, widths)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Linear, "release", recorded)
     ever = f", {unit} 99 for ever" if protecting == "user" else ""
 
     def history(own: set[int]) -> tuple[Told, Ledger]:
@@ -149,12 +142,12 @@ def test_no_history_says_more_of_a_person_than_was_charged(
             else:
                 assert place.data("update", "visits")[0] == 0
             for first in WEEKS[: today // 7 + 1]:  # the first week is asked again in the second
-                seen.clear()
+                measured.clear()
                 last = first + timedelta(6)
                 words = {"week": first, "last": last, "day": min(FIRST + timedelta(today), last)}
                 made = place.run(ASKED.format(**words, limit=limit, order=order, unit=unit))
                 assert made.ok, made.diagnostics
-                told += [(first, linear, exact) for linear, exact in seen]
+                told += [(first, linear, exact) for linear, exact in measured]
         return told, Ledger(place.ledger)
 
     (without, _), (there, ledger) = history(set()), history(days)

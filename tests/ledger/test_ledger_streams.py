@@ -103,21 +103,13 @@ ARRIVALS = {1: [(1, "A")], 2: [], 3: [(2, "A"), (3, "B")], 4: [(1, "B")], 5: [(5
     ],
 )
 def test_a_person_moves_all_steps_together_no_further_than_is_said(
-    place: Place, monkeypatch: pytest.MonkeyPatch, protecting: str, limit: str, last: int, amount: str
+    place: Place, measured: list[tuple[Linear, np.ndarray]], protecting: str, limit: str, last: int, amount: str
 ) -> None:
     """Brute force over histories: all that five runs measure, with and without a unit whose rows come also late."""
-    vectors: list[tuple[Linear, np.ndarray]] = []
-    release = Linear.release
-
-    def recorded(linear: Linear, exact: np.ndarray, noise: object, widths: object = None) -> np.ndarray:
-        vectors.append((linear, exact.astype(float).ravel()))
-        return release(linear, exact, noise, widths)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Linear, "release", recorded)
     program = COUNT.replace("with rho 1", f"{limit} with {amount}")
     whole = []
     for unit in ({}, {day: rows for day, rows in ARRIVALS.items() if day <= last}):
-        vectors.clear()
+        measured.clear()
         name = f"ledger{len(whole)}.db"
         place.ledger, lines = place.folder / name, ["day,page,user,seconds", "1,A,u2,4", "1,B,u3,1"]
         for day in range(1, 6):
@@ -128,8 +120,8 @@ def test_a_person_moves_all_steps_together_no_further_than_is_said(
             else:
                 assert place.data("update", "visits")[0] == 0
             _on(place, day, program)
-        whole.append(np.concatenate([exact for _, exact in vectors]))
-        (linear,) = {linear for linear, _ in vectors}
+        whole.append(np.concatenate([exact for _, exact in measured]))
+        (linear,) = {linear for linear, _ in measured}
     moved = np.abs(whole[0] - whole[1])
     assert moved.any()
     if linear.kind is Gaussian:

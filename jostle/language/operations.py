@@ -97,7 +97,7 @@ NUMBERS = (
               about="The exponential, also of each of a list.", each=True),
     Operation("round", 1, intervals.rounded(round), lambda np, x: np.rint(x),
               whole=Whole.ALWAYS, number=lambda x, digits=0.0: float(round(x, int(digits))), rises=True,
-              about="Rounded to so many digits.", signature="value, digits = 0"),
+              about="Rounded to so many digits.", signature="value, digits = 0", optional=1),
     Operation("clamp", 3, intervals.clamped, lambda np, x, low, high: np.maximum(low, np.minimum(high, x)),
               Whole.FROM_WHOLE, number=lambda x, low, high: max(low, min(high, x)), rises=True,
               about="The nearest number between `low` and `high`.", signature="value, low, high"),

@@ -25,8 +25,9 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of, starts
-from jostle.language.operations import COMPARISONS
+from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
+from jostle.lazy import Floats, np
 from jostle.plan.kinds import Schema, bounds_of, is_integral, kind_of, listed_values, value_kind
 from jostle.plan.plan import (
     Apply,
@@ -220,19 +221,52 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
 
 
 def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
-    """The keys of a number that goes in steps, as `10 * floor(age / 10)` does; none of one that has every integer."""
+    """The keys of a number that goes in steps, as `10 * floor(age / 10)` and `floor(score * 4) / 4` do, in order; none
+    of one that has every integer, and of one that does not say how it is rounded, as `age / 10`, which is taken down."""
     while isinstance(expr, Column) and isinstance(plan, Filter | Derive):  # what a column is calculated from
         expr = dict(plan.columns)[expr.name] if isinstance(plan, Derive) else expr
         plan = plan.source
     if not isinstance(expr, Apply):
         return None
     schema = schema_of(plan)
-    bounds = bounds_of(expr, schema) if kind_of(expr, schema) == "number" and is_integral(expr, schema) else None
-    step, rest = (1, 0) if bounds is None else _steps(expr, schema)
-    if bounds is None or step < 2 or bounds[1] - bounds[0] >= step * MOST_LISTED or max(map(abs, bounds)) >= 2**53:
+    if kind_of(expr, schema) != "number" or (is_integral(expr, schema) and _steps(expr, schema)[0] < 2):
         return None
-    first, last = math.floor(bounds[0]), math.floor(bounds[1])
-    return tuple(map(float, range(first + (rest - first) % step, last + 1, step)))
+    values = _numbers(expr, schema, rounded=not is_integral(expr, schema))
+    return None if values is None else tuple(float(value) + 0.0 for value in np.unique(values))
+
+
+def _numbers(expr: RowExpr, schema: Schema, rounded: bool = True) -> Floats | None:
+    """The values of a number that is calculated of constants and of what is rounded to whole ones alone; None where
+    there are too many. Where it need not be `rounded`, also of whole ones."""
+    if isinstance(expr, Constant):
+        values = listed_values(expr, schema) or ()
+        return np.array([value for value in values if is_number(value)], dtype=float)
+    if is_integral(expr, schema) and (not rounded or (isinstance(expr, Apply) and expr.op in _ROUNDED)):
+        bounds, (step, rest) = bounds_of(expr, schema), _steps(expr, schema)
+        if bounds is None or bounds[1] - bounds[0] >= max(step, 1) * MOST_LISTED or max(map(abs, bounds)) >= 2**53:
+            return None
+        first, last = math.floor(bounds[0]), math.floor(bounds[1])
+        return np.arange(first + (rest - first) % max(step, 1), last + 1, max(step, 1), dtype=float)
+    if isinstance(expr, Column):
+        values = listed_values(expr, schema) if isinstance(schema[expr.name], Categories) else None
+        return np.array(values, dtype=float) if values and all(map(is_number, values)) else None
+    parts = [_numbers(arg, schema, rounded) for arg in expr.args[expr.op == "if" :]]
+    if any(part is None for part in parts):
+        return None
+    known = [part for part in parts if part is not None]
+    if expr.op in ("if", "coalesce"):
+        return np.concatenate(known)
+    columns = OPERATIONS[expr.op].columns if expr.op in _ALIKE else None
+    if columns is None or math.prod(map(len, known)) > MOST_LISTED:
+        return None
+    with np.errstate(all="ignore"):
+        result: Floats = columns(np, *[grid.ravel() for grid in np.meshgrid(*known, indexing="ij")])
+    return result[np.isfinite(result)]
+
+
+_ROUNDED = frozenset({"floor", "ceil", "round"})
+_ALIKE = frozenset({"+", "-", "*", "/", "neg", "abs", "clamp", "min", "max"})
+"""Operations that give the same double on every engine, to the last bit."""
 
 
 def keys_left(

@@ -133,6 +133,8 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     """
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
         return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
+    if op == "round" and len(args) == 2:
+        return _rounded(*args)
     if op == "substring" and len(args) == 3:
         return Apply("substring of count", args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
@@ -153,6 +155,15 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     if len(needed) == len(args):
         args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
     return Apply(op, args)
+
+
+def _rounded(expr: RowExpr, digits: RowExpr) -> Apply:
+    """A number rounded to a public number of digits: to the nearest multiple of a power of ten."""
+    many = digits.value if isinstance(digits, Constant) else None
+    if isinstance(many, bool | str | date) or many is None or abs(many) > 15 or many != int(many):
+        raise refuse("ValueError", "`round` takes a public number of digits, up to 15", help="`round(x, 2)`")
+    step, (down, up) = Constant(10.0 ** abs(many)), ("*/" if many >= 0 else "/*")
+    return Apply(up, (Apply("round", (Apply(down, (expr, step)),)), step))
 
 
 def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:

@@ -271,7 +271,7 @@ def identity(value: object) -> Any:
 
 def _key(value: object) -> object:
     if isinstance(value, bool) or value is None or isinstance(value, (str, date, Period, Interval)):
-        return (type(value).__name__, value)
+        return ("truth" if isinstance(value, bool) else "plain", value)
     if isinstance(value, (int, float)):
         return float(value) if value == value else object()
     if is_vector(value):
@@ -300,7 +300,7 @@ def same(a: Any, b: Any) -> bool:
     if is_sequence(a) and is_sequence(b):
         return len(a) == len(b) and all(map(same, a, b))
     if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
-        return type(a) is type(b) and bool(a == b)
+        return bool(a == b)
     return a is b
 
 

@@ -23,7 +23,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.plan.kinds import bounds_of, kind_of
+from jostle.plan.kinds import bounds_of, is_integral, kind_of, listed_values
 from jostle.plan.plan import Domain, Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
@@ -34,6 +34,7 @@ from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.fitting import no_argument
+from jostle.run.groups import multiples
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
 from jostle.run.rows import RowCompiler
@@ -269,10 +270,23 @@ class Foresight(Forms):
                 return ends if ends is not None and all(map(math.isfinite, ends)) else None
             return None
 
+        def floored(expr: n.Expr, listed: bool) -> bool:
+            with suppress(Refusal, Unknown):
+                row = compiler.part(expr)
+                if row is None or kind_of(row, schema) != "number" or is_integral(row, schema):
+                    return False
+                if not listed and isinstance(handle, Table) and multiples(row, handle.plan) is not None:
+                    return False
+                low, high = bounds_of(row, schema) or (0, math.inf)
+                few = listed or isinstance(expr, n.Name) or high - low < 2
+                return few and listed_values(row, schema) is None
+            return False
+
         def of_source(column: str) -> bool:
             return any(name == column and schema.get(name) == domain for name, domain in _source_columns(handle))
 
-        warnings = Warnings(schema, of_source, lambda name: scope.variable(name) is not MISSING, bounds, self.report)
+        means_own = lambda name: scope.variable(name) is not MISSING  # noqa: E731
+        warnings = Warnings(schema, of_source, means_own, bounds, floored, self.report)
         if isinstance(node, n.Select):
             warnings.check_select(node)
         elif isinstance(node, n.Call):

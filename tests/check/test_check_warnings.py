@@ -32,6 +32,8 @@ WARNED = [
     ("narrow-range", "select avg(age - pirat) from t groupby city", "{0, 1, 2, 3}"),
     ("floored-key", GROUPS.format("score"), "floor(score)"),
     ("floored-key", GROUPS.format("score over 0..5"), "floor(score)"),
+    ("floored-key", GROUPS.format("score / 100"), "floor((score / 100) * 10) / 10"),
+    ("floored-key", GROUPS.format("floor(score * 4) / 4 over [0.25, 0.5]"), "list whole keys"),
     ("unlisted-key", GROUPS.format('city over ["Amse", "Boone"]'), 'did you mean "Ames"?'),
     ("unlisted-key", GROUPS.format("age over 50..120"), "0..99"),
     ("unlisted-key", GROUPS.format("listed over [1, 7]"), "one of 0, 1, 2"),

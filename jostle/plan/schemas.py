@@ -236,7 +236,8 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
         return Open("boolean")
     bounds = bounds_of(expr, schema)
     if kind in ("date", "time"):
-        return Moments(kind, int(bounds[0]), int(bounds[1]), unit_of(expr, schema)) if bounds else Open(kind, unit_of(expr, schema))
+        unit = unit_of(expr, schema)
+        return Moments(kind, int(bounds[0]), int(bounds[1]), unit) if bounds else Open(kind, unit)
     if isinstance(expr, Apply) and expr.op == "coalesce" and isinstance(expr.args[0], Column):
         listed = listed_values(expr, schema) if isinstance(schema[expr.args[0].name], Categories) else None
         if listed is not None:

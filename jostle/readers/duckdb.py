@@ -7,7 +7,8 @@ its size, of many groups from the rows' places, and which rows of a person stay 
 Which tables and files a relation of DuckDB reads, by its query and by the names in its catalog.
 
 No row is looked at. Tables of one name in databases in memory are taken for one, and so is a table that got another
-name, by the number that its database gave it. What a query reads is not known where it calls functions that may read anything, where it names data of Python, and where it seems to read nothing.
+name, by the number that its database gave it. What a query reads is not known where it calls functions that may read
+anything, where it names data of Python, and where it seems to read nothing.
 """
 
 from __future__ import annotations

@@ -23,7 +23,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import Amount
+from jostle.events import Stream
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.measurements.watch import OneRun
+from jostle.privacy.reading.vault import kernel_over
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.run import selection
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -182,3 +187,18 @@ def test_it_would_be_seen(broken: Any, what: str, folder: Path) -> None:
     """Specimens: runs that are not hidden, and a module that is loaded for good in one."""
     with broken, pytest.raises(AssertionError, match="session"):
         test_a_hidden_run_leaves_nothing(what, folder)
+
+
+def test_a_hidden_run_is_one_whatever_pays_for_it() -> None:
+    """It was known by the unit of what pays: what is paid ahead in one, in rho, would have ended it."""
+    kernel, _ = kernel_over(LocalDuckDb(), Stream())
+    run, inner = (OneRun((), Amount(unit, 1)) for unit in ("epsilon", "rho"))
+    with kernel._unseen(run):
+        with kernel._inside(inner, kernel.register.opens):
+            assert kernel.in_a_run
+        assert kernel.in_a_run
+    with kernel._unseen(inner):
+        assert kernel.in_a_run
+    with kernel._inside(run, True):
+        assert not kernel.in_a_run
+    assert not kernel.in_a_run

@@ -120,7 +120,8 @@ FASTER = {
     r"names\['b'\]": "what the winner gave",
     r"\._kept": "statements of plans, which are public",
     r"answers\.(parts|_store)": "exact numbers that a later question would count again",
-    r"(check\.__self__|_engine)\.(_(opened|raw|sources|batches)|objects\._(groups|known))": "data by the keys of a process, which nothing shows",
+    r"(check\.__self__|_engine)\._(opened|raw|sources|batches)": "data by the keys of a process, which nothing shows",
+    r"(check\.__self__|_engine)\.objects\._(groups|known)": "tables of it in memory",
     r"names\['pub'\]": "how a public table is described, worked out when it is first read",
     r"cached_hash": "hashes",
 }

@@ -292,19 +292,19 @@ def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
 
 
 @contextmanager
-def _read_only(values: list[Any]) -> Iterator[None]:
+def _read_only(values: list[object]) -> Iterator[None]:
     """While this is open, nobody writes to the arrays of these values: other values of a program may be the same."""
-    held = [array for array in _arrays_of(values) if array.flags.writeable]
+    arrays = [array for array in _arrays_of(values) if array.flags.writeable]
     try:
-        for array in held:
+        for array in arrays:
             array.flags.writeable = False
         yield
     finally:
-        for array in held:
+        for array in arrays:
             array.flags.writeable = True
 
 
-def _arrays_of(value: object) -> Iterator[Any]:
+def _arrays_of(value: object) -> Iterator[Array]:
     if is_vector(value):
         yield value
     elif isinstance(value, list | tuple | dict):

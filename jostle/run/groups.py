@@ -222,7 +222,7 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
 
 def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
     """The keys of a number that goes in steps, as `10 * floor(age / 10)` and `floor(score * 4) / 4` do, in order; none
-    of one that has every integer, and of one that does not say how it is rounded, as `age / 10`, which is taken down."""
+    of one that has every integer, and of one that is not rounded by itself, as `age / 10`, which is taken down."""
     while isinstance(expr, Column) and isinstance(plan, Filter | Derive):  # what a column is calculated from
         expr = dict(plan.columns)[expr.name] if isinstance(plan, Derive) else expr
         plan = plan.source

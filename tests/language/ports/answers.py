@@ -243,7 +243,8 @@ def _group_faults(expected: Groups, frame: Any) -> Iterator[str]:
         inside = frame[[ends[0], name, ends[1]]].T.apply(lambda row: row.is_monotonic_increasing) if ends else None
         if inside is not None and not inside.all():
             yield f"{name} lies outside of its own error"
-        frame = frame.drop(columns=[*ends, *frame.columns.intersection([f"{name}_{of}" for of in ("ranks", "days", "seconds", "cut")])])
+        more = [f"{name}_{of}" for of in ("ranks", "days", "seconds", "cut")]
+        frame = frame.drop(columns=[*ends, *frame.columns.intersection(more)])
     keys = [tuple(row) for row in frame[list(expected.by)].itertuples(index=False)]
     plain = [key[0] if len(key) == 1 else key for key in keys]
     if len(set(keys)) != len(keys):

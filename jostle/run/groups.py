@@ -242,26 +242,31 @@ def _numbers(expr: RowExpr, schema: Schema, rounded: bool = True) -> Floats | No
         values = listed_values(expr, schema) or ()
         return np.array([value for value in values if is_number(value)], dtype=float)
     if is_integral(expr, schema) and (not rounded or (isinstance(expr, Apply) and expr.op in _ROUNDED)):
-        bounds, (step, rest) = bounds_of(expr, schema), _steps(expr, schema)
-        if bounds is None or bounds[1] - bounds[0] >= max(step, 1) * MOST_LISTED or max(map(abs, bounds)) >= 2**53:
-            return None
-        first, last = math.floor(bounds[0]), math.floor(bounds[1])
-        return np.arange(first + (rest - first) % max(step, 1), last + 1, max(step, 1), dtype=float)
+        return _whole_numbers(expr, schema)
     if isinstance(expr, Column):
-        values = listed_values(expr, schema) if isinstance(schema[expr.name], Categories) else None
-        return np.array(values, dtype=float) if values and all(map(is_number, values)) else None
-    parts = [_numbers(arg, schema, rounded) for arg in expr.args[expr.op == "if" :]]
-    if any(part is None for part in parts):
+        listed = listed_values(expr, schema) if isinstance(schema[expr.name], Categories) else None
+        return np.array(listed, dtype=float) if listed and all(map(is_number, listed)) else None
+    parts = [part for arg in expr.args[expr.op == "if" :] if (part := _numbers(arg, schema, rounded)) is not None]
+    if len(parts) < len(expr.args) - (expr.op == "if"):
         return None
-    known = [part for part in parts if part is not None]
     if expr.op in ("if", "coalesce"):
-        return np.concatenate(known)
+        return np.concatenate(parts)
     columns = OPERATIONS[expr.op].columns if expr.op in _ALIKE else None
-    if columns is None or math.prod(map(len, known)) > MOST_LISTED:
+    if columns is None or math.prod(map(len, parts)) > MOST_LISTED:
         return None
     with np.errstate(all="ignore"):
-        result: Floats = columns(np, *[grid.ravel() for grid in np.meshgrid(*known, indexing="ij")])
+        result: Floats = columns(np, *[grid.ravel() for grid in np.meshgrid(*parts, indexing="ij")])
     return result[np.isfinite(result)]
+
+
+def _whole_numbers(expr: RowExpr, schema: Schema) -> Floats | None:
+    """The values of a whole number between its bounds, in its steps."""
+    bounds, (step, rest) = bounds_of(expr, schema), _steps(expr, schema)
+    step = max(step, 1)
+    if bounds is None or bounds[1] - bounds[0] >= step * MOST_LISTED or max(map(abs, bounds)) >= 2**53:
+        return None
+    first, last = math.floor(bounds[0]), math.floor(bounds[1])
+    return np.arange(first + (rest - first) % step, last + 1, step, dtype=float)
 
 
 _ROUNDED = frozenset({"floor", "ceil", "round"})

@@ -134,7 +134,7 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
         return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
     if op == "round" and len(args) == 2:
-        return _rounded(*args)
+        return _to_digits(*args)
     if op == "substring" and len(args) == 3:
         return Apply("substring of count", args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
@@ -157,7 +157,7 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     return Apply(op, args)
 
 
-def _rounded(expr: RowExpr, digits: RowExpr) -> Apply:
+def _to_digits(expr: RowExpr, digits: RowExpr) -> Apply:
     """A number rounded to a public number of digits: to the nearest multiple of a power of ten."""
     many = digits.value if isinstance(digits, Constant) else None
     if isinstance(many, bool | str | date) or many is None or abs(many) > 15 or many != int(many):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import Raw
+from jostle.engine.duckdb.engine import Raw, undescribed
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
@@ -396,11 +396,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
             return None
         ((name, domain),) = few.columns
-        if isinstance(of, Bound):  # whose columns may be described otherwise
-            cells = tuple((column, Open("text")) for column in sorted(dict(of.scan.columns)))
-            of = replace(of, scan=Scan(few.data, cells))
-        else:
-            of = Scan(few.data, ())
+        of = undescribed(of) if isinstance(of, Bound) else Scan(few.data, ())  # columns may be described otherwise
         key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
             key = self._tallies[of, name] = self._tally(of, few.data, name)

@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ledger_place import Place, kind
 
@@ -17,7 +20,9 @@ from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Apply, Column, Constant, Derive, Listed, Open, Scan
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.mechanisms.additive import Linear
+from jostle.source import Source
 from jostle.tools.data import verify
+from jostle.tools.session import Session
 from jostle.trace.budget import line
 
 FIRST = date(2026, 1, 5)
@@ -256,6 +261,26 @@ def test_groups_by_periods_are_the_periods(place: Place, keys: str) -> None:
         assert kind(made) == "ValueError" and wanted in str(made.diagnostics[0])
     parts = place.run(f"{opening}x = partition(t, period, over = [2026-01-05, 2026-01-07])\n")
     assert kind(parts) == "ValueError" and "that is in 2026-01-05" in str(parts.diagnostics[0])
+
+
+QUESTIONS = {"where n == 1": 1.0, "groupby n": [0.0, 1.0], "groupby n, c": [0.0, 1.0], "groupby c, n over [1]": [1.0]}
+
+
+@pytest.mark.parametrize("each", ["day of d", "week of d", "10 days of m", "year of m"])
+@pytest.mark.parametrize("described", ["d: date, m: time", "d: from 2005-01-01 to 2035-01-01 by month, m: time"])
+def test_one_column_of_a_file_is_of_the_rows_of_a_period(tmp_path: Path, each: str, described: str) -> None:
+    """Counts of few different cells read the day as text: all were 0, or whether a row had a day decided a failure."""
+    moments = [datetime(1990, 1, 1, 0, k) for k in range(40)]
+    columns = {"id": ["u"] * 40, "n": [1] * 40, "c": ["a"] * 40, "m": moments, "d": [m.date() for m in moments]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    opening = f'private t = table("t.parquet") described by {{n: 0..1, c: {{"a"}}, {described}}} '
+    for asked, wanted in QUESTIONS.items():
+        answer = f"{{{{ select count(*) as v from t {asked} with epsilon 900 }}}}"
+        program = f"{opening}protecting id up to 1 row budget epsilon 900 each {each}\nrelease v = {answer}\n"
+        made = Session(cwd=tmp_path).attempt(Source("p.jst", program))
+        assert made.ok, made.diagnostics
+        seen = made.values["v"]
+        assert seen == wanted if isinstance(wanted, float) else list(seen.columns["v"]) == wanted, asked
 
 
 def test_plans_without_units_are_known_as_before() -> None:

@@ -422,7 +422,8 @@ def make(
     node: n.Choice | None = None,
 ) -> ChoiceMaker | ChoicePoint:
     options, features, databases = need_clauses(values, node)
-    trained, model, share = values.get("trained on"), values.get("using", tree()), values.get("spending")
+    trained, share = values.get("trained on"), values.get("spending")
+    model = values.get("using", tree() if isinstance(trained, Whole) else regret_tree())
     data = trained if isinstance(trained, Function) else None
     model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")

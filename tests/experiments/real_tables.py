@@ -56,6 +56,34 @@ def points(folder: Path, half: str, many: int) -> dict[str, NDArray[np.float64]]
     return _of_packages(folder, half, many, _numeric)
 
 
+def columns(folder: Path, cells: int, most: int) -> dict[str, NDArray[np.int64]]:
+    """Histograms of numeric columns, of `cells` equal bins from the least to the greatest value: (cells,) each.
+
+    `folder` holds `PACKAGE/…/NAME.csv`, also compressed: wheels of PyPI, unpacked. One column of a table, the first by
+    md5 with a dozen values or more; `most` of a package, its tables in the order of their names.
+    """
+    import pandas as pd
+
+    histograms: dict[str, NDArray[np.int64]] = {}
+    for path in sorted(path for path in folder.rglob("*.csv*") if path.is_file()):
+        package = path.relative_to(folder).parts[0]
+        if sum(name.startswith(f"{package}/") for name in histograms) == most:
+            continue
+        try:
+            frame = pd.read_csv(path, low_memory=False, encoding="latin-1").select_dtypes("number")
+        except (ValueError, OSError):
+            continue
+        named = {f"{package}/{path.name}/{column}": frame[column].dropna() for column in frame.columns}
+        fit = [name for name, v in named.items() if len(v) >= FEWEST and v.nunique() >= 12 and not _numbers_rows(v)]
+        if fit:
+            name = min(fit, key=lambda name: hashlib.md5(name.encode()).hexdigest())
+            values = named[name][np.isfinite(named[name])]
+            counted = np.histogram(values, bins=cells)[0]
+            if not any(np.array_equal(counted, other) for other in histograms.values()):
+                histograms[name] = counted
+    return histograms
+
+
 def _of_packages(folder: Path, half: str, many: int, read: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, path in files(folder, half):

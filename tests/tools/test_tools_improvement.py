@@ -62,7 +62,8 @@ def test_formulas_are_shown_and_written(program: Path, capsys: pytest.CaptureFix
     (told,) = document["choices"]
     assert document["written"] is False and program.read_text(encoding="utf-8") == before
     zeros, each = told["options"]
-    assert (told["choice"], told["amount"], told["databases"], zeros["before"]) == ("choose", 1.0, 3, "tree(depth = 3)")
+    assert (told["choice"], told["amount"], told["databases"]) == ("choose", 1.0, 3)
+    assert zeros["before"] == "regret_tree(depth = 3)"
     assert each["before"] == "predict" and each["explained"] < 0 < each["gain"] and each["kept"]
     assert told["regret"]["after"] < 2 < 50 < told["regret"]["before"]
 

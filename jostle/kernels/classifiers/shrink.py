@@ -136,6 +136,36 @@ def bayes_tree_model(
     return _branched(public, attributes, 0, dict(zip(public.leaves.tolist(), models, strict=True)))
 
 
+VARIES = 0.7
+"""The variance of a column within its bounds, over that of an even spread, or of as many rows at either end."""
+
+
+def contrast_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], codes: Sequence[Sequence[Floats]], sums: Sequence[float],
+    noise: float, sizes: Sequence[float],
+) -> AdditiveClassifier:  # fmt: skip
+    """Scores of two classes from how far their means are apart, by each attribute's `codes`: functions of its values
+    within ±1. `sums`, of deviation `noise`, are such differences times the rows of the smaller class; `sizes` (2,) how
+    many rows each has. A difference is drawn towards 0 as `SPREADS` and `SHARES` say, which attributes find together.
+    """
+    smaller, rows = min(sizes), 1 / sizes[0] + 1 / sizes[1]
+    apart = iter(np.asarray(sums, dtype=float) / smaller)
+    evidence, means = [], []
+    for some in codes:
+        gaps = np.array([next(apart) for _ in some])
+        variance = VARIES * np.var(np.asarray(some[0], dtype=float))
+        prior, error = 2 * variance * SPREADS[:, None] ** 2, (noise / smaller) ** 2
+        chance = prior + error + variance * rows
+        evidence.append((-(gaps**2) / (2 * chance) - np.log(chance) / 2).sum(axis=1))
+        means.append(prior / (prior + error + 0.3 * variance * rows) * gaps / variance)
+    weights = {}
+    for attribute, some, belief, mean in zip(attributes, codes, _beliefs(np.array(evidence)), means, strict=True):
+        odds = (belief @ mean) @ np.array(some, dtype=float)
+        odds = (odds - odds.mean()) / 2
+        weights[str(attribute["name"])] = values_of(attribute), np.stack([-odds, odds])
+    return AdditiveClassifier("contrasts", value_tuple(classes), np.zeros(2), weights, bins=bins_of(attributes))
+
+
 def _estimates(
     tables: Sequence[Floats], sizes: Floats, noise: Laplace | Gaussian, attributes: Sequence[Attribute] = ()
 ) -> list[tuple[Floats, Floats]]:

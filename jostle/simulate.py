@@ -54,7 +54,8 @@ class SeededNoise:
         import numpy as np
 
         side = self._rng.gamma(values.size + 1, scale)
-        return values + np.rint(self._rng.uniform(-side, side, values.shape)).astype(np.int64)
+        noise = np.rint(self._rng.uniform(-side, side, values.shape))
+        return values + np.clip(noise, -9e18, 9e18).astype(np.int64)
 
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The index of the largest score after one-sided exponential noise (permute-and-flip's law)."""

@@ -41,7 +41,15 @@ import numpy as np
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
-from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
+from jostle.kernels.classifiers.fits import (
+    Attribute,
+    bins_of,
+    branched_model,
+    class_counts,
+    has_order,
+    value_shares,
+    values_of,
+)
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
 from jostle.kernels.classifiers.models import (
     AdditiveClassifier,
@@ -228,23 +236,6 @@ def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
     shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
     result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
     return result
-
-
-def value_shares(table: Floats, size: float, deviation: float) -> Floats:
-    """Shares of an attribute's values (V,), drawn towards even ones as far as noise accounts for their differences."""
-    classes, values = table.shape
-    counts, even = table.sum(axis=0), size / values
-    variance = classes * deviation**2
-    spread = max(float(((counts - even) ** 2).mean()) - variance * (values - 1) / values, 0.0)
-    shrinkage = spread / (spread + variance) if spread + variance > 0 else 0.0
-    cells = np.maximum(even + shrinkage * (counts - even), 0) + 1
-    shares: Floats = cells / cells.sum()
-    return shares
-
-
-def has_order(values: Sequence[Value]) -> bool:
-    """Whether neighbours among the values of an attribute may speak alike: three numbers or more."""
-    return len(values) > 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
 def differences(

@@ -1,7 +1,8 @@
 """What noise was given, and what it lost: from two records of neighbouring inputs, without any stated sensitivity.
 
-For Laplace noise ‖x − x′‖₁ over the scale, for noise in a cube the largest |xᵢ − xᵢ′| over it, for Gaussian
-noise ‖x − x′‖₂² over 2σ², for a noisy max with exponential noise the range of the differences of the scores over the scale, and with Gumbel noise an eighth of that squared.
+For Laplace noise ‖x − x′‖₁ over the scale, for noise in a cube the largest |xᵢ − xᵢ′| over it, for Gaussian noise
+‖x − x′‖₂² over 2σ², for a noisy max with exponential noise the range of the differences of the scores over the scale,
+and with Gumbel noise an eighth of that squared.
 """
 
 from __future__ import annotations

@@ -165,3 +165,20 @@ def value_shares(table: Floats, size: float, deviation: float) -> Floats:
 def has_order(values: Sequence[Value]) -> bool:
     """Whether neighbours among the values of an attribute may speak alike: three numbers or more."""
     return len(values) > 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
+    """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
+
+    A table's row sums carry the noise of V cells, so each table weighs 1/V. None is below half of a deviation.
+    """
+    classes = tables[0].shape[0]
+    each = np.array([1 / table.shape[1] for table in tables])
+    counts = (each[:, None] * np.array([table.sum(axis=1) for table in tables])).sum(axis=0) / each.sum()
+    variance = deviation**2 / each.sum()
+    size = max(float(counts.sum()), float(classes))
+    even = counts.mean()
+    spread = float(((counts - even) ** 2).sum()) / max(1, classes - 1)
+    shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
+    result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
+    return result

@@ -47,6 +47,7 @@ from jostle.kernels.classifiers.fits import (
     branched_model,
     class_counts,
     has_order,
+    prior_counts,
     value_shares,
     values_of,
 )
@@ -219,23 +220,6 @@ def _branched(
     first = int(tree.first[node])
     below = [_branched(tree, attributes, first + value, models) for value in range(tree.branches[column])]
     return branched_model(attributes[column], below)
-
-
-def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
-    """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
-
-    A table's row sums carry the noise of V cells, so each table weighs 1/V. None is below half of a deviation.
-    """
-    classes = tables[0].shape[0]
-    each = np.array([1 / table.shape[1] for table in tables])
-    counts = (each[:, None] * np.array([table.sum(axis=1) for table in tables])).sum(axis=0) / each.sum()
-    variance = deviation**2 / each.sum()
-    size = max(float(counts.sum()), float(classes))
-    even = counts.mean()
-    spread = float(((counts - even) ** 2).sum()) / max(1, classes - 1)
-    shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
-    result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
-    return result
 
 
 def differences(

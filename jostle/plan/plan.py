@@ -51,9 +51,18 @@ class Moments(Struct, frozen=True, cache_hash=True):
 
 
 class Open(Struct, frozen=True, cache_hash=True):
-    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public."""
+    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public.
+
+    Of a date or time the `unit` whose first days or moments alone it can be; empty where it can be any.
+    """
 
     kind: str
+    unit: str = ""
+
+    @property
+    def digest_facts(self) -> tuple[str, ...]:
+        """As plans were written down before there were units."""
+        return ("Open", self.kind, self.unit) if self.unit else ("Open", self.kind)
 
 
 Domain = Integer | Real | Categories | Moments | Open

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
@@ -67,18 +67,41 @@ def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
 
 def unit_of(expr: RowExpr, schema: Schema) -> str:
     """The unit whose first days or moments alone a date or time can be; empty where it can be any."""
-    if isinstance(expr, Column):
-        domain = domain_of(expr.name, schema)
-        return domain.unit if isinstance(domain, Moments) else ""
-    if isinstance(expr, Apply) and expr.op in ("trunc", "trunc time") and isinstance(expr.args[1], Constant):
-        return str(expr.args[1].value)
-    if isinstance(expr, Apply) and expr.op == "time":
-        return unit_of(expr.args[0], schema) or "day"
     match expr:
+        case Column(name=name):
+            domain = domain_of(name, schema)
+            return domain.unit if isinstance(domain, Moments | Open) else ""
+        case Apply("trunc" | "trunc time", (value, Constant(value=str() as unit))):
+            own = unit_of(value, schema)
+            return own if divides(own, unit) else unit
+        case Apply("time", (value,)):
+            return unit_of(value, schema) or "day"
         case Apply("coalesce", (value, Constant(value=date() as other))):
             kind, number, unit = kind_of_moment(other), number_of(other), unit_of(value, schema)
             return unit if unit and truncated(kind, number, unit) == number else ""
     return ""
+
+
+_MONTHS = ("year", "quarter", "month")
+
+
+def divides(unit: str, finer: str) -> bool:
+    """Whether the first moments of a unit are first ones of a `finer` one as well."""
+    if finer in SPANS or finer == "day":
+        return SPANS.get(unit, DAY) >= SPANS.get(finer, DAY) if unit else False
+    return unit in _MONTHS and finer in _MONTHS[_MONTHS.index(unit) :]
+
+
+def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None:
+    """Refuses dates and times among the values of a key that no row has, since they begin no unit of it."""
+    unit, name = unit_of(expr, schema), expr.name if isinstance(expr, Column) else "key"
+    for value in values if unit else ():
+        if isinstance(value, date):
+            start = moment_of(kind_of_moment(value), truncated(kind_of_moment(value), number_of(value), unit))
+            if start != value:
+                message = f"no row has `{name}` {value.isoformat()}: that is in {start.isoformat()}"
+                help = f'`trunc({value.isoformat()}, "{unit}")` is the first one'
+                raise refuse("ValueError", message, help=help)
 
 
 Columns = tuple[tuple[str, Domain], ...]
@@ -191,12 +214,13 @@ def united_domain(name: str, domains: Sequence[Domain]) -> Domain:
     bounds = [bounds_of(Column(name), schema) for schema in schemas]
     whole = all(is_integral(Column(name), schema) for schema in schemas)
     ends = [pair for pair in bounds if pair is not None]
+    units = {unit_of(Column(name), schema) for schema in schemas}
+    unit = units.pop() if len(units) == 1 else ""
     if kinds[0] not in ("number", "date", "time") or len(ends) < len(bounds):
-        return Open(kinds[0] if kinds[0] != "number" else "integer" if whole else "real")
+        return Open(kinds[0] if kinds[0] != "number" else "integer" if whole else "real", unit)
     low, high = min(a for a, _ in ends), max(b for _, b in ends)
     if kinds[0] != "number":
-        units = {unit_of(Column(name), schema) for schema in schemas}
-        return Moments(kinds[0], int(low), int(high), units.pop() if len(units) == 1 else "")
+        return Moments(kinds[0], int(low), int(high), unit)
     return Integer(int(low), int(high)) if whole else Real(low, high)
 
 
@@ -212,7 +236,8 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
         return Open("boolean")
     bounds = bounds_of(expr, schema)
     if kind in ("date", "time"):
-        return Moments(kind, int(bounds[0]), int(bounds[1]), unit_of(expr, schema)) if bounds else Open(kind)
+        unit = unit_of(expr, schema)
+        return Moments(kind, int(bounds[0]), int(bounds[1]), unit) if bounds else Open(kind, unit)
     if isinstance(expr, Apply) and expr.op == "coalesce" and isinstance(expr.args[0], Column):
         listed = listed_values(expr, schema) if isinstance(schema[expr.args[0].name], Categories) else None
         if listed is not None:
@@ -300,7 +325,7 @@ def _moments(expr: RowExpr, kind: str, schema: Schema, limit: int) -> tuple[date
 def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Schema, limit: int) -> Key | None:
     """A group key over the values that a program lists, or else over its own (`key_values`); None for an open one.
 
-    Listed values of another kind than the expression are a `TypeError`, whatever the rows hold.
+    Listed values of another kind than the expression are a `TypeError`, and those that no row can have a `ValueError`.
     """
     if over is None and isinstance(expr, Column) and expr.name in schema:
         return column_key(expr, schema[expr.name], limit)
@@ -311,6 +336,7 @@ def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Sch
     for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
+    need_starts(expr, over, schema)
     return Key(expr, over)
 
 

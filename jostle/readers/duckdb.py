@@ -6,8 +6,9 @@ its size, of many groups from the rows' places, and which rows of a person stay 
 
 Which tables and files a relation of DuckDB reads, by its query and by the names in its catalog.
 
-No row is looked at. Tables of one name in databases in memory are taken for one. What a query reads is not known where
-it calls functions that may read anything, where it names data of Python, and where it seems to read nothing.
+No row is looked at. Tables of one name in databases in memory are taken for one, and so is a table that got another
+name, by the number that its database gave it. What a query reads is not known where it calls functions that may read
+anything, where it names data of Python, and where it seems to read nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from jostle.diagnostics import Refusal
 from jostle.engine import base
 from jostle.engine.base import Opened
-from jostle.engine.duckdb.engine import Raw
+from jostle.engine.duckdb.engine import Raw, undescribed
 from jostle.engine.files import OpenFile, identities, open_file
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
@@ -68,8 +69,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _NOTHING = frozenset({"range", "generate_series", "unnest"})
 _FILES = frozenset({"read_csv", "read_csv_auto", "read_parquet", "parquet_scan", "read_json", "read_json_auto"})
-_TABLES = """SELECT table_name, schema_name, d.path, NULL FROM duckdb_tables() JOIN duckdb_databases() d
-USING (database_oid) UNION ALL SELECT view_name, NULL, NULL, sql FROM duckdb_views() WHERE NOT internal"""
+_TABLES = """SELECT table_name, schema_name, d.path, table_oid, NULL FROM duckdb_tables() JOIN duckdb_databases() d
+USING (database_oid) UNION ALL SELECT view_name, NULL, NULL, NULL, sql FROM duckdb_views() WHERE NOT internal"""
 _FUNCTIONS = "SELECT function_name FROM duckdb_functions() WHERE NOT internal"
 Node = dict[str, Json]
 
@@ -104,9 +105,9 @@ def _marks(tree: Node, tables: list[Any], functions: frozenset[str], connection:
         if kind == "BASE_TABLE":
             name = part["table_name"].casefold()
             meant = [row for row in tables if row[0].casefold() == name]
-            for _, schema, path, view in meant:
+            for _, schema, path, number, view in meant:
                 if view is None:
-                    yield _mark(name, schema, path)
+                    yield from (_mark(name, schema, path), ("number", number))
                 else:
                     yield from _marks(_body(view, connection), tables, functions, connection)
             if not meant and name not in ctes:
@@ -255,7 +256,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
         opened, _ = self._opened.get(id(origin), (None, origin))
         if opened is None:
-            self.objects.reads(origin, reads_of(origin, self.connection))
+            self.objects.reads(origin, lambda one: reads_of(one, self.connection))
             frame = Frame(origin, self._next())
             self.objects.lies_in(origin, frame.lies_in)
             opened = self._add(lambda: frame.named_by(self.name_rows), None)
@@ -395,11 +396,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
             return None
         ((name, domain),) = few.columns
-        if isinstance(of, Bound):  # whose columns may be described otherwise
-            cells = tuple((column, Open("text")) for column in sorted(dict(of.scan.columns)))
-            of = replace(of, scan=Scan(few.data, cells))
-        else:
-            of = Scan(few.data, ())
+        of = undescribed(of) if isinstance(of, Bound) else Scan(few.data, ())  # columns may be described otherwise
         key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
             key = self._tallies[of, name] = self._tally(of, few.data, name)

@@ -18,7 +18,7 @@ import glob
 import io
 import os
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -189,6 +189,7 @@ class _Known(Struct):
     origin: object
     marks: set[Hashable]
     reads: frozenset[Hashable] = _NOTHING
+    numbers: frozenset[Hashable] = _NOTHING  # of tables in their databases
     columns: tuple[object, ...] = ()
     spans: list[Span] = field(default_factory=list)
 
@@ -230,9 +231,14 @@ class Objects:
         mapped = _mapped(entry.spans)
         entry.reads, entry.marks = entry.reads | mapped, entry.marks | mapped
 
-    def reads(self, origin: object, marks: frozenset[Hashable] | None) -> None:
+    def reads(self, origin: object, of: Callable[[object], frozenset[Hashable] | None]) -> None:
         """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
-        `DataError`: it may read what has a budget under another name, such as a frame of Python."""
+        `DataError`: it may read what has a budget under another name, such as a frame of Python.
+
+        A table has what it had under another name. Other databases may give its number too: then the earlier query
+        reads there still what it read.
+        """
+        marks = of(origin)
         if marks is None:
             raise refuse(
                 "DataError", "it cannot be told which rows this query of DuckDB reads",
@@ -240,8 +246,13 @@ class Objects:
                 "`query.to_arrow_table()`",
             )  # fmt: skip
         entry = self._of(origin)
-        entry.reads = marks
-        entry.marks |= marks
+        entry.numbers = frozenset(mark for mark in marks if isinstance(mark, tuple) and mark[0] == "number")
+        entry.reads = marks - entry.numbers
+        entry.marks |= entry.reads
+        for other in list(self._known.values()):
+            shared = entry.numbers & other.numbers
+            if shared and not shared <= (of(other.origin) or _NOTHING):
+                entry.marks |= other.marks
 
     def identity(self, origin: object) -> frozenset[Hashable]:
         """What an object is known by, with a part in common with that of all data that it has something in common

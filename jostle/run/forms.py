@@ -18,10 +18,8 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS, is_condition
-from jostle.language.moments import PERIOD
-from jostle.language.operations import start_of
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
-from jostle.plan.schemas import key_values
+from jostle.plan.schemas import key_values, need_starts
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform
@@ -216,11 +214,8 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
             )
         schema = dict(rows.schema)
         RowCompiler(schema, interp, scope, Qualifiers.of(node.value, schema)).need_described(name, keyword.value)
-        unit = rows.exposures[0].unit.each.partition(" of ")[0] if rows.private and name == PERIOD else ""
-        if unit and isinstance(value, date) and (start := start_of(value, unit)) != value:
-            message = f"no row has `{name}` {value.isoformat()}: that is in {start.isoformat()}"
-            help = f'`trunc({value.isoformat()}, "{unit}")` is the first one'
-            raise refuse("ValueError", message, keyword.value.span, help=help)
+        with PlacedAt(keyword.value.span):
+            need_starts(Column(name), [value], schema)
         with PlacedAt(keyword.span):
             rows = transform.rows_where(rows, name, value)
     return rows  # type: ignore[no-any-return]

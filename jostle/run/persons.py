@@ -45,7 +45,7 @@ from jostle.plan.plan import (
     RowExpr,
     person_columns,
 )
-from jostle.plan.schemas import MOST_KEYS, key_of, unit_of
+from jostle.plan.schemas import MOST_KEYS, divides, key_of, unit_of
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform
@@ -122,11 +122,13 @@ def counted(row: AggregateRow, expr: RowExpr, schema: Mapping[str, Domain]) -> C
 def periods_of(keys: Period, expr: RowExpr, schema: Mapping[str, Domain]) -> tuple[Period, RowExpr]:
     """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month.
 
-    Keys of an expression that is by month already, `trunc(day, "month")`, are by month.
+    Keys of an expression that is by month already, `trunc(day, "month")`, are by month, also where they are said to be
+    by day.
     """
     kind = kind_of(expr, schema)
-    if not keys.unit and kind in ("date", "time"):
-        keys = Period(keys.low, keys.high, unit_of(expr, schema) or "")
+    own = unit_of(expr, schema) if kind in ("date", "time") else ""
+    if not keys.unit or divides(own, keys.unit):
+        keys = Period(keys.low, keys.high, own)
     if kind == "time" and keys.kind == "date":
         last = number_of(keys.high) * DAY + (DAY - _SECOND if keys.unit in SPANS else 0)
         keys = Period(moment_of(kind, number_of(keys.low) * DAY), moment_of(kind, last), keys.step)

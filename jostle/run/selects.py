@@ -22,6 +22,7 @@ from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import PERSON, is_smooth, no_free_join
 from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Open, RowExpr, person_columns
+from jostle.plan.schemas import need_starts
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
@@ -430,7 +431,10 @@ def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, sc
     listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
     if isinstance(listed, Period):
         listed, expr = periods_of(listed, expr, compiler.schema)
-    return GroupKey(name, expr, public_keys(listed, key.over.span), running=running)
+    keys = public_keys(listed, key.over.span)
+    with PlacedAt(key.over.span):
+        need_starts(expr, keys, compiler.schema)
+    return GroupKey(name, expr, keys, running=running)
 
 
 def _running_until(interp: Evaluator, key: n.GroupKey, scope: Scope) -> Any:

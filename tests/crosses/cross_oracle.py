@@ -34,7 +34,7 @@ from arena import Arena
 from cross_engine import PlainRows
 from cross_parts import Chain, Program, modules
 from cross_programs import Maker
-from cross_worlds import BUDGETS, KINDS, OFTEN, UNITS, WRITERS, World, described, drawn
+from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
 from recorded_noise import Draw
 
 from jostle.accounting.amounts import as_float
@@ -49,6 +49,7 @@ from jostle.tools.session import Session, deep
 from jostle.trace.jsonl import plain
 
 SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of
+IN_PERIODS = 4  # of every eight batches: its budget is there anew for each period
 CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
 ADDED_LATER = {"largest", "margin max", "watch", "steps", "top_k()"}
@@ -162,9 +163,12 @@ class Batch:
         self._arena, rng = arena, random.Random(f"batch {number}")
         self._servers, self._which = servers, number % 2  # and whose rows these have
         self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
-        self.world: World = drawn(rng, self.unit)
-        self.description = described(random.Random(f"description of {number}"))
-        maker = Maker(rng, self.unit, self.budget)
+        self.each = random.Random(f"periods of {number}").choice(PERIODS) if number % 8 == IN_PERIODS else ""
+        if self.each and self.unit == "rows, public size":
+            self.unit = "rows"
+        self.world: World = drawn(rng, self.unit, self.each)
+        self.description = described(random.Random(f"description of {number}"), self.each)
+        maker = Maker(rng, self.unit, self.budget, self.each)
         self._chains = [maker.chain() for _ in range(CHAINS)]
         self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
@@ -183,7 +187,7 @@ class Batch:
 
     def declared(self, name: str, data: str) -> str:
         return (f"private {name} = {data} described by {self.description}\n    protecting {self.unit} "
-                f"budget {BUDGETS[self.budget]}")  # fmt: skip
+                f"budget {BUDGETS[self.budget]}{f' each {self.each}' * bool(self.each)}")  # fmt: skip
 
     def program(self, rng: random.Random) -> Program:
         """A chain, mostly one measurement that fits it, and a file type."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cross_expressions import Expressions
 from cross_parts import Chain, Measurement
-from cross_worlds import KINDS
+from cross_worlds import KINDS, periods
 
 from jostle.language import aggregates
 
@@ -36,8 +36,11 @@ class Maker:
     rng: random.Random
     unit: str
     budget: str
+    each: str = ""
+    """The periods for each of which the budget is there anew."""
 
     def __post_init__(self) -> None:
+        self.periods = periods(self.each) if self.each else []
         self.amount = f"with {AMOUNTS[self.budget]}"
         self._begin("t", Chain())
 
@@ -50,7 +53,10 @@ class Maker:
 
     def chain(self) -> Chain:
         """Up to two transformations, and a join now and then."""
-        self._begin("t", Chain(limit=" up to 2 rows" if self.unit == "id" else ""))
+        columns = {**KINDS, "period": "date"} if self.each else KINDS
+        self._begin("t", Chain(columns=columns, limit=" up to 2 rows" if self.unit == "id" else ""))
+        if self.each and self.rng.random() < 0.5:
+            self._add("part_of_a_period")
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
         if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
@@ -159,8 +165,11 @@ class Maker:
         self._new(f"explode({self.table}, item = {items})", {**self.columns, "item": kind})
 
     def part_of_a_partition(self) -> None:
-        cell = self.rng.choice(('c = "Ames"', "n = 5", "b = true"))
+        cell = self.rng.choice(('c = "Ames"', "n = 5", "b = true", *[f"period = {day}" for day in self.periods]))
         self._new(f"{self.table}[{cell}]")
+
+    def part_of_a_period(self) -> None:
+        self._new(f"{self.table}[period = {self.rng.choice(self.periods)}]")
 
     def share_of_rows(self) -> None:
         self._new(f"split_rows({self.table}, 3)[1]")
@@ -238,6 +247,9 @@ class Maker:
         if form < 3:
             return ""
         names = [n for n in ("c", "n", "b") if n in self.columns]
+        if "period" in self.columns and self.rng.random() < 0.3:
+            more = self.rng.choice(("", *[f"{n}, " for n in names]))
+            return f" groupby {more}period over [{', '.join(self.periods)}]"
         if form == 3 and names:
             return f" groupby {', '.join(names[: self.rng.randrange(1, 3)])}"
         if form == 4:
@@ -432,6 +444,8 @@ class Maker:
 
     def parts(self) -> None:
         key = self.rng.choice([n for n in ("c", "n", "b") if n in self.columns] or ["1 > 0"])
+        if "period" in self.columns and self.rng.random() < 0.5:
+            key = f"period, over = [{', '.join(self.periods)}]"
         what = self._aggregate(self._some_aggregate())
         self.lines += [
             f"for key, part in partition({self.table}, {key}):",

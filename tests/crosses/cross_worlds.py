@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jostle.language.moments import number_of, truncated
+
 KINDS = {"id": "text", "n": "number", "r": "number", "c": "text", "b": "boolean", "d": "date", "m": "time", "s": "text",
          "w": "number"}  # fmt: skip
 DESCRIPTION = (
@@ -58,9 +60,19 @@ class World:
         return WRITERS[file](nobody + self.rows + self.units[which])
 
 
-def described(rng: random.Random) -> str:
+def described(rng: random.Random, each: str = "") -> str:
     """The description, in every third batch with columns that are never missing, and in every fourth with columns that
-    it says how to read."""
+    it says how to read. A column of periods has any dates or times, or a range, to which others are moved."""
+    text = _described(rng)
+    if not each:
+        return text
+    column = each.partition(" of ")[2]
+    kind, units = {"d": ("date", ("day", "month")), "m": ("time", ("hour", "minute"))}[column]
+    wish = rng.choice((kind, f"from 2005-01-05 to 2035-01-05 by {rng.choice(units)}"))
+    return re.sub(rf'(?<=\b{column}: ){kind}(\("[^"]*"\))?', wish, text)
+
+
+def _described(rng: random.Random) -> str:
     never, read = not rng.randrange(3), not rng.randrange(4)
     description = DESCRIPTION
     for column, reading in READINGS.items() if read else ():
@@ -72,8 +84,47 @@ def described(rng: random.Random) -> str:
     return "{" + ", ".join(filled) + "}"
 
 
-def drawn(rng: random.Random, unit: str) -> World:
+PERIODS = ("week of d", "month of m", "10 days of d", "day of m", "3660 days of d", "year of d", "quarter of m")
+"""By which budgets are there anew, in some batches."""
+
+
+def first_day(moment: datetime.date, unit: str) -> datetime.date:
+    day = moment.date() if isinstance(moment, datetime.datetime) else moment
+    return datetime.date(1970, 1, 1) + datetime.timedelta(truncated("date", number_of(day), unit))
+
+
+def periods(each: str) -> list[str]:
+    """First days of periods that rows are in."""
+    unit, _, column = each.partition(" of ")
+    days = [cell for cell in CELLS[column] if cell is not None] + [datetime.date(year, 1, 5) for year in (2005, 2035)]
+    return sorted({f'date("{first_day(day, unit).isoformat()}")' for day in days})
+
+
+def _in_periods(rng: random.Random, world: World, each: str) -> World:
+    """The rows of a unit all in one period; those of the same person elsewhere are rows that both neighbours have."""
+    unit, _, column = each.partition(" of ")
+    at = list(KINDS).index(column)
+    cells = [cell for cell in CELLS[column] if cell is not None]
+    cell = rng.choice(cells)
+    near = cell if cell.year in (1, 9999) else cell - datetime.timedelta(1)
+    near = near if first_day(near, unit) == first_day(cell, unit) else cell
+
+    def on(row: Row, day: Any) -> Row:
+        return (*row[:at], day, *row[at + 1 :])
+
+    mine = tuple(on(row, rng.choice((cell, near))) for row in world.units[1])
+    others = [other for other in (*cells, None) if other is None or abs(other.year - cell.year) > 20]
+    apart = tuple(on(row, rng.choice(others)) for row in (*world.units[1], *world.rows[:3]) if rng.random() < 0.6)
+    apart = tuple((mine[0][0], *row[1:]) for row in apart)
+    return World(world.rows + apart, ((), mine), world.numbers)
+
+
+def drawn(rng: random.Random, unit: str, each: str = "") -> World:
     """Up to a dozen rows of hostile cells, of a few persons; none at all now and then."""
+    return _in_periods(rng, _drawn_anyhow(rng, unit), each) if each else _drawn_anyhow(rng, unit)
+
+
+def _drawn_anyhow(rng: random.Random, unit: str) -> World:
     world, empty = _drawn(rng, unit), frozenset(rng.sample(list(KINDS)[1:], 3)) if rng.random() < 0.2 else frozenset()
     return _sparse(rng, world, empty)
 

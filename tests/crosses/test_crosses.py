@@ -13,9 +13,9 @@ from engines_suite import ENGINES
 
 
 @pytest.mark.looks
-@pytest.mark.parametrize("batch", [7, 19])
+@pytest.mark.parametrize("batch", [7, 12, 19])
 def test_crossed_programs_hold(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of persons with a linked table, and of rows; every question is asked of DuckDB too."""
+    """Of persons with a linked table, of those of a day, and of rows; every question is asked of DuckDB too."""
     monkeypatch.setattr(cross_oracle, "CHECKED", 1.0)
     with opened() as crosses:
         runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 24)]

@@ -5,17 +5,24 @@ from __future__ import annotations
 import random
 from datetime import date, datetime, timedelta, timezone
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from ledger_place import Place, kind
 
 from jostle.accounting.amounts import QUANTA, Meter
 from jostle.language.moments import FIRST_DAY, LAST_DAY, number_of, starts, truncated
+from jostle.plan.digest import plan_digest
+from jostle.plan.plan import Apply, Column, Constant, Derive, Listed, Open, Scan
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.mechanisms.additive import Linear
+from jostle.source import Source
 from jostle.tools.data import verify
+from jostle.tools.session import Session
 from jostle.trace.budget import line
 
 FIRST = date(2026, 1, 5)
@@ -227,6 +234,62 @@ def test_what_is_asked_of_all_periods_counts_in_each(place: Place) -> None:
     assert not any(event.kind == "print" for event in made.events)
     wrong = place.run(f"private t = {source}\nn = t[period = 2026-01-06]\n")
     assert kind(wrong) == "ValueError" and "that is in 2026-01-05" in str(wrong.diagnostics[0])
+
+
+WAYS = {
+    "groupby period over from 2026-01-05 to 2026-03-04 by day": 9,
+    "groupby trunc(period, 'day') as w over from 2026-01-05 to 2026-03-04 by day": 9,
+    "groupby trunc(day, 'month') as w over from 2026-01-05 to 2026-02-04 by day": 2,
+    "groupby trunc(trunc(day, 'year'), 'month') as w over from 2026-01-05 to 2026-02-04 by month": 1,
+    "groupby period over [2026-01-05, 2026-01-14]": "that is in 2026-01-12",
+    "groupby trunc(period, 'day') as w over [2026-01-06]": "that is in 2026-01-05",
+    "groupby coalesce(period, 2026-01-05) as w over [2026-01-06]": "that is in 2026-01-05",
+}
+
+
+@pytest.mark.parametrize("keys", WAYS)
+def test_groups_by_periods_are_the_periods(place: Place, keys: str) -> None:
+    """An open date that was taken down had a group for each day; and days that begin no period were answered with 0."""
+    _write(place, 70)
+    source = f'table("{place.folder}/visits.csv") described by {{day: date}} protecting rows'
+    opening = f"private t = {source} budget rho 1 each week of day\n"
+    made = place.run(f"{opening}g = {{{{ select count(*) as n from t {keys} with rho 0.1 }}}}\nrelease many = len(g)\n")
+    wanted = WAYS[keys]
+    if isinstance(wanted, int):
+        assert made.values["many"] == wanted
+    else:
+        assert kind(made) == "ValueError" and wanted in str(made.diagnostics[0])
+    parts = place.run(f"{opening}x = partition(t, period, over = [2026-01-05, 2026-01-07])\n")
+    assert kind(parts) == "ValueError" and "that is in 2026-01-05" in str(parts.diagnostics[0])
+
+
+QUESTIONS = {"where n == 1": 1.0, "groupby n": [0.0, 1.0], "groupby n, c": [0.0, 1.0], "groupby c, n over [1]": [1.0]}
+
+
+@pytest.mark.parametrize("each", ["day of d", "week of d", "10 days of m", "year of m"])
+@pytest.mark.parametrize("described", ["d: date, m: time", "d: from 2005-01-01 to 2035-01-01 by month, m: time"])
+def test_one_column_of_a_file_is_of_the_rows_of_a_period(tmp_path: Path, each: str, described: str) -> None:
+    """Counts of few different cells read the day as text: all were 0, or whether a row had a day decided a failure."""
+    moments = [datetime(1990, 1, 1, 0, k) for k in range(40)]
+    columns = {"id": ["u"] * 40, "n": [1] * 40, "c": ["a"] * 40, "m": moments, "d": [m.date() for m in moments]}
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    opening = f'private t = table("t.parquet") described by {{n: 0..1, c: {{"a"}}, {described}}} '
+    for asked, wanted in QUESTIONS.items():
+        answer = f"{{{{ select count(*) as v from t {asked} with epsilon 900 }}}}"
+        program = f"{opening}protecting id up to 1 row budget epsilon 900 each {each}\nrelease v = {answer}\n"
+        made = Session(cwd=tmp_path).attempt(Source("p.jst", program))
+        assert made.ok, made.diagnostics
+        seen = made.values["v"]
+        assert seen == wanted if isinstance(wanted, float) else list(seen.columns["v"]) == wanted, asked
+
+
+def test_plans_without_units_are_known_as_before() -> None:
+    """By histories and stored answers of older ledgers."""
+    days = (("x", Open("date")), ("t", Open("text")))
+    weeks = Derive(Scan("d", days), (("w", Apply("trunc", (Column("x"), Constant("week")))),))
+    assert plan_digest(weeks, {"d": "n"}).digest.startswith("36e749d9fa568e28fe8b7a5bea9a62464e118c49")
+    digests = {plan_digest(Listed((("x", Open("date", unit)),), ()), {}).digest for unit in ("", "week", "month")}
+    assert len(digests) == 3 and "bf451818d27e8f43498948e34189bda5ebfe004ddea6dc9ce8cbf8ed1795a73e" in digests
 
 
 @pytest.mark.parametrize("unit", ["week", "7 days", "10 days", "1 days", "3660 days", "month"])

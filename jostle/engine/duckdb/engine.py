@@ -47,6 +47,14 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 }  # fmt: skip
 
 
+def undescribed(plan: Bound) -> Bound:
+    """Rows of persons as texts; but for a day whose period tells persons apart, which is read as it is described."""
+    days = [one[0] for one in plan.by if not isinstance(one, str)]
+    columns = sorted(dict(plan.scan.columns).items())
+    texts = tuple((name, domain if name in days else Open("text")) for name, domain in columns)
+    return replace(plan, scan=Scan(plan.scan.data, texts))
+
+
 @dataclass(slots=True)
 class Raw(ABC):
     """Columns by their names, each of a kind that `clean` reads; `label` is what messages call the data set."""
@@ -252,13 +260,11 @@ class DuckDb(SqlEngine):
     def _staying(self, plan: Bound, raw: Raw) -> tuple[str, int]:
         """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
         weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
-        chosen once, also for looks at how the cells fit; but for a day whose period tells persons apart."""
-        columns, days = sorted(dict(plan.scan.columns).items()), [one[0] for one in plan.by if not isinstance(one, str)]
-        described = tuple((name, domain if name in days else Open("text")) for name, domain in columns)
-        key = replace(plan, scan=Scan(plan.scan.data, described))
+        chosen once, also for looks at how the cells fit."""
+        key = undescribed(plan)
         if key not in self._tables:
             source, size = self._rows_of_persons(plan)
-            items = [*(raw.cell(name)[0] for name, _ in columns), "q"]
+            items = [*(raw.cell(name)[0] for name, _ in key.scan.columns), "q"]
             if plan.most is None:
                 table = self.keep(f"SELECT {', '.join(items)} FROM ({source}){persons.not_null(['q'])}", raw)
             else:

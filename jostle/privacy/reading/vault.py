@@ -84,6 +84,7 @@ class Reader:
             else:
                 (sums,) = self.answers.group(cells.plan, cells.keys, (Count(weighted=cube.weighted),))
             shaped = fixed_width(sums).reshape(cube.shape)
+            shaped.flags.writeable = False  # later measurements read it too
             counts = self._kept.put(cells, shaped, shaped.nbytes)
         return counts
 

@@ -38,7 +38,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import KINDS, WARNINGS
 from jostle.language.methods import way
-from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, words
+from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, table, words
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
 
@@ -72,67 +72,14 @@ def _entries() -> Iterator[Documentation]:
 NAMES, HELPERS = 4.0, 0.4
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
 
-ALIKE = {
-    "compare": "difference effect two", "difference": "compare two groups",
-    "ttest": "compare two groups", "corr": "correlation",
-    "ttestrel": "compare two groups", "ttestind": "compare two groups", "wilcoxtest": "compare two groups",
-    "chi2": "independence crosstab cross table", "chisquared": "independence crosstab cross table",
-    "chisquare": "independence crosstab cross table", "mannwhitneyu": "compare two groups", "aov": "anova groups",
-    "chisqtest": "independence crosstab cross table", "chi": "independence crosstab cross table",
-    "chi2contingency": "independence crosstab cross table", "cortest": "correlation", "pearson": "correlation",
-    "survfit": "kaplan survival", "kaplanmeierfitter": "kaplan survival", "coxph": "hazard ratios",
-    "survdiff": "log rank", "poisson": "rates regression", "lag": "previous before order", "lead": "next order",
-    "shift": "previous before order", "rownumber": "place order", "cummax": "largest before",
-    "decisiontreeclassifier": "classifier trees", "randomforestclassifier": "classifier trees",
-    "gaussiannb": "classifier bayes", "svc": "classifier", "xgboost": "classifier trees", "decisiontreeregressor":
-    "regression tree", "randomforestregressor": "regression tree", "ridge": "regression ridge",
-    "lasso": "regression few",
-    "traintestsplit": "sample evaluate", "rocaucscore": "right test classifier", "accuracyscore": "right test",
-    "meansquarederror": "prediction error regression", "pivottable": "crosstab groupby", "cumsum": "prefixes range",
-    "pca": "covariance matrix columns", "outliers": "quantile clamp bounds", "series": "month trunc groupby",
-    "share": "avg count proportion", "many": "count", "trend": "regression", "impute": "coalesce missing",
-    "missing": "none coalesce", "top": "frequent k", "rank": "quantile", "nlargest": "frequent k", "sd": "stddev",
-    "var": "variance", "cut": "floor groupby", "groupby": "groupby", "summarise": "groupby select",
-    "mutate": "derive", "filter": "where", "aggregate": "groupby", "nrow": "count", "sdv": "synthetic",
-    "pearsonr": "correlation", "lm": "regression", "ols": "regression", "glm": "regression logistic",
-    "linearregression": "regression", "logisticregression": "logistic regression classifier", "kmeans": "clusters",
-    "cluster": "clusters", "predict": "classifier regression", "classify": "classifier", "fake": "synthetic",
-    "synthesise": "synthetic", "generate": "synthetic", "valuecounts": "count groupby", "crosstab": "cross table",
-    "hist": "histogram", "histplot": "histogram", "distribution": "histogram quantile", "percentile": "quantile",
-    "typical": "median", "mean": "avg", "average": "avg", "describe": "summary", "rows": "count", "number": "count",
-    "unique": "distinct", "nunique": "distinct count", "merge": "join", "match": "join", "concat": "union",
-    "confidence": "error interval", "accuracy": "error", "uncertainty": "error", "chart": "plot", "draw": "plot",
-    "graph": "plot triangles degrees", "treatment": "effect", "causal": "effect", "budget": "spent left",
-}  # fmt: skip
-"""Words of questions, and of other languages, with the words that entries have for them."""
-
-IN_QUESTIONS = {
-    "kaplan_meier": "survival lifetime churn retention event", "hazard_ratios": "survival", "log_rank": "survival",
-    "pick": "choose keep drop some columns", "select": "choose columns nested subquery", "release": "export save csv",
-    "avg": "share percentage proportion", "floor": "buckets bins age groups", "groupby": "age groups",
-    "histogram": "buckets bins grid map points", "running": "moving cumulative total",
-    "top_k": "most common mode values top products", "best_quantiles": "quartile interquartile box deciles",
-    "quantiles": "quartile interquartile box deciles outlier anomaly", "plot": "heat map pie scatter box chart",
-    "ngrams": "words split text", "part": "split text", "days_between": "age birth", "year": "age birth",
-    "per": "retention nested users persons many rows", "up": "limit contribution users persons many rows",
-    "join": "lookup", "union": "append stack", "sample": "train test split", "error": "accurate exact",
-    "best_regression": "predict price model linear random forest tree", "linear_regression": "model",
-    "best_classifier": "decision tree random forest neural network predict", "best_clusters": "segments kmeans",
-    "compare": "ab test significance significant", "independence": "significance significant", "min": "minimum lowest",
-    "max": "maximum highest", "crosstab": "contingency table pivot", "left": "budget remaining much epsilon",
-    "spent": "budget much epsilon", "degree_counts": "network edges degree", "matches": "regular expression pattern",
-    "like": "pattern", "logistic_regression": "odds", "quadtree": "geographic map", "softmax_regression": "neural",
-}  # fmt: skip
-"""The words with which questions name an entry, where its own text has others."""
-
-
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
-    named = [ALIKE.get(_bare(one), one) if set(one) & set("._0123456789") else one for one in question]
+    alike = table("questions")["alike"]
+    named = [alike.get(_bare(one), one) if set(one) & set("._0123456789") else one for one in question]
     words = [word for one in named for word in _words(one)]
     terms = dict.fromkeys(words, 1.0)
     for word in [*words, *map(_bare, question)]:
-        for other in _words(ALIKE.get(word, "")):
+        for other in _words(alike.get(word, "")):
             terms.setdefault(other, 0.7)
     weights, entries = _index()
     scores = []
@@ -158,7 +105,7 @@ def _index() -> tuple[dict[str, float], list[dict[str, float]]]:
         counted |= {word: 0.5 for word in _words(entry.more) if word not in counted}
         names = _words(entry.name)
         counted |= {word: counted.get(word, 0) + NAMES / len(names) for word in names}
-        query = _words(IN_QUESTIONS.get(entry.name, ""))
+        query = _words(table("questions")["entries"].get(entry.name, ""))
         counted |= {word: counted.get(word, 0) + NAMES / 2 for word in query}
         usual = not entry.module or entry.example or entry.module == "best"
         entries.append({word: weight * (1 if usual else HELPERS) for word, weight in counted.items()})

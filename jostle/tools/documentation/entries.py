@@ -155,146 +155,20 @@ def _price(row: Builtin) -> str:
     return "" if row.signature is None else _OF_ITS_OWN.get(row.gives, _PRICES[row.effect])
 
 
-_PAYS = "costs its amount, before anything is read"
-
-# Words, how they are written, what they mean, and a price where there is one.
-_ROWS: tuple[tuple[str, str, str, str], ...] = (
-    ("select", "{{ select AGG [as NAME], … from T … with epsilon e }}",
-     "Asks a table; rows are read nowhere else.", _PAYS),
-    ("from", "select … from T [as t]", "The table, cube or part that is asked.", ""),
-    ("where", "from T where C", "The rows for which a condition holds.", "free"),
-    ("groupby", "groupby E [as NAME] [over KEYS], …",
-     "An answer for each public key; the groups together cost what one does.",
-     "free"),
-    ("over", "groupby E over {…}, max over x in xs of E",
-     "The keys that answer; or what a fold walks through.", "free"),
-    ("of", "max over x in xs of E", "What is compared, or added, for each item.", "free"),
-    ("join", "from T [left | right | full] join U on k [up to m]",
-     "Rows of two tables with the same key, side by side.",
-     "widens the noise by the rows that one key may have"),
-    ("on", "join U on k, join U on a.x = b.y", "The columns in which the rows of a join agree.", ""),
-    ("left", "from T left join U on k", "Keeps the rows of the left table that have no partner.", ""),
-    ("right", "from T right join U on k", "Keeps the rows of the right table that have no partner.", ""),
-    ("full", "from T full join U on k", "Keeps the rows of both tables that have no partner.", ""),
-    ("inner", "from T inner join U on k", "Keeps the rows that have a partner, as `join` alone does.", ""),
-    ("outer", "left outer join", "Means nothing more than `left join`.", ""),
-    ("per", "per person, per E, …", "A row for each person, with what the select says of their rows.", "free"),
-    ("up", "up to r rows [by E], up to g groups[, r rows each], join … up to m",
-     "How many rows or groups of one person, or rows of one key, are read.", "widens the noise as many times"),
-    ("to", "up to r rows", "See `up`.", ""),
-    ("rows", "protecting rows, up to r rows",
-     "What neighbours differ by; or how many rows of one person are read.", ""),
-    ("groups", "up to g groups, r rows each", "How many groups the rows of one person may be in.", ""),
-    ("each", "up to g groups, r rows each, budget rho r each week of E",
-     "How many rows of one person each group may have, or the weeks, months or days that have a budget each.", ""),
-    ("ever", "budget rho r each week of E, rho s for ever", "What a person may lose in all periods together.", ""),
-    ("having", "having C", "The released groups for which a condition on their answers holds.", "free"),
-    ("order", "order by E [desc]", "The order of the released groups.", "free"),
-    ("asc", "order by E asc", "The smallest first, as without a word.", ""),
-    ("desc", "order by E desc", "The largest first.", ""),
-    ("limit", "limit n", "So many of the released groups.", "free"),
-    ("filter", "sum(E) filter (where C)", "SQL's form of `sum(E if C else none)`.", ""),
-    ("distinct", "count(distinct E, …)", "Different values, or combinations of several, instead of rows.", ""),
-    ("as", "E as NAME", "The name of a column, a key or a table.", ""),
-    ("is", "x is missing, x is not missing", "Whether a cell has no value.", ""),
-    ("missing", "x is missing", "No value: an empty cell, or one that the description does not allow.", ""),
-    ("never", "described by {a: 0..9 never missing}",
-     "A column of which every row has a value: a cell without one has the low end, or the first listed value.", ""),
-    ("null", "x is null", "SQL's word for `missing`.", ""),
-    ("like", "x like \"A%\"", "Whether a text has a form; % is any text, _ any letter.", ""),
-    ("between", "x between a and b", "Whether a value lies between two, or is one of them.", ""),
-    ("case", "case when C then A else B end", "SQL's form of `A if C else B`.", ""),
-    ("when", "case when C then A end", "A condition of a `case`.", ""),
-    ("then", "case when C then A end", "What a `case` gives where its condition holds.", ""),
-    ("end", "case when C then A end", "The end of a `case`.", ""),
-    ("with", "with epsilon e [delta d], with rho r, with 1/4",
-     "Opens an allotment, for a query, a call or a block: the most that may be spent there.",
-     "charges what is really spent, and never gives it back"),
-    ("run", "run with epsilon e until budget of t [or C] { … }",
-     "Repeats a block, each round in an allotment, as long as a whole one fits what is left of the budget of t.",
-     "charges what its rounds really spend, and is not refused for it"),
-    ("until", "run with epsilon e until budget of t [or C]", "What ends a run.", ""),
-    ("jointly", "jointly [nonnegative] [whole] [for the least total] with epsilon e { … }",
-     "Answers all selects of a block by one measurement, so that they agree; `nonnegative`: none below 0; `whole`: "
-     "counts are integers.",
-     "charges its amount, whatever stands in it"),
-    ("error", "jointly with error e { … }, with error e",
-     "The 95 % half-width that every answer of a block may have, or those of one select in it.",
-     "the least amount that reaches it is charged"),
-    ("given", "given v", "The answers of a select in a `jointly` block that are public: they hold exactly.", ""),
-    ("weight", "with weight w", "How many parts of a block's amount a select in it counts for.", ""),
-    ("running", "groupby running(E), groupby running(E, until = STEP)",
-     "Groups with all rows up to each value of E, up to the step that is over: counts and sums that go on day by day.",
-     "the amount pays for all steps; of a registered dataset also for those of later runs"),
-    ("epsilon", "with epsilon e, budget epsilon e",
-     "An amount of privacy loss; inside an allotment, what is left of it.", ""),
-    ("delta", "with epsilon e delta d", "The chance of a loss beyond ε, of Gaussian noise and open group keys.", ""),
-    ("rho", "with rho r, budget rho r", "An amount of privacy loss in zero-concentrated differential privacy.", ""),
-    ("via", "with epsilon e delta d via gaussian", "The mechanism of a measurement, where it may be another.", ""),
-    ("private", "private NAME = SOURCE described by {…} protecting … budget …",
-     "Declares private data: from there on they can be transformed and measured, and nothing else.", "free"),
-    ("described", "described by {column: domain, …}", "The public description: only these columns exist.", ""),
-    ("by", "described by, informed by, among {…} by validation, order by, up to r rows by E",
-     "Belongs to the word before it.", ""),
-    ("protecting", "protecting rows, protecting COL up to k rows",
-     "What the guarantee covers: a row, or a person.", ""),
-    ("budget", "budget epsilon e [, delta d], budget rho r", "The most that a source may lose.", ""),
-    ("counted", "budget … counted by basic", "Adds ε and δ plainly, in place of zCDP.", ""),
-    ("public", "protecting rows, public size", "How many rows there are is public; neighbours differ in one row.",
-     "doubles the noise"),
-    ("size", "protecting rows, public size", "See `public`.", ""),
-    ("at", "protecting rows, at most N rows", "The number of rows that the owner promises.", ""),
-    ("most", "protecting rows, at most N rows", "See `at`.", ""),
-    ("weighted", "protecting COL up to k rows weighted", "The rows of one person weigh 1 in all.", ""),
-    ("use", "use MODULE", "Brings a module: its name, and the names that it defines.", "free"),
-    ("param", "param NAME = E", "A setting of the program: `--set NAME=VALUE` changes it.", "free"),
-    ("release", "release NAME, release NAME = E", "Hands a public value out under a name.", "free"),
-    ("class", "class NAME(Option): …",
-     "An Option by its methods: `answer(db, queries)`, and `predict(F)` if it values itself.", "free"),
-    ("def", "def f(a, b = 1): …, def f(a) = E", "A function.", "free"),
-    ("return", "return E", "What a function, Feature, Option or Utility gives.", ""),
-    ("if", "if C: … else if D: … else: …, A if C else B",
-     "Does one thing or another; C is public, and true or false.", "free"),
-    ("else", "if C: … else: …", "What is done where the condition does not hold.", ""),
-    ("for", "for x in xs: …, [E for x in xs if C]", "Does something for each item.", "free"),
-    ("in", "for x in xs, x in xs", "What is walked through; or whether an item is in it.", ""),
-    ("and", "C and D", "Both hold.", ""),
-    ("or", "C or D", "One of them holds.", ""),
-    ("not", "not C", "It does not hold.", ""),
-    ("lambda", "lambda x: E", "A function of one expression.", "free"),
-    ("assert", "assert C, assert C, \"why\"", "Ends the program where a public condition does not hold.", "free"),
-    ("true", "true", "The truth value of what holds.", ""),
-    ("false", "false", "The truth value of what does not hold.", ""),
-    ("none", "none", "No value.", ""),
-    ("Option", "NAME = Option (data) { return E }", "An algorithm that a choice may run.",
-     "costs what is left of the allotment of the choice's call"),
-    ("Feature", "NAME = Feature (data) { return E }", "A number that a choice may look at before it chooses.",
-     "costs a part of what `spending` says, where the choice looks at it"),
-    ("Utility", "NAME = Utility (data, answers) { return E }", "How good answers are; larger is better.", "free"),
-    ("MkChoiceMaker",
-     "MkChoiceMaker among {…} [by WAY] informed by {…} trained on {…} [using MODEL] [spending S] wrt UTILITY",
-     "A choice: run by a call, it looks at features and runs the option it expects to be best; by validation, all.",
-     "free; a call costs what its allotment says, features included"),
-    ("among", "MkChoiceMaker among {A, B}", "The Options of a choice.", ""),
-    ("informed", "informed by {F, G}", "The Features of a choice; {} looks at nothing.", ""),
-    ("trained", "trained on {data, …}", "The public data that a choice learns from.", ""),
-    ("using", "using tree(depth = 3)", "The model of a choice.", ""),
-    ("spending", "spending 0.05", "The share of a call's amount for the features.", ""),
-    ("wrt", "wrt UTILITY", "What a choice is to make large.", ""),
-    ("predict", "Option (data) { … } predict (F, …) { return E }",
-     "Values an Option by features, in place of a learned model.",
-     "free"),
-    ("group", "group by E", "SQL's form of `groupby`.", ""),
-    ("row", "up to 1 row", "See `rows`.", ""),
-    ("external", "external f(x)", "A function of a kernel; for the library alone.", ""),
-)  # fmt: skip
-
-
 def words() -> Iterator[Documentation]:
-    """An entry for each word."""
+    """An entry for each word, by `words.toml`."""
     programs = examples("words")
-    for name, usage, about, price in _ROWS:
-        yield Documentation(name, "word", usage, about, price, programs.get(name, ""))
+    for name, row in table("words").items():
+        price = row.get("price", "")
+        yield Documentation(name, "word", row["usage"], row["about"], price, programs.get(name, ""))
+
+
+@cache
+def table(name: str) -> dict[str, dict[str, str]]:
+    """A table of texts that stands beside this file, by its sections."""
+    import tomllib
+
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 # The end of the first sentence: a point before a capital, or before nothing.

@@ -23,7 +23,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import Amount
+from jostle.events import Stream
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.privacy.measurements.watch import OneRun
+from jostle.privacy.reading.vault import kernel_over
+from jostle.readers.duckdb import LocalDuckDb
 from jostle.run import selection
 from jostle.source import Source
 from jostle.tools.session import Session
@@ -31,6 +36,10 @@ from jostle.tools.session import Session
 PROGRAM = """
 use selection
 use histograms
+use row_vectors
+use gradual
+use weighted
+use trees
 private t = bound("t") described by {v: 0..7, k: {"a", "b"}} protecting rows budget epsilon 90
 private u = bound("u") described by {v: 0..7} protecting rows budget epsilon 9
 pub = table("pub.csv") described by {a: 0..99, b: {"x", "y"}}
@@ -44,6 +53,13 @@ cubes = [counts([n for i in 1..8]) for n in [1, 40]] + [counts([8 * n, 0, 0, 0, 
 lessons = [{database: c, queries: identity(c)} for c in cubes]
 one = MkChoiceMaker among {Cells, Even} informed by {wide} trained on lessons using tree(depth = 1) wrt near
 h = histogram(t, v = v)
+opened = above_threshold(t, 100, most = 3) with epsilon 1
+compared = above_threshold(5, 1, most = 3)
+agent = limited(t, 5)
+rows = vectors(t, v, radius = 2)
+ahead = prepaid(rows) with epsilon 1
+steps = refinable(histogram(t, v = v)) with epsilon 1
+groups = {{ select count(*) from t groupby v with epsilon 1 }}
 def g(d, c):
     n = sum(laplace(d) with 1/4)
     if n > 400:
@@ -80,13 +96,32 @@ ACTIONS = {
     "parts": "y = partition(t, k)",
     "rows of part of a table": "y = size(where(t, v > 3))",
     "a look at cells": "y = {{ select avg(v) from t where v > 1.5 }}",
+    "a watch": "w = above_threshold(d, 100, most = 2) with 1/8\n        y = above(d, w)",
+    "a watch of before": "y = above(d, opened)",
+    "a watch for public numbers": "y = above(7, compared)",
+    "an agent": "y = laplace(size(agent)) with 1/8",
+    "a new agent": "y = laplace(size(limited(d, 1))) with 1/8",
+    "what was paid ahead": 'y = noisy_sum(rows, "one", paid = ahead)',
+    "a purchase": "p = prepaid(rows) with 1/8\n        y = noisy_moments(rows, paid = p)",
+    "a step": "y = refine(steps) with 1/8",
+    "first steps": "y = refine(refinable(d)) with 1/8",
+    "a joint block": "jointly with epsilon 1/8 {\n            y = {{ select count(*) from t groupby v }}\n        }",
+    "rounds of a budget": "run with epsilon 1/8 until budget of d {\n            y = laplace(size(d))\n        }",
+    "items": "y = {{ select count(*) from explode(t, item = [v, v + 1]) groupby item over [1, 2] with 1/8 }}",
+    "weighted records": "y = laplace(histogram(weighted(t), x = v)) with 1/8",
+    "parts by a hash": "y = split_rows(t, 3)",
+    "what is shown of values": "y = str(groups) + str(compared) + str(steps) + str(ahead)",
+    "what is left of values": "y = ahead.left + compared.left + opened.left",
+    "a setting": "param setting = 5",
+    "in rho": "y = in_rho(d, lambda e: laplace(e)) with 1/8",
     "an order": "y = sorted([3, 1, 2])",
 }
 FASTER = {
     r"names\['b'\]": "what the winner gave",
     r"\._kept": "statements of plans, which are public",
-    r"answers\.parts": "exact numbers that a later question would count again",
-    r"check\.__self__\._(opened|raw)": "data by the keys of a process, which nothing shows",
+    r"answers\.(parts|_store)": "exact numbers that a later question would count again",
+    r"(check\.__self__|_engine)\._(opened|raw|sources|batches)": "data by the keys of a process, which nothing shows",
+    r"(check\.__self__|_engine)\.objects\._(groups|known)": "tables of it in memory",
     r"names\['pub'\]": "how a public table is described, worked out when it is first read",
     r"cached_hash": "hashes",
 }
@@ -182,3 +217,18 @@ def test_it_would_be_seen(broken: Any, what: str, folder: Path) -> None:
     """Specimens: runs that are not hidden, and a module that is loaded for good in one."""
     with broken, pytest.raises(AssertionError, match="session"):
         test_a_hidden_run_leaves_nothing(what, folder)
+
+
+def test_a_hidden_run_is_one_whatever_pays_for_it() -> None:
+    """It was known by the unit of what pays: what is paid ahead in one, in rho, would have ended it."""
+    kernel, _ = kernel_over(LocalDuckDb(), Stream())
+    run, inner = (OneRun((), Amount(unit, 1)) for unit in ("epsilon", "rho"))
+    with kernel._unseen(run):
+        with kernel._inside(inner, kernel.register.opens):
+            assert kernel.in_a_run
+        assert kernel.in_a_run
+    with kernel._unseen(inner):
+        assert kernel.in_a_run
+    with kernel._inside(run, True):
+        assert not kernel.in_a_run
+    assert not kernel.in_a_run

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sys
+from itertools import product
 
 import numpy as np
 import pytest
 from recording import Bench
 
-from jostle.privacy.mechanisms.least_cost import constants
+from jostle.privacy.mechanisms import least_cost
+from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants, halving_tree, walk_tree
 from jostle.privacy.mechanisms.noise import SecureNoise, _gaussian, _laplace, _selection, _up
 
 
@@ -54,3 +57,57 @@ def test_the_walk_is_given_its_share_of_the_distance(bench: Bench) -> None:
         program += "p = least_cost_partition(histogram(t, x = v), public_splits = 0) with epsilon 1"
         (charge,) = bench.run(program).charges
         assert {draw.scale for draw in charge.draws} == {constants(1 / distance).scale}
+
+
+class Recorded:
+    """Noise that splits every block, and remembers the scores that it is added to."""
+
+    __array_ufunc__ = None
+
+    def __init__(self, scores: list[np.ndarray]) -> None:
+        self._scores = scores
+
+    def __radd__(self, scores: np.ndarray) -> np.ndarray:
+        self._scores.append(scores)
+        return np.full(len(scores), 2**60)
+
+
+def chances(counts: tuple[int, ...], cell: int, epsilon: float, decay: float, by: str) -> np.ndarray:
+    """How likely the blocks of a cell are split, and how likely they are not, level by level: logarithms."""
+    scores: list[np.ndarray] = []
+    order, levels = halving_tree((len(counts),))
+    walk_tree(np.array(counts), epsilon, lambda scale, size: Recorded(scores), order, levels, 0.0, decay, by)  # type: ignore[arg-type, return-value]
+    over = np.array([level[cell * len(level) // len(counts)] for level in scores], dtype=float)
+    scale = constants(epsilon, decay).scale
+    tail = np.exp(-np.where(over > 0, over, 1 - over) / scale) / (1 + math.exp(-1 / scale))  # of discrete Laplace noise
+    split = np.where(over > 0, np.log1p(-tail), np.log(tail))
+    return np.array([split, np.where(over > 0, np.log(tail), np.log1p(-tail))])
+
+
+def lost(counts: tuple[int, ...], cell: int, epsilon: float, decay: float, by: str) -> float:
+    """The most that an outcome of a walk tells of one row more in a cell: where the splits of its blocks end."""
+    more = (*counts[:cell], counts[cell] + 1, *counts[cell + 1 :])
+    split, whole = chances(counts, cell, epsilon, decay, by) - chances(more, cell, epsilon, decay, by)
+    after = np.concatenate([[0.0], np.cumsum(split)])
+    return float(max(np.abs(after[:-1] + whole).max(), abs(after[-1])))
+
+
+@pytest.mark.parametrize("by", ["deviation", "count"])
+@pytest.mark.parametrize("decay", [0.3, DECAY, 2.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_no_outcome_of_a_walk_loses_more_than_is_charged(epsilon: float, decay: float, by: str) -> None:
+    """Exactly: of all tables of four cells, and of rows in one of many cells, where every level may lose."""
+    small = max(lost(x, i, epsilon, decay, by) for x in product(range(4), repeat=4) for i in range(4))
+    step = constants(epsilon, decay).decay * GRID
+    rows = {round(step * k / 4) for k in range(40)}
+    deep = max(lost((n, *[0] * 511), cell, epsilon, decay, by) for n in rows for cell in (0, 1))
+    assert small <= epsilon and deep <= epsilon
+    assert epsilon > 1 or deep > 0.6 * epsilon  # the noise is no larger than it must be by much
+
+
+def test_a_walk_without_its_decay_would_lose_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then nothing bounds how many levels lose: the specimen has the scale of ours."""
+    scale = constants(0.1).scale
+    monkeypatch.setattr(least_cost, "constants", lambda epsilon, decay: least_cost.Constants(scale, 1))
+    monkeypatch.setattr(sys.modules[__name__], "constants", lambda epsilon, decay: least_cost.Constants(scale, 1))
+    assert max(lost((n, *[0] * 511), 0, 0.1, DECAY, "count") for n in range(20)) > 0.2

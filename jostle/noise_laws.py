@@ -132,6 +132,33 @@ class SmoothLaplace(Laplace):
     SPREAD: ClassVar[float] = 0.25
 
 
+@dataclass(frozen=True, slots=True)
+class Cube(AdditiveLaw):
+    """One of `many` numbers z with P(z) ∝ exp(−max |zᵢ|/b), b the scale; ε = largest coordinate's sensitivity/b."""
+
+    many: int = 1
+    name: ClassVar[str] = "cube"
+
+    @property
+    def deviation(self) -> float:
+        """Half a side has the law of a sum of many + 1 exponentials, along which a number lies evenly."""
+        return self.scale * math.sqrt((self.many + 1) * (self.many + 2) / 3)
+
+    def _steps(self, level: float) -> int:
+        return math.ceil(self._half_width(level) / self.step)
+
+    def _half_width(self, level: float) -> float:
+        """P(|z| > w·b) = P(Γ(many + 1) > w) − w/many · P(Γ(many) > w), by Poisson's probabilities."""
+        low, high = 0.0, 60.0 + 3.0 * self.many
+        while high - low > 1e-9 * high:
+            w = (low + high) / 2
+            logs = [k * math.log(w) - w - math.lgamma(k + 1) for k in range(self.many + 1)]
+            inner = math.fsum(map(math.exp, logs[:-1]))
+            beyond = inner + math.exp(logs[-1]) - w / self.many * inner
+            low, high = (w, high) if beyond > 1 - level else (low, w)
+        return self.scale * high
+
+
 class Selected(Struct, frozen=True):
     """No noise is added: one of `candidates` was chosen, by scores with noise of this scale, counted in what `of` says:
     ranks, rows (of which a mode has the most), or a score of the program's."""

@@ -49,6 +49,14 @@ class SeededNoise:
         noise = np.rint(self._rng.normal(0.0, sigma, values.shape))
         return values + np.clip(noise, -9e18, 9e18).astype(np.int64)
 
+    def cube(self, values: NDArray[np.int64], scale: float) -> NDArray[np.int64]:
+        """Adds noise that lies evenly in a cube, P(z) ∝ exp(−max |zᵢ|/scale), rounded (close to it for scales ≥ 1)."""
+        import numpy as np
+
+        side = self._rng.gamma(values.size + 1, scale)
+        noise = np.rint(self._rng.uniform(-side, side, values.shape))
+        return values + np.clip(noise, -9e18, 9e18).astype(np.int64)
+
     def noisy_max(self, scores: NDArray[np.int64], scale: float) -> int:
         """The index of the largest score after one-sided exponential noise (permute-and-flip's law)."""
         import numpy as np

@@ -42,6 +42,9 @@ class Blind:
     def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
         return self._answer("gaussian", values, sigma)
 
+    def cube(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._answer("cube", values, scale)
+
     def noisy_max(self, scores: np.ndarray, scale: float) -> int:
         self._answer("selection", scores, scale)
         return 7 * len(self.draws) % int(np.size(scores))

@@ -44,6 +44,11 @@ class BatchedNoise:
     def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
         return self._additive("gaussian", values, sigma)
 
+    def cube(self, values: np.ndarray, scale: float) -> np.ndarray:
+        outcomes = np.array([self._noise.cube(values.ravel(), scale) for _ in range(self._runs)])
+        self.drawn.append(Drawn("cube", values.ravel().astype(float), scale, outcomes))
+        return outcomes[0].reshape(values.shape)
+
     def _additive(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:
         many = np.tile(values.ravel(), (self._runs, 1))
         outcomes = getattr(self._noise, kind)(many, scale)
@@ -114,6 +119,8 @@ def likelihood_ratio(drawn: list[Drawn], one: list[Drawn], other: list[Drawn]) -
         if d.kind == "laplace":
             moved = np.abs(x - b.exact).sum(axis=1) / b.scale - np.abs(x - a.exact).sum(axis=1) / a.scale
             total = total + moved + a.exact.size * np.log(np.tanh(0.5 / a.scale) / np.tanh(0.5 / b.scale))
+        elif d.kind == "cube":
+            total = total + (np.abs(x - b.exact).max(axis=1) - np.abs(x - a.exact).max(axis=1)) / d.scale
         else:
             total = total + ((x - b.exact) ** 2 - (x - a.exact) ** 2).sum(axis=1) / (2 * d.scale**2)
     return np.round(np.asarray(total), 9)  # so that equal sums are equal

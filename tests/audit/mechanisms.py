@@ -310,7 +310,7 @@ def fields() -> list[Case]:
         ("pairwise field by Frank and Wolfe, a step a node", "pairwise_fw(rows, 1, rounds = 1, in_all = 1 / 16)"),
     ]  # of two selections each, at sqrt(8 / 16 / 2) = 0.5
     return [
-        on_rows("sums of an Ising model, Laplace", 1, FIELD + sums, few, more),
+        on_rows("sums of an Ising model, in a cube", 1, FIELD + sums, few, more),
         on_rows("sums of an Ising model, Gaussian", 1, FIELD + sums + " delta 0.001", few, more, "rows", basic, 0.001),
         on_rows("tables of pairs, Laplace", 1, FIELD + tables, few, more),
         on_rows("tables of pairs, Gaussian", 1, FIELD + tables + " delta 0.001", few, more, "rows", basic, 0.001),
@@ -387,8 +387,13 @@ def cases() -> list[Case]:
         ),
         on_rows("running counts, by square roots", 1, RUNNING_ROOTS, ["A,3"], ["A,3", "B,0"], "rows", *WITH_ROOM),
         on_rows(
-            "counts of two weeks, of two rows of a person in one", 1, PERIODS, ["2026-01-12,3"],
-            ["2026-01-12,3", *A_WEEK], "v up to 2 rows", "epsilon 1000 each week of who",
+            "counts of two weeks, of two rows of a person in one",
+            1,
+            PERIODS,
+            ["2026-01-12,3"],
+            ["2026-01-12,3", *A_WEEK],
+            "v up to 2 rows",
+            "epsilon 1000 each week of who",
         ),
         on_rows("stddev(v)", 1, select("stddev(v)"), ["A,3"], ["A,3", "B,7"]),
         on_rows(

@@ -42,6 +42,9 @@ class Recorder:
     def gaussian(self, values: np.ndarray, sigma: float) -> np.ndarray:
         return self._keep("gaussian", values, sigma)
 
+    def cube(self, values: np.ndarray, scale: float) -> np.ndarray:
+        return self._keep("cube", values, scale)
+
     def noisy_max(self, scores: np.ndarray, scale: float) -> int:
         self._keep("selection", scores, scale)
         return 0  # a fixed choice: what follows a selection must not depend on the data through it

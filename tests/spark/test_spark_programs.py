@@ -65,6 +65,10 @@ class Recording(SeededNoise):
         self.exact.append(np.asarray(values).tolist())
         return super().gaussian(values, sigma)
 
+    def cube(self, values: Any, scale: float) -> Any:
+        self.exact.append(np.asarray(values).tolist())
+        return super().cube(values, scale)
+
     def gumbel_max(self, scores: Any, scale: float) -> int:
         self.exact.append(np.asarray(scores).tolist())
         return super().gumbel_max(scores, scale)

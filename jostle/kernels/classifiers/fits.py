@@ -148,3 +148,37 @@ def values_of(attribute: Attribute) -> tuple[Value, ...]:
 def bins_of(attributes: Sequence[Attribute]) -> dict[str, Cuts]:
     """The edges of the attributes whose values number bins."""
     return {str(a["name"]): Cuts(tuple(map(float, a["edges"]))) for a in attributes if a.get("edges")}
+
+
+def value_shares(table: Floats, size: float, deviation: float) -> Floats:
+    """Shares of an attribute's values (V,), drawn towards even ones as far as noise accounts for their differences."""
+    classes, values = table.shape
+    counts, even = table.sum(axis=0), size / values
+    variance = classes * deviation**2
+    spread = max(float(((counts - even) ** 2).mean()) - variance * (values - 1) / values, 0.0)
+    shrinkage = spread / (spread + variance) if spread + variance > 0 else 0.0
+    cells = np.maximum(even + shrinkage * (counts - even), 0) + 1
+    shares: Floats = cells / cells.sum()
+    return shares
+
+
+def has_order(values: Sequence[Value]) -> bool:
+    """Whether neighbours among the values of an attribute may speak alike: three numbers or more."""
+    return len(values) > 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
+
+
+def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
+    """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
+
+    A table's row sums carry the noise of V cells, so each table weighs 1/V. None is below half of a deviation.
+    """
+    classes = tables[0].shape[0]
+    each = np.array([1 / table.shape[1] for table in tables])
+    counts = (each[:, None] * np.array([table.sum(axis=1) for table in tables])).sum(axis=0) / each.sum()
+    variance = deviation**2 / each.sum()
+    size = max(float(counts.sum()), float(classes))
+    even = counts.mean()
+    spread = float(((counts - even) ** 2).sum()) / max(1, classes - 1)
+    shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
+    result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
+    return result

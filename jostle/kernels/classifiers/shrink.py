@@ -41,7 +41,16 @@ import numpy as np
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
-from jostle.kernels.classifiers.fits import Attribute, bins_of, branched_model, class_counts, values_of
+from jostle.kernels.classifiers.fits import (
+    Attribute,
+    bins_of,
+    branched_model,
+    class_counts,
+    has_order,
+    prior_counts,
+    value_shares,
+    values_of,
+)
 from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
 from jostle.kernels.classifiers.models import (
     AdditiveClassifier,
@@ -136,6 +145,36 @@ def bayes_tree_model(
     return _branched(public, attributes, 0, dict(zip(public.leaves.tolist(), models, strict=True)))
 
 
+VARIES = 0.7
+"""The variance of a column within its bounds, over that of an even spread, or of as many rows at either end."""
+
+
+def contrast_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], codes: Sequence[Sequence[Floats]], sums: Sequence[float],
+    noise: float, sizes: Sequence[float],
+) -> AdditiveClassifier:  # fmt: skip
+    """Scores of two classes from how far their means are apart, by each attribute's `codes`: functions of its values
+    within ±1. `sums`, of deviation `noise`, are such differences times the rows of the smaller class; `sizes` (2,) how
+    many rows each has. A difference is drawn towards 0 as `SPREADS` and `SHARES` say, which attributes find together.
+    """
+    smaller, rows = min(sizes), 1 / sizes[0] + 1 / sizes[1]
+    apart = iter(np.asarray(sums, dtype=float) / smaller)
+    evidence, means = [], []
+    for some in codes:
+        gaps = np.array([next(apart) for _ in some])
+        variance = VARIES * np.var(np.asarray(some[0], dtype=float))
+        prior, error = 2 * variance * SPREADS[:, None] ** 2, (noise / smaller) ** 2
+        chance = prior + error + variance * rows
+        evidence.append((-(gaps**2) / (2 * chance) - np.log(chance) / 2).sum(axis=1))
+        means.append(prior / (prior + error + 0.3 * variance * rows) * gaps / variance)
+    weights = {}
+    for attribute, some, belief, mean in zip(attributes, codes, _beliefs(np.array(evidence)), means, strict=True):
+        odds = (belief @ mean) @ np.array(some, dtype=float)
+        odds = (odds - odds.mean()) / 2
+        weights[str(attribute["name"])] = values_of(attribute), np.stack([-odds, odds])
+    return AdditiveClassifier("contrasts", value_tuple(classes), np.zeros(2), weights, bins=bins_of(attributes))
+
+
 def _estimates(
     tables: Sequence[Floats], sizes: Floats, noise: Laplace | Gaussian, attributes: Sequence[Attribute] = ()
 ) -> list[tuple[Floats, Floats]]:
@@ -181,40 +220,6 @@ def _branched(
     first = int(tree.first[node])
     below = [_branched(tree, attributes, first + value, models) for value in range(tree.branches[column])]
     return branched_model(attributes[column], below)
-
-
-def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
-    """Class counts (C,), drawn towards even ones as far as they differ no more than noise does (James and Stein).
-
-    A table's row sums carry the noise of V cells, so each table weighs 1/V. None is below half of a deviation.
-    """
-    classes = tables[0].shape[0]
-    each = np.array([1 / table.shape[1] for table in tables])
-    counts = (each[:, None] * np.array([table.sum(axis=1) for table in tables])).sum(axis=0) / each.sum()
-    variance = deviation**2 / each.sum()
-    size = max(float(counts.sum()), float(classes))
-    even = counts.mean()
-    spread = float(((counts - even) ** 2).sum()) / max(1, classes - 1)
-    shrunken = np.maximum(even + max(0.0, 1 - variance / max(spread, 1e-9)) * (counts - even), 1.0)
-    result: Floats = np.maximum(shrunken * size / shrunken.sum(), 1 + 0.5 * np.sqrt(variance))
-    return result
-
-
-def value_shares(table: Floats, size: float, deviation: float) -> Floats:
-    """Shares of an attribute's values (V,), drawn towards even ones as far as noise accounts for their differences."""
-    classes, values = table.shape
-    counts, even = table.sum(axis=0), size / values
-    variance = classes * deviation**2
-    spread = max(float(((counts - even) ** 2).mean()) - variance * (values - 1) / values, 0.0)
-    shrinkage = spread / (spread + variance) if spread + variance > 0 else 0.0
-    cells = np.maximum(even + shrinkage * (counts - even), 0) + 1
-    shares: Floats = cells / cells.sum()
-    return shares
-
-
-def has_order(values: Sequence[Value]) -> bool:
-    """Whether neighbours among the values of an attribute may speak alike: three numbers or more."""
-    return len(values) > 2 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
 
 
 def differences(

@@ -44,6 +44,7 @@ from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, NDArray, np
+from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.privacy.kernel.handles import Vectors
 from jostle.privacy.kernel.measurement import (
@@ -58,7 +59,7 @@ from jostle.privacy.kernel.measurement import (
 from jostle.privacy.kernel.prepaid import WHOLE, Prepaid, Prepayment
 from jostle.privacy.measurements.running import Roots
 from jostle.privacy.measurements.subsampled_batches import Sampled, need_single_rows
-from jostle.privacy.mechanisms.additive import Additive, Linear
+from jostle.privacy.mechanisms.additive import Additive, InCube, Linear
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.norms import BITS, Contributions, Weights
@@ -66,6 +67,8 @@ from jostle.privacy.scores import vectorsums
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 
+WIDEST, MOST = 2.0**44, 2**12
+"""Noise in a cube has at most this scale, in steps, and so many coordinates."""
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14
 """Components times columns: so many numbers are held for each row of a batch."""
@@ -183,6 +186,10 @@ class VectorSum(_OfVectors):
             linear = paid.linear(function.size, norm)
         else:
             linear = _linear(paid, part, l1, l2)
+            one = math.ceil(stability_of(rows) * UNIT) * (1 + 2.0**-40)  # how far a unit moves a coordinate
+            cube = InCube(Laplace, linear.strength, one, l2, BITS, function.size)
+            if norm == "sup" and paid is not None and not paid.gaussian and cube.scale <= WIDEST and cube.many <= MOST:
+                linear = cube
         payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
         how, facts = None if paid is None else paid.how, (rows, paid, payment, function, bound, norm)
         exposures = paid.exposures if isinstance(paid, Steps) else rows.exposures
@@ -199,6 +206,17 @@ class VectorSum(_OfVectors):
 
     def _total(self, reader: Reader, rows: Vectors, sampled: tuple[Noise, int] | None = None) -> Ints:
         return vectorsums.contributions(reader, rows, self.function, self.bound, self.norm, sampled)
+
+    @property
+    def mechanism(self) -> str:
+        return "cube" if isinstance(self.linear[0], InCube) else super().mechanism
+
+    def measured(self) -> tuple[Measured, ...]:
+        cube = self.linear[0]
+        return tuple(
+            replace(one, law=cube.law.times(self.bound)) if isinstance(cube, InCube) else one
+            for one in super().measured()
+        )
 
     @property
     def unit(self) -> float:

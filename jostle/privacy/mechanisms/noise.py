@@ -17,6 +17,11 @@ An even choice among those let through is permute-and-flip, whose law is that of
 (McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through it is the
 exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
 
+*In a cube.* P(z) ∝ exp(−max |zᵢ|/b) for d whole numbers z: z is even among the (2r + 1)^d points of a cube, with P(r) ∝
+(2r + 1)^d·exp(−r/b), since Σ exp(−r/b) over r ≥ max |zᵢ| is in proportion to exp(−max |zᵢ|/b). A sum of d + 1 numbers
+with P(k) ∝ exp(−k/b) is r with C(r + d, d)·exp(−r/b), and is kept with Π (2r + 1)/(2r + 2i) over i = 1 … d, which
+is (2r + 1)^d over 2^d·d!·C(r + d, d). Scales are up to 2^44 here: products stay below 2^63 unless K exceeds 2^19.
+
 No word is kept, so that a process that forks never shares noise with its child. `tests/privacy/mechanisms` holds both
 samplers and the closed forms against each other.
 """
@@ -50,20 +55,36 @@ def fraction(scale: float) -> tuple[int, int]:
 
 def discrete_laplace(size: int, scale: float) -> Ints:
     """`size` independent draws of P(k) ∝ exp(−|k|/scale), the scale rounded up to a fraction."""
-    t, s = fraction(scale)
     out = np.empty(size, dtype=np.int64)
     todo = np.arange(size)
     while todo.size:
-        n = todo.size
-        rest = _below(n, t)
-        accepted = _bernoulli_exp(rest, t)
-        todo_kept, below = todo[accepted], same_bits(rest[accepted])
-        magnitude = (below + t * _geometric(len(below))) // s
-        negative = np.frombuffer(os.urandom(len(below)), dtype=np.uint8) < 2**7
+        accepted, magnitude = _magnitudes(todo.size, scale)
+        todo_kept = todo[accepted]
+        negative = np.frombuffer(os.urandom(len(magnitude)), dtype=np.uint8) < 2**7
         good = ~(negative & (magnitude == 0))
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~accepted], todo_kept[~good]])
     return out
+
+
+def _magnitudes(size: int, scale: float) -> tuple[Bools, Ints]:
+    """Which of `size` attempts gave a whole number k with P(k) ∝ exp(−k/scale), and these numbers."""
+    t, s = fraction(scale)
+    rest = _below(size, t)
+    accepted = _bernoulli_exp(rest, t)
+    below = same_bits(rest[accepted])
+    return accepted, (below + t * _geometric(len(below))) // s
+
+
+def in_cube(size: int, scale: float) -> Ints:
+    """`size` whole numbers z, P(z) ∝ exp(−max |zᵢ|/scale), of a scale of at most 2^44 and at most 2^12 numbers."""
+    while True:
+        parts: Ints = np.empty(0, dtype=np.int64)
+        while parts.size <= size:
+            parts = np.concatenate([parts, _magnitudes(size + 1 - parts.size, scale)[1]])
+        side = int(parts.sum())
+        if all(int(_below(1, 2 * (side + i)).item()) <= 2 * side for i in range(1, size + 1)):
+            return same_bits(_below(size, 2 * side + 1)) - side
 
 
 def permute_and_flip(scores: Ints, scale: float) -> int:
@@ -178,6 +199,7 @@ class Noise(Protocol):
 
     def laplace(self, values: Ints, scale: float) -> Ints: ...
     def gaussian(self, values: Ints, sigma: float) -> Ints: ...
+    def cube(self, values: Ints, scale: float) -> Ints: ...
     def noisy_max(self, scores: Ints, scale: float) -> int: ...
     def gumbel_max(self, scores: Ints, scale: float) -> int: ...
     def sample(self, size: int, share: int) -> Bools: ...
@@ -208,6 +230,10 @@ class SecureNoise:
     def gaussian(self, values: Ints, sigma: float) -> Ints:
         """Adds discrete Gaussian noise; ρ = (sensitivity / σ)² / 2 in ℓ₂."""
         return _apply(_gaussian(_up(sigma)), values)
+
+    def cube(self, values: Ints, scale: float) -> Ints:
+        """Adds noise that lies evenly in a cube (`in_cube`); ε = sensitivity / scale in the largest coordinate."""
+        return values + in_cube(values.size, _up(scale)).reshape(values.shape)
 
     def noisy_max(self, scores: Ints, scale: float) -> int:
         """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jostle.noise_laws import Cube
 from jostle.privacy.mechanisms import noise
 
 DRAWS = 300_000
@@ -170,3 +171,43 @@ def test_vectors_go_through_it_and_single_values_do_not(monkeypatch: pytest.Monk
     noise.SecureNoise().laplace(np.zeros((8, 8), dtype=np.int64), 2.0)
     noise.SecureNoise().laplace(np.zeros(1, dtype=np.int64), 2.0)
     assert asked == [64]
+
+
+@pytest.mark.parametrize(("many", "scale"), [(1, 3.7), (2, 0.7), (2, 5.0), (5, 26.7)])
+def test_draws_in_a_cube_follow_their_law(many: int, scale: float) -> None:
+    """max |z| is r with P ∝ ((2r + 1)^d − (2r − 1)^d)·exp(−r/scale); and all points of a shell are as probable."""
+    draws = np.array([noise.in_cube(many, scale) for _ in range(20_000)])
+    far = np.abs(draws).max(axis=1)
+    r = np.arange(int(60 * scale + 30) * many)
+    law = ((2.0 * r + 1) ** many - np.where(r, 2.0 * r - 1, 0) ** many) * np.exp(-r / scale)
+    reach = int((law / law.sum()).cumsum().searchsorted(0.98))
+    width = max(1, reach // 10)
+    expected = np.bincount(np.minimum(r, reach) // width, weights=law / law.sum()) * len(far)
+    assert _chi_square(np.bincount(np.minimum(far, reach) // width, minlength=len(expected)), expected) > ALARM
+    for one in draws.T:
+        assert stats.binomtest(int((one > 0).sum()), int((one != 0).sum())).pvalue > ALARM
+        deviation = Cube(scale, 0, many).deviation
+        if scale > 3:
+            assert abs(one.std() / deviation - 1) < 0.08  # nine deviations
+            assert abs((np.abs(one) <= Cube(scale, 0, many).half_width()).mean() - 0.95) < 0.02
+    shell = draws[far == 1]
+    if many == 2 and scale < 1:
+        points = np.unique(shell, axis=0, return_counts=True)[1]
+        assert len(points) == 8 and _chi_square(points, np.full(8, points.sum() / 8)) > ALARM
+
+
+def test_a_scale_of_a_small_epsilon_is_drawn_in_a_cube() -> None:
+    """2^40 steps, which Laplace noise of vectors does not take: half sides are a sum of 51 exponentials, ± 14 %."""
+    draws = noise.in_cube(50, 2.0**40)
+    assert 20 * 2.0**40 < np.abs(draws).max() < 120 * 2.0**40
+
+
+def test_noise_in_a_cube_covers_what_a_row_moves() -> None:
+    """Each of three sums moves by 1 at most, of persons with two rows by 2; the scale is that over epsilon."""
+    from jostle.noise_laws import Laplace
+    from jostle.privacy.mechanisms.additive import InCube
+
+    cube = InCube(Laplace, 0.5, 2.0**30, 2.0**30, 30, 3)
+    assert cube.scale == 2.0**31 and cube.law == Cube(2.0, 2.0**-30, 3)
+    with pytest.raises(TypeError, match="at once"):
+        cube.release(np.zeros(2, dtype=np.int64), noise.SecureNoise())

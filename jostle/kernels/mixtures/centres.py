@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Moments, Rows
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator, inside_ball
 
 
 class Map(TypedDict):
@@ -89,7 +89,7 @@ def centres_start(rows: Rows | GaussianMixture, clusters: int, seed: int = 0) ->
         space = Space.of(rows)
         d = space.size
         lower, middle = np.eye(d) * 0.5 / np.sqrt(d), np.zeros(d)
-    return Centres(space, _inside(middle + dispersed_points(clusters, d, seed) @ lower.T))
+    return Centres(space, inside_ball(middle + dispersed_points(clusters, d, seed) @ lower.T))
 
 
 def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, object]:
@@ -106,7 +106,7 @@ def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[
 
 def centres_moved(model: Centres, sums: Moments, radius: float) -> Centres:
     """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
-    return Centres(model.space, _inside(model.centres + _steps(model.space.size, sums, radius)))
+    return Centres(model.space, inside_ball(model.centres + _steps(model.space.size, sums, radius)))
 
 
 def _steps(d: int, sums: Moments, radius: float) -> Floats:
@@ -174,8 +174,8 @@ def map_places(start: Rows | GaussianMixture, places: int = 64, seed: int = 0) -
         return _grid(places, Space.of(start).size) / float(start["radius"])
     d, middle, lower = start.space.size, start.means[0], np.linalg.cholesky(start.covariances[0])
     if d > 3:
-        return _inside(middle + 1.2 * generator(seed).standard_normal((places, d)) @ lower.T)
-    return _inside(middle + 2.5 * _grid(places, d) @ lower.T)
+        return inside_ball(middle + 1.2 * generator(seed).standard_normal((places, d)) @ lower.T)
+    return inside_ball(middle + 2.5 * _grid(places, d) @ lower.T)
 
 
 def _grid(places: int, d: int) -> Floats:
@@ -241,7 +241,7 @@ def map_refined(map: Map, places: int = 64, seed: int = 0) -> Map:
             step = (0.0 if count == 1 else 0.35 * width / np.sqrt(max(d / 3, 1.0))) * np.clip(spread, -2, 2)
             parts.append(place + step)
             reaches.append(np.full(count, width * count ** (-1 / d)))
-    return _map(_inside(np.concatenate(parts)), np.concatenate(reaches))
+    return _map(inside_ball(np.concatenate(parts)), np.concatenate(reaches))
 
 
 def map_view(map: Map) -> dict[str, object]:
@@ -256,7 +256,7 @@ def map_moved(map: Map, sums: Moments, radius: float) -> Map:
     where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
     step = _steps(where.shape[1], sums, radius)
     step *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12))
-    return map_counted(_map(_inside(where + step), widths), sums)
+    return map_counted(_map(inside_ball(where + step), widths), sums)
 
 
 def map_strength(map: Map, clusters: int) -> float:
@@ -300,7 +300,7 @@ def _centres_of_points(rows: Rows, points: Floats, weights: Floats, clusters: in
         loss = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
         if loss < best:
             best, optimum = float(loss), centres
-    return Centres(Space.of(rows), _inside(optimum))
+    return Centres(Space.of(rows), inside_ball(optimum))
 
 
 def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Rng) -> Floats:
@@ -316,9 +316,3 @@ def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Rng) ->
         sums = np.stack([np.bincount(nearest, weights * column, clusters) for column in points.T], axis=1)
         centres = np.where((n > 0)[:, None], sums / np.maximum(n, 1e-300)[:, None], centres)
     return centres
-
-
-def _inside(centres: Floats) -> Floats:
-    """No centre of rows in a ball lies out of it."""
-    length = np.linalg.norm(centres, axis=1, keepdims=True)
-    return centres / np.maximum(1.0, length)  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Moments, Rows
 from jostle.kernels.mixtures.centres import centres_of_places
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator
+from jostle.kernels.mixtures.gaussians import GaussianMixture, Space, dispersed_points, generator, inside_ball
 
 MOST_COLUMNS, MOST_COMPONENTS = 256, 64
 """Of a mixture that is synthetic."""
@@ -79,27 +79,29 @@ def mixture_step(
     kept between the grid and WIDEST times the pooled covariance. `prior_rows` (MAP, a normal-inverse-Wishart prior):
     so many rows shaped like the pooled Gaussian are added to each component.
     """
-    d, reach = model.space.size, float(frames["radius"])
-    count, first, second = (np.asarray(s, dtype=float) for s in (sums["count"], sums["first"], sums["second"]))
-    noise = [float(sums["count_noise"]), float(sums["first_noise"]), float(sums["second_noise"])]
-    n = np.maximum(np.nan_to_num(count), max(2 * noise[0], d + 1.0))
-    weights = n / n.sum()
+    n, steps, squares, step_noise, square_noise = _in_frames(model, sums, float(frames["radius"]))
     whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))
     means, covariances = np.empty_like(model.means), np.empty_like(model.covariances)
     for k in range(len(n)):
         lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
-        step = np.nan_to_num(first[k]) * reach / n[k]
-        spread = np.nan_to_num(second[k]) * reach**2 / n[k] - np.outer(step, step)
-        step = james_stein(step, noise[1] * reach / n[k])
-        spread = _shrink_to_round(spread, noise[2] * reach**2 / n[k])
-        means[k] = model.means[k] + lower @ step
+        spread = _shrink_to_round(squares[k] - np.outer(steps[k], steps[k]), square_noise[k])
+        means[k] = model.means[k] + lower @ james_stein(steps[k], step_noise[k])
         covariances[k] = lower @ spread @ lower.T
         if prior_rows > 0:
             means[k], covariances[k] = _with_prior(means[k], covariances[k], n[k], pooled, prior_rows)
         covariances[k] = _bounded_covariance(covariances[k], whiten)
-        length = float(np.linalg.norm(means[k]))
-        means[k] /= max(1.0, length)  # no mean of rows in a ball lies out of it
-    return GaussianMixture(model.space, weights, means, covariances)
+    return GaussianMixture(model.space, n / n.sum(), inside_ball(means), covariances)
+
+
+def _in_frames(
+    model: GaussianMixture, sums: Moments, reach: float
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:  # fmt: skip
+    """What noisy sums say of each component, in frames of radius `reach`: rows (K,), at least twice their noise, means
+    (K, d), mean squares (K, d, d), and the deviations of the noise in both."""
+    count, first, second = (np.nan_to_num(np.asarray(sums[n], dtype=float)) for n in ("count", "first", "second"))
+    n = np.maximum(count, max(2 * float(sums["count_noise"]), model.space.size + 1.0))
+    noises = sums.get("first_noise", 0.0) * reach / n, float(sums["second_noise"]) * reach**2 / n
+    return n, first * reach / n[:, None], second * reach**2 / n[:, None, None], *noises
 
 
 def james_stein(step: Floats, deviation: float) -> Floats:
@@ -110,16 +112,9 @@ def james_stein(step: Floats, deviation: float) -> Floats:
 
 def _shrink_to_round(covariance: Floats, deviation: float) -> Floats:
     """A covariance seen with symmetric noise, of `deviation` on its diagonal: shrunk to round, and floored."""
-    d = len(covariance)
-    mean = float(np.trace(covariance)) / d
-    edge = np.sqrt(2 * d) * deviation
-    target = max(mean, min(edge, 1.0), 1e-3) * np.eye(d)
-    gap = float(((covariance - target) ** 2).sum())
-    share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
-    mixed = (1 - share) * covariance + share * target
-    values, vectors = np.linalg.eigh(mixed)
-    values = np.clip(values, min(max(edge / 2, 0.02), 1.0), 1e3)
-    return (vectors * values) @ vectors.T  # type: ignore[no-any-return]
+    d, edge = len(covariance), _edge(deviation, len(covariance))
+    target = max(float(np.trace(covariance)) / d, min(edge, 1.0), 1e-3) * np.eye(d)
+    return _within(drawn_to(covariance, target, deviation), min(max(edge / 2, 0.02), 1.0), 1e3)
 
 
 def _with_prior(
@@ -134,10 +129,7 @@ def _with_prior(
 def _bounded_covariance(covariance: Floats, whiten: Floats) -> Floats:
     """Positive definite for certain: between SMALLEST and WIDEST times the pooled covariance."""
     lower = np.linalg.inv(whiten)
-    values, vectors = np.linalg.eigh(symmetric(whiten @ covariance @ whiten.T))
-    bounded = lower @ ((vectors * np.clip(values, 1e-6, WIDEST)) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(symmetric(bounded))
-    return symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
+    return _within(lower @ _within(whiten @ covariance @ whiten.T, 1e-6, WIDEST) @ lower.T, SMALLEST, 4.0)
 
 
 def symmetric(matrix: Floats) -> Floats:
@@ -191,41 +183,34 @@ def plain_step(model: GaussianMixture, sums: Moments) -> GaussianMixture:
     eigenvalues floored by half the edge of its spectrum.
     """
     d = model.space.size
-    count, first, second = (np.nan_to_num(np.asarray(sums[n], dtype=float)) for n in ("count", "first", "second"))
-    n = np.maximum(count, max(2 * float(sums["count_noise"]), d + 1.0))
-    total = n.sum()
-    middle = first.sum(axis=0) / total
-    pooled = second.sum(axis=0) / total - np.outer(middle, middle)
-    means = first / n[:, None]
-    means /= np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))
+    n, means, squares, _, deviations = _in_frames(model, sums, 1.0)
+    shares = n / n.sum()
+    middle = shares @ means
+    pooled = np.einsum("k,kij->ij", shares, squares) - np.outer(middle, middle)
+    means = inside_ball(means)
     covariances = np.empty_like(model.covariances)
-    for k in range(len(n)):
-        deviation = float(sums["second_noise"]) / n[k]
-        covariance = second[k] / n[k] - np.outer(means[k], means[k])
-        gap = float(((covariance - pooled) ** 2).sum())
-        share = min(1.0, deviation**2 * d * (d + 1) / 2 / gap) if gap > 0 else 1.0
-        values, vectors = np.linalg.eigh(symmetric((1 - share) * covariance + share * pooled))
-        floor = min(max(np.sqrt(2 * d) * deviation / 2, SMALLEST), 1.0)
-        covariances[k] = symmetric((vectors * np.clip(values, floor, 4.0)) @ vectors.T)
-    return GaussianMixture(model.space, n / total, means, covariances)
+    for k, deviation in enumerate(deviations):
+        covariance = drawn_to(squares[k] - np.outer(means[k], means[k]), pooled, deviation)
+        covariances[k] = _within(covariance, min(max(_edge(deviation, d) / 2, SMALLEST), 1.0), 4.0)
+    return GaussianMixture(model.space, shares, means, covariances)
 
 
 def gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """The M-step of a single Gaussian, whose pooled one is itself."""
-    d, reach = model.space.size, float(frames["radius"])
-    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
+    _, (step,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
+    return _in_own_frame(model, james_stein(step, noise), _floored(squares - np.outer(step, step), deviation))
+
+
+def _floored(spread: Floats, deviation: float) -> Floats:
+    """A covariance, no eigenvalue below half the edge of the noise's spectrum."""
+    return _within(spread, min(max(_edge(deviation, len(spread)) / 2, 1e-6), 1.0), 1e3)
+
+
+def _in_own_frame(model: GaussianMixture, step: Floats, spread: Floats) -> GaussianMixture:
+    """A single Gaussian, moved by a step and with a covariance that are said in its own frame."""
     lower = np.linalg.inv(model.factors[0]).T
-    step = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
-    spread = np.nan_to_num(np.asarray(sums["second"])[0]) * reach**2 / n - np.outer(step, step)
-    edge = np.sqrt(2 * d) * float(sums["second_noise"]) * reach**2 / n
-    values, vectors = np.linalg.eigh(symmetric(spread))
-    values = np.clip(values, min(max(edge / 2, 1e-6), 1.0), 1e3)
-    mean = model.means[0] + lower @ james_stein(step, float(sums["first_noise"]) * reach / n)
-    mean /= max(1.0, float(np.linalg.norm(mean)))
-    covariance = lower @ ((vectors * values) @ vectors.T) @ lower.T
-    values, vectors = np.linalg.eigh(symmetric(covariance))
-    covariance = symmetric((vectors * np.clip(values, SMALLEST, 4.0)) @ vectors.T)
-    return GaussianMixture(model.space, np.ones(1), mean[None], covariance[None])
+    mean, covariance = model.means[0] + lower @ step, _within(lower @ spread @ lower.T, SMALLEST, 4.0)
+    return GaussianMixture(model.space, np.ones(1), inside_ball(mean[None]), covariance[None])
 
 
 def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 0) -> GaussianMixture:
@@ -250,17 +235,11 @@ def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: i
 
 def round_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """A round Gaussian from noisy sums: the mean, and the mean variance of a column, which much noise still shows."""
-    d, reach = model.space.size, float(frames["radius"])
-    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
-    mean = np.nan_to_num(np.asarray(sums["first"])[0]) * reach / n
-    mean = james_stein(mean, float(sums["first_noise"]) * reach / n)
-    spread = float(np.trace(np.asarray(sums["second"])[0])) * reach**2 / n - float(mean @ mean)
-    least = float(sums["second_noise"]) * np.sqrt(d) * reach**2 / n
-    variance = min(max(spread, least, d * SMALLEST), 1.0) / d
-    lower = np.linalg.inv(model.factors[0]).T
-    middle = model.means[0] + lower @ mean
-    middle /= max(1.0, float(np.linalg.norm(middle)))
-    return GaussianMixture(model.space, np.ones(1), middle[None], variance * (lower @ lower.T)[None])
+    d = model.space.size
+    _, (step,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
+    mean = james_stein(step, noise)
+    spread = max(float(np.trace(squares) - mean @ mean), deviation * np.sqrt(d), d * SMALLEST)
+    return _in_own_frame(model, mean, min(spread, 1.0) / d * np.eye(d))
 
 
 TAILS = ((0.0784, 0.1), (0.245, 0.3), (0.343, 0.7), (0.196, 1.4), (0.098, 3.0), (0.0196, 8.0))
@@ -303,39 +282,28 @@ def with_shares(model: GaussianMixture, seen: Moments) -> GaussianMixture:
     return GaussianMixture(model.space, after / after.sum(), model.means, model.covariances)
 
 
-def shrunk_gaussian_step(
-    model: GaussianMixture, sums: Moments, frames: Frames
-) -> GaussianMixture:  # fmt: skip
+def shrunk_gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """The M-step of a single Gaussian, its covariance drawn to round in its frame; eigenvalues as `gaussian_step`'s."""
-    d, reach = model.space.size, float(frames["radius"])
-    n = max(float(np.asarray(sums["count"])[0]), 2 * float(sums["count_noise"]), d + 1.0)
-    lower = np.linalg.inv(model.factors[0]).T
-    step = james_stein(np.asarray(sums["first"])[0] * reach / n, float(sums["first_noise"]) * reach / n)
-    spread = np.asarray(sums["second"])[0] * reach**2 / n - np.outer(step, step)
-    deviation = float(sums["second_noise"]) * reach**2 / n
-    spread = drawn_to(spread, max(float(np.trace(spread)) / d, 1e-6) * np.eye(d), deviation)
-    spread = _within(spread, min(max(_edge(deviation, d) / 2, 1e-6), 1.0), 1e3)
-    mean = model.means[0] + lower @ step
-    covariance = _within(lower @ spread @ lower.T, SMALLEST, 4.0)
-    return GaussianMixture(model.space, np.ones(1), _inside(mean[None]), covariance[None])
+    _, (seen,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
+    step = james_stein(seen, noise)
+    spread = squares - np.outer(step, step)
+    target = max(float(np.trace(spread)) / len(step), 1e-6) * np.eye(len(step))
+    return _in_own_frame(model, step, _floored(drawn_to(spread, target, deviation), deviation))
 
 
 def shrunk_mixture_step(
     model: GaussianMixture, sums: Moments, frames: Frames, pooled: GaussianMixture
 ) -> GaussianMixture:
     """The M-step of a mixture whose components share a shape as far as noise lets them, in frames of the old one."""
-    d, reach = model.space.size, float(frames["radius"])
-    count = np.asarray(sums["count"], dtype=float)
-    n = np.maximum(count, max(2 * float(sums["count_noise"]), d + 1.0))
+    n, steps, squares, step_noise, square_noise = _in_frames(model, sums, float(frames["radius"]))
     whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))
     means, shapes, deviations = np.empty_like(model.means), np.empty_like(model.covariances), np.empty(len(n))
     for k in range(len(n)):
         lower = np.linalg.inv(model.factors[k]).T  # of the old covariance: L Lᵀ
-        step = james_stein(np.asarray(sums["first"])[k] * reach / n[k], float(sums["first_noise"]) * reach / n[k])
+        step, turn = james_stein(steps[k], step_noise[k]), whiten @ lower
         means[k] = model.means[k] + lower @ step
-        turn = whiten @ lower
-        shapes[k] = turn @ (np.asarray(sums["second"])[k] * reach**2 / n[k] - np.outer(step, step)) @ turn.T
-        deviations[k] = float(sums["second_noise"]) * reach**2 / n[k] * float((turn**2).sum()) / d
+        shapes[k] = turn @ (squares[k] - np.outer(step, step)) @ turn.T
+        deviations[k] = square_noise[k] * float((turn**2).sum()) / len(step)
     parts, old = n / n.sum(), np.einsum("ij,kjl,ml->kim", whiten, model.covariances, whiten)
     shared, noisy = np.einsum("k,kij->ij", parts, shapes), float(np.sqrt(((parts * deviations) ** 2).sum()))
     shared = _of_all(shared, np.einsum("k,kij->ij", parts, old), noisy)
@@ -344,7 +312,7 @@ def shrunk_mixture_step(
         _within(back @ _of_one(shape, shared, deviation) @ back.T, SMALLEST, 4.0)
         for shape, deviation in zip(shapes, deviations, strict=True)
     ])  # fmt: skip
-    return GaussianMixture(model.space, _shares(n, float(sums["count_noise"])), _inside(means), covariances)
+    return GaussianMixture(model.space, _shares(n, float(sums["count_noise"])), inside_ball(means), covariances)
 
 
 def map_start(
@@ -422,8 +390,3 @@ def _within(matrix: Floats, low: float, high: float) -> Floats:
     """A symmetric matrix, its eigenvalues brought between two numbers."""
     values, vectors = np.linalg.eigh(symmetric(matrix))
     return symmetric((vectors * np.clip(values, low, high)) @ vectors.T)
-
-
-def _inside(means: Floats) -> Floats:
-    """No mean of rows in a ball lies out of it."""
-    return means / np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # type: ignore[no-any-return]

@@ -43,6 +43,11 @@ def dispersed_points(count: int, d: int, seed: int) -> NDArray[np.float64]:
     return points
 
 
+def inside_ball(means: Floats) -> Floats:
+    """Places (K, d) of which none lies out of the ball, as no mean of rows in it does."""
+    return means / np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """The coordinates of rows: u = (x − centres) / (scales · radius), in units of the ball."""

@@ -198,10 +198,10 @@ def plain_step(model: GaussianMixture, sums: Moments) -> GaussianMixture:
 def gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """The M-step of a single Gaussian, whose pooled one is itself."""
     _, (step,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
-    return _in_own_frame(model, james_stein(step, noise), _floored(squares - np.outer(step, step), deviation))
+    return _in_own_frame(model, james_stein(step, noise), _above_noise(squares - np.outer(step, step), deviation))
 
 
-def _floored(spread: Floats, deviation: float) -> Floats:
+def _above_noise(spread: Floats, deviation: float) -> Floats:
     """A covariance, no eigenvalue below half the edge of the noise's spectrum."""
     return _within(spread, min(max(_edge(deviation, len(spread)) / 2, 1e-6), 1.0), 1e3)
 
@@ -288,7 +288,7 @@ def shrunk_gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) 
     step = james_stein(seen, noise)
     spread = squares - np.outer(step, step)
     target = max(float(np.trace(spread)) / len(step), 1e-6) * np.eye(len(step))
-    return _in_own_frame(model, step, _floored(drawn_to(spread, target, deviation), deviation))
+    return _in_own_frame(model, step, _above_noise(drawn_to(spread, target, deviation), deviation))
 
 
 def shrunk_mixture_step(

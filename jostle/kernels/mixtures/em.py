@@ -284,8 +284,8 @@ def with_shares(model: GaussianMixture, seen: Moments) -> GaussianMixture:
 
 def shrunk_gaussian_step(model: GaussianMixture, sums: Moments, frames: Frames) -> GaussianMixture:
     """The M-step of a single Gaussian, its covariance drawn to round in its frame; eigenvalues as `gaussian_step`'s."""
-    _, (seen,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
-    step = james_stein(seen, noise)
+    _, (mean,), (squares,), (noise,), (deviation,) = _in_frames(model, sums, float(frames["radius"]))
+    step = james_stein(mean, noise)
     spread = squares - np.outer(step, step)
     target = max(float(np.trace(spread)) / len(step), 1e-6) * np.eye(len(step))
     return _in_own_frame(model, step, _above_noise(drawn_to(spread, target, deviation), deviation))

@@ -133,10 +133,8 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     """
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
         return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
-    if op == "round" and len(args) == 2:
-        return _to_digits(*args)
-    if op == "substring" and len(args) == 3:
-        return Apply("substring of count", args)
+    if (op, len(args)) in _FURTHER:
+        return _FURTHER[op, len(args)](*args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
         return Apply(op, args)
     kinds = list(map(_safe_kind, args, repeat(schema)))
@@ -164,6 +162,11 @@ def _to_digits(expr: RowExpr, digits: RowExpr) -> Apply:
         raise refuse("ValueError", "`round` takes a public number of digits, up to 15", help="`round(x, 2)`")
     step, (down, up) = Constant(10.0 ** abs(many)), ("*/" if many >= 0 else "/*")
     return Apply(up, (Apply("round", (Apply(down, (expr, step)),)), step))
+
+
+_FURTHER: dict[tuple[str, int], Callable[..., Apply]] = {
+    ("round", 2): _to_digits, ("substring", 3): lambda *args: Apply("substring of count", args),
+}  # fmt: skip
 
 
 def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:

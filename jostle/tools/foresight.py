@@ -24,7 +24,7 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, is_integral, kind_of, listed_values
-from jostle.plan.plan import Domain, Plan, Scan, inputs
+from jostle.plan.plan import Domain, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.public_data import PublicData
@@ -273,19 +273,15 @@ class Foresight(Forms):
         def floored(expr: n.Expr, listed: bool) -> bool:
             with suppress(Refusal, Unknown):
                 row = compiler.part(expr)
-                if row is None or kind_of(row, schema) != "number" or is_integral(row, schema):
-                    return False
-                if not listed and isinstance(handle, Table) and multiples(row, handle.plan) is not None:
-                    return False
-                low, high = bounds_of(row, schema) or (0, math.inf)
-                few = listed or isinstance(expr, n.Name) or high - low < 2
-                return few and listed_values(row, schema) is None
+                return row is not None and _taken_down(row, handle, listed, isinstance(expr, n.Name))
             return False
 
         def of_source(column: str) -> bool:
             return any(name == column and schema.get(name) == domain for name, domain in _source_columns(handle))
 
-        means_own = lambda name: scope.variable(name) is not MISSING  # noqa: E731
+        def means_own(name: str) -> bool:
+            return scope.variable(name) is not MISSING
+
         warnings = Warnings(schema, of_source, means_own, bounds, floored, self.report)
         if isinstance(node, n.Select):
             warnings.check_select(node)
@@ -384,6 +380,17 @@ class Foresight(Forms):
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
         return likes.tried(of, *args, *keywords.values())
+
+
+def _taken_down(row: RowExpr, handle: Any, listed: bool, column: bool) -> bool:
+    """Whether a number with fractions is a key by what is below it: where keys with fractions are `listed`, and of
+    what is not rounded to steps a `column`, or what has two keys at most."""
+    schema = dict(handle.schema)
+    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
+        return False
+    low, high = bounds_of(row, schema) or (0, math.inf)
+    steps = multiples(row, handle.plan) if isinstance(handle, Table) else None
+    return listed or (steps is None and (column or high - low < 2))
 
 
 def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:

@@ -12,7 +12,7 @@ from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_
 BARS = {
     "lines": 90_960,
     "files": 350,
-    "lines that the kernel imports": 2_543,
+    "lines that the kernel imports": 2_619,
     "lines that privacy and engine import": 19_886,
     "lines that everyday queries import": 9_792,
     "circles of files, imports for types counted": 0,

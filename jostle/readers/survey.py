@@ -38,8 +38,9 @@ _BLANK, _QUOTE = " \u00a0\u202f", ("'", ".", (("'", ""),))
 _SPACED = tuple((one, "") for one in _BLANK)
 _SIGNS = ("", *"€$£%")
 _UNITS = (
-    *"kg g mg lb lbs oz km cm mm mi ft in l ml h hrs min s ms °C °F kWh kW W hp mpg cc bpm mmHg".split(),
-    *"years yrs days USD EUR GBP CHF".split(), " m", "cu in", "sq ft",
+    "kg", "g", "mg", "lb", "lbs", "oz", "km", "cm", "mm", " m", "mi", "ft", "in", "l", "ml", "h", "hrs", "min", "s",
+    "ms", "°C", "°F", "kWh", "kW", "W", "hp", "mpg", "cc", "bpm", "mmHg", "years", "yrs", "days", "USD", "EUR", "GBP",
+    "CHF", "cu in", "sq ft",
 )  # fmt: skip
 _STYLES = (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1'234.5", _QUOTE),
            ("1 234,5", (_BLANK, ",", (*_SPACED, (",", ".")))), ("1 234.5", (_BLANK, ".", _SPACED)))  # fmt: skip
@@ -49,8 +50,8 @@ NUMBERS = {
     for example, style in (_STYLES if sign in _SIGNS else _STYLES[:2])
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign or the unit beside them, what stands
-between thousands, what before the fraction, and what is replaced to read them. No number is read by the sign of another
-unit: of `5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
+between thousands, what before the fraction, and what is replaced to read them. No number is read by another's unit: of
+`5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
 _STAND_INS = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
 """Numbers that often stand for what is missing."""
 
@@ -140,7 +141,9 @@ def surveyed(
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in))
+        columns.append(ColumnSurvey(
+            name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
+        ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
 

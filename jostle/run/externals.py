@@ -16,8 +16,8 @@ import hashlib
 import importlib
 import json
 import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
@@ -285,10 +285,32 @@ def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
     def body(*args: object, **keywords: object) -> Any:
         positional = [_to_python(a) for a in args]
         by_name = {k: _to_python(v) for k, v in keywords.items()}
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), _read_only([*positional, *by_name.values()]):
             return to_jostle(guarded(name, function, positional, by_name))
 
     return Builtin(name, body, sees_handles=True)
+
+
+@contextmanager
+def _read_only(values: list[object]) -> Iterator[None]:
+    """While this is open, nobody writes to the arrays of these values: other values of a program may be the same."""
+    arrays = [array for array in _arrays_of(values) if array.flags.writeable]
+    try:
+        for array in arrays:
+            array.flags.writeable = False
+        yield
+    finally:
+        for array in arrays:
+            array.flags.writeable = True
+
+
+def _arrays_of(value: object) -> Iterator[Array]:
+    if is_vector(value):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            if not isinstance(item, float | str):
+                yield from _arrays_of(item)
 
 
 def vectors_facts(vectors: Vectors) -> dict[str, object]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from jostle.check.warnings import number_in
 from jostle.diagnostics import Refusal
 from jostle.kernels import KernelError
-from jostle.run.externals import KERNELS, external, kernel
+from jostle.run.externals import KERNELS, external, kernel, of_kernel
 from jostle.run.operators import guarded
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -42,6 +44,21 @@ def test_a_declaration_matches_its_function(node: n.External) -> None:
                 continue
             value = param.default.value if value is None else value  # type: ignore[attr-defined]
             assert value == params[param.name].default
+
+
+def test_a_kernel_writes_to_no_value_of_a_program() -> None:
+    """It had the arrays themselves: what one wrote to was another number wherever the program had it, and its error."""
+    array = np.zeros(3)
+    for values in (array, [array], {"of": [array, 1.0]}):
+
+        def writes(values: Any) -> None:
+            at = values["of"] if isinstance(values, dict) else values
+            (at if isinstance(at, np.ndarray) else at[0])[0] = 1.0
+
+        with pytest.raises(Refusal):
+            of_kernel("writes", writes).body(values)
+        assert not array.any() and array.flags.writeable
+    assert of_kernel("reads", lambda values: values).body(array) is array and array.flags.writeable
 
 
 WRONG = (

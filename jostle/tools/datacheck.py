@@ -169,6 +169,24 @@ def _advice(
         value = f"none if number({name}) == {column.stand_in} else number({name})"
         yield f"{column.standing_in:,} of these are {column.stand_in}, as if for what is missing: describe it by"
         yield f"{bounded(value, domain)}"
+    yield from _unread(column, kind, name, decimal, rows, read_by)
+    if decimal is not None and kind == "number":
+        yield _COMMAS
+    if column.respelt and isinstance(domain, Categories):
+        if {str(value).strip().lower() for value in domain.values} <= _TRUTHS:
+            yield f"describe it as `{name}: {{true, false}}`, which reads them in any spelling"
+            return
+        spelt = "is" if column.respelt == 1 else "are"
+        yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
+        plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
+        categories_text = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
+        yield f"groupby lower(trim({name})) over {clean(categories_text)}"
+
+
+def _unread(
+    column: ColumnSurvey, kind: str, name: str, decimal: str | None, rows: int, read_by: str | None
+) -> Iterator[str]:
+    """How cells would be read that are not."""
     if column.form:
         example = _EXAMPLE.get(column.form, column.form)
         yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}"
@@ -182,17 +200,6 @@ def _advice(
         yield 'list the values that the cells have, such as {"ja", "nein"}'
     elif 2 * column.unreadable > rows and decimal is None:
         yield f'take out what is no digit: `number(replace({name}, "kg", ""))`'
-    if decimal is not None and kind == "number":
-        yield _COMMAS
-    if column.respelt and isinstance(domain, Categories):
-        if {str(value).strip().lower() for value in domain.values} <= _TRUTHS:
-            yield f"describe it as `{name}: {{true, false}}`, which reads them in any spelling"
-            return
-        spelt = "is" if column.respelt == 1 else "are"
-        yield f"{column.respelt} of these {spelt} listed but for case or blanks: describe it as `text`, and query"
-        plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
-        categories_text = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
-        yield f"groupby lower(trim({name})) over {clean(categories_text)}"
 
 
 def reading(name: str, kind: str, form: str) -> str:

@@ -78,8 +78,12 @@ class Job(Struct, frozen=True):
         return self.ledger.startswith(SCHEMES)
 
 
-_HIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]|\r(?!\n)")
-"""Controls, ends of lines that are none to the language, and marks that turn the order in which a text is shown."""
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-"
+    "\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|\r(?!\n)"
+)
+"""Controls, ends of lines that are none to the language, marks that turn the order in which a text is shown, and signs
+that are shown as nothing: Unicode's `Default_Ignorable_Code_Point`."""
 
 
 def source_of(program: str) -> Source:
@@ -94,7 +98,7 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     if hidden := _HIDDEN.search(source.text):
         before, code = source.text[: hidden.start()], f"{ord(hidden[0]):04X}"
         line, column = before.count("\n") + 1, hidden.start() - before.rfind("\n")
-        help = f"leave it out; within a text it is written `\\u{code.lower()}`"
+        help = "leave it out" + (f"; within a text it is written `\\u{code.lower()}`" if len(code) == 4 else "")
         what = f"a program does not hold U+{code}, which can hide how it is read"
         return (Diagnostic("SyntaxError", what, Span(source, line, column, line, column + 1), "", help),)
     try:

@@ -17,6 +17,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 from shutil import get_terminal_size
 from typing import TextIO
 
@@ -149,6 +150,12 @@ def _columns(cells: Sequence[str]) -> int:
     )
 
 
+def _fitting(cells: Sequence[str], room: int) -> Sequence[str]:
+    """As many of the first cells as have room in so many columns."""
+    used = accumulate(_columns([cell]) for cell in cells)
+    return cells[: next((at for at, columns in enumerate(used) if columns > room), len(cells))]
+
+
 def _cut(before: list[str], marked: list[str], after: list[str], room: int) -> tuple[list[str], list[str], list[str]]:
     """Leaves out what does not fit in `room` columns, keeping the start of the marked part in sight."""
     if _columns(before) + _columns(marked) + _columns(after) <= room:
@@ -157,14 +164,11 @@ def _cut(before: list[str], marked: list[str], after: list[str], room: int) -> t
     if _columns(before) > keep:
         # The marked part may use what the start of the line leaves free.
         keep = max(keep, room - 2 - _columns(marked) - min(_columns(after), room // 3))
-        while before and _columns(before) > keep - 1:
-            before = before[1:]
-        before = ["…", *before]
+        before = ["…", *_fitting(before[::-1], keep - 1)[::-1]]
     for part, used in ((marked, _columns(before)), (after, _columns(before) + _columns(marked))):
-        if used + _columns(part) > room - (part is marked and bool(after)):
-            while part and used + _columns(part) > room - 1 - (part is marked and bool(after)):
-                del part[-1]
-            part.append("…")
+        left = room - used - (part is marked and bool(after))
+        if _columns(part) > left:
+            part[:] = [*_fitting(part, left - 1), "…"]
             if part is marked:
                 return before, marked, []
     return before, marked, after

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 import pytest
@@ -182,7 +184,10 @@ def test_a_review_is_for_as_long_as_its_grant(place: Any) -> None:
     assert place.post("ben", "/api/runs", program="release x = 1\n", seconds=0.001).json()["state"] == "running"
 
 
-@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u2028", "\x85", "\x0b", "\x1b", "\r"])
+@pytest.mark.parametrize("mark", [
+    "\u202e", "\u2066", "\u2028", "\x85", "\x0b", "\x1b", "\r", "\u200f", "\u061c", "\u200b", "\xad", "\u2060",
+    "\ufeff", "\ufe0f", "\u3164",
+])  # fmt: skip
 def test_no_program_reads_otherwise_than_it_runs(place: Any, mark: str) -> None:
     """A reviewer would see code where a comment stands, or another order of words."""
     program = count(0.1).replace("release", f"# a note{mark}x\nrelease")
@@ -191,6 +196,20 @@ def test_no_program_reads_otherwise_than_it_runs(place: Any, mark: str) -> None:
     assert not place.run("ana", program)["answer"]["ok"] and not place.jobs
     escaped = program.replace(f"# a note{mark}x", f'x = "\\u{ord(mark):04x}"')
     assert place.post("ana", "/api/check", program=escaped).json()["ok"]
+
+
+def test_no_sign_of_a_program_is_shown_as_nothing() -> None:
+    """`"F"` with such a sign in it is another key than the one that a reviewer reads; letters of any script stay."""
+    of_numbers = [*range(0x600, 0x606), *range(0x13430, 0x13440)]  # and of joined letters: they are drawn
+    seen = {*"\t\n\r\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd", *map(chr, of_numbers)}
+    controls = ("Cf", "Cc", "Zl", "Zp")
+    unseen = [sign for sign in map(chr, range(sys.maxunicode + 1)) if category(sign) in controls and sign not in seen]
+    assert len(unseen) > 190
+    for sign in [*unseen, "\u115f", "\u3164", "\ufe0f"]:
+        (fault,) = worker.unregistered(worker.source_of(f'x = "F{sign}"\n'))
+        assert "can hide" in fault.message and (f"\\u{ord(sign):04x}" in fault.help) == (sign <= "\uffff")
+    for text in ("Straße", "naïve", "日本", "שלום", "مرحبا", "क्षेत्र", "a\u0301", "👍"):
+        assert worker.unregistered(worker.source_of(f'x = "{text}"\n')) == ()
 
 
 def test_requests_are_read_up_to_a_size_and_for_this_host(place: Any) -> None:

@@ -402,6 +402,19 @@ def test_what_a_stopped_cell_paid_for_is_shown_and_kept(folder: Path, monkeypatc
     assert "ε 0.4 of 1 spent" in repr(again.report)
 
 
+def test_no_text_of_a_cell_steers_a_terminal() -> None:
+    """IPython prints what a cell prints, releases and is refused for, so all of it shows controls as pictures."""
+    sign = "\x1b]0;title\x07\u202e\u200f\x9b"
+    notebook = Notebook({"sign": sign})
+    for text in ("print(sign)\n", "release x = sign\n", "release y = {a: sign}\n", f'z = "{sign}" + unknown\n'):
+        shown = notebook.cell(text)
+        told = shown.refused._render_traceback_() if shown.refused else []
+        whole = "".join([*shown.texts, repr(shown.report), *told])
+        assert "title" in whole and not [c for c in whole if not c.isprintable() and c != "\n"], repr(whole)
+    assert notebook.cell("sign\n").value == sign  # Python's own to show
+    assert notebook.command(f":help {sign}").replace("\n", "").isprintable()
+
+
 def test_commands_of_the_shell_are_known_to_notebooks(folder: Path) -> None:
     notebook = Notebook({})
     assert notebook.command(":help dawa").startswith("dawa(db, queries)")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 
 import pytest
 
 from jostle.diagnostics import Diagnostic, Note
 from jostle.source import Source, Span
+from jostle.tools import render as render_
 from jostle.tools.render import clean, render, render_all, wants_colour
 
 
@@ -67,6 +69,21 @@ def test_long_lines_are_cut_around_the_caret(at: int) -> None:
     assert len(shown) <= 60 and "…" in shown
     first = carets.index("^")
     assert shown[first : first + 4] == text[at - 1 : at + 3]
+
+
+@pytest.mark.parametrize("at, end", [(1, 2), (8_000, 8_001), (4_000, 12_000), (15_999, 16_000)])
+def test_the_work_for_a_line_grows_as_the_line(monkeypatch: pytest.MonkeyPatch, at: int, end: int) -> None:
+    """A mistake in a line of 100,000 characters kept a terminal, a notebook or a log busy for minutes."""
+    counted, cells, text = render_.__dict__["_columns"], 0, "x" * 16_000
+
+    def counting(some: Sequence[str]) -> int:
+        nonlocal cells
+        cells += len(some)
+        return int(counted(some))
+
+    monkeypatch.setattr(render_, "_columns", counting)
+    said = render(Diagnostic("NameError", "no", span(text, 1, at, end)), width=80)
+    assert max(map(len, said.split("\n"))) <= 80 and cells < 20 * len(text)
 
 
 def test_a_mark_longer_than_the_line_is_cut() -> None:

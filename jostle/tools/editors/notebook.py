@@ -24,7 +24,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
 from jostle.tools.remote import Entries, Remote, answer_text
-from jostle.tools.render import render_all
+from jostle.tools.render import clean, render_all
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
@@ -91,7 +91,7 @@ class Notebook:
             released = [e.name for e in self._events if e.kind == "release"]
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
-        texts = ["\n".join(self._printed)] if self._printed else []
+        texts = [clean("\n".join(self._printed))] if self._printed else []
         if self.session.warnings:
             texts.append(_text_of(Refusal(*self.session.warnings)))
             self.session.warnings.clear()
@@ -104,7 +104,7 @@ class Notebook:
         """What a command of the shell says, `:help dawa`, `:cost ENTRY` or `:budget`, or `help(dawa)`."""
         self._said.clear()
         self._shell.handle(text)
-        return "\n".join(self._said)
+        return clean("\n".join(self._said))
 
     def _of_python(self, fault: Diagnostic) -> Diagnostic:
         """Of a name that Python knows and Jostle does not: what it is, and how a table is handed over."""
@@ -169,9 +169,8 @@ class CellReport:
 
         lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
         summary = choices_text(self.events)
-        return "\n".join(
-            [*lines, *([summary] if summary else []), *([budget_text(self.budget)] if self.budget else [])]
-        )
+        spent = budget_text(self.budget) if self.budget else ""
+        return clean("\n".join(filter(None, [*lines, summary, spent])))
 
     def _repr_html_(self) -> str:
         from jostle.trace.costs import Costs, Forest
@@ -198,7 +197,7 @@ def there(entries: Entries, cell: str, names: dict[str, object]) -> None:
     """Runs a cell by a server; what it releases goes into `names`, and is printed. Raises what is refused."""
     result = entries.enter(cell)
     names.update(result.released)
-    print(answer_text(result), end="")
+    print(clean(answer_text(result)), end="")
     if not result.ok:
         raise NotebookRefusal(*result.diagnostics)
 

@@ -136,7 +136,7 @@ def surveyed(
     for (name, domain), of in zip(schema, tests, strict=True):
         counted, alike, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
         outsiders = _outsiders(domain)
-        standing_in, stand_in = max(zip(alike, outsiders, strict=False), default=(0, 0))
+        standing_in, stand_in = max([(n, one) for n, one in zip(alike, outsiders, strict=False) if n], default=(0, 0))
         alike = alike[len(outsiders) :]
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""

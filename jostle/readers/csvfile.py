@@ -199,7 +199,12 @@ _WITHOUT_GROUPS = "CASE WHEN regexp_matches({0}, " + _GROUPED + ") THEN replace(
 _WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$', '\\1.\\2')"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
-_ANEW = {"UTF-16": "write it anew: `iconv -f UTF-16 -t UTF-8 a.csv > b.csv`"}
+_ANEW = {
+    "UTF-16": "write it anew: `iconv -f UTF-16 -t UTF-8 a.csv > b.csv`",
+    "zip": "unpack it: `unzip a.zip`; gzip is read as it is",
+    "bzip2": "unpack it: `bunzip2 a.csv.bz2`; gzip is read as it is",
+    "xz": "unpack it: `unxz a.csv.xz`; gzip is read as it is",
+}
 
 _LINES = (
     'write it as JSON lines, such as by pandas.read_json("a.json").to_json("a.jsonl", orient = "records", lines = True)'

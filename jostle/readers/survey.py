@@ -36,14 +36,24 @@ FORMATS = {
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))
 _BLANK, _QUOTE = " \u00a0\u202f", ("'", ".", (("'", ""),))
 _SPACED = tuple((one, "") for one in _BLANK)
+_SIGNS = ("", *"€$£%")
+_UNITS = (
+    "kg", "g", "mg", "lb", "lbs", "oz", "km", "cm", "mm", " m", "mi", "ft", "in", "l", "ml", "h", "hrs", "min", "s",
+    "ms", "°C", "°F", "kWh", "kW", "W", "hp", "mpg", "cc", "bpm", "mmHg", "years", "yrs", "days", "USD", "EUR", "GBP",
+    "CHF", "cu in", "sq ft",
+)  # fmt: skip
+_STYLES = (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1'234.5", _QUOTE),
+           ("1 234,5", (_BLANK, ",", (*_SPACED, (",", ".")))), ("1 234.5", (_BLANK, ".", _SPACED)))  # fmt: skip
 NUMBERS = {
-    f"{example} {sign}".strip(): (sign, *style)
-    for sign in ("", *"€$£%")
-    for example, style in (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1'234.5", _QUOTE),
-                           ("1 234,5", (_BLANK, ",", (*_SPACED, (",", ".")))), ("1 234.5", (_BLANK, ".", _SPACED)))
+    f"{example} {sign.strip()}".strip(): (sign, *style)
+    for sign in _SIGNS + _UNITS
+    for example, style in (_STYLES if sign in _SIGNS else _STYLES[:2])
 }
-"""How numbers are often written, other than as 1234.5, by an example: the sign beside them, what stands between
-thousands, what before the fraction, and what is replaced to read them."""
+"""How numbers are often written, other than as 1234.5, by an example: the sign or the unit beside them, what stands
+between thousands, what before the fraction, and what is replaced to read them. No number is read by another's unit: of
+`5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
+_STAND_INS = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
+"""Numbers that often stand for what is missing."""
 
 Forms = Mapping[str, str]
 NO_FORMS: Forms = MappingProxyType({})
@@ -56,7 +66,8 @@ class ColumnSurvey(Struct, frozen=True):
     whole ones are described (which are taken down), values that are not in the list of categories (`unlisted`), and
     those of them that differ from a listed text in their case or in blanks around them alone (`respelt`). `form` is the
     one of `FORMATS` or `NUMBERS` in which most cells of dates, times or numbers are written, where more are than as
-    described."""
+    described; `stand_in` is the number that most often stands for what is missing among those outside, in
+    `standing_in` cells."""
 
     name: str
     empty: int
@@ -66,6 +77,8 @@ class ColumnSurvey(Struct, frozen=True):
     unlisted: int
     respelt: int
     form: str = ""
+    stand_in: int = 0
+    standing_in: int = 0
 
 
 class Survey(Struct, frozen=True):
@@ -113,7 +126,7 @@ def surveyed(
         more = ", ".join(f"{sql} AS {name}" for name, sql in readings.items())
         table = subquery(f"SELECT *, {more} FROM {table}")
     tests = [
-        [*_tests(dialect, *pair), *([] if name in forms else _forms(dialect, *pair))]
+        [*_tests(dialect, *pair), *_stand_ins(dialect, *pair), *([] if name in forms else _forms(dialect, *pair))]
         for pair, (name, _) in zip(pairs, schema, strict=True)
     ]
     counts = ", ".join(["count(*)", *(f"count(*) FILTER (WHERE {test})" for of in tests for test in of)])
@@ -122,10 +135,15 @@ def surveyed(
     columns = []
     for (name, domain), of in zip(schema, tests, strict=True):
         counted, alike, numbers = numbers[:6], numbers[6 : len(of)], numbers[len(of) :]
+        outsiders = _outsiders(domain)
+        standing_in, stand_in = max([(n, one) for n, one in zip(alike, outsiders, strict=False) if n], default=(0, 0))
+        alike = alike[len(outsiders) :]
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        columns.append(ColumnSurvey(name, empty, unreadable, outside, not_whole, unlisted, respelt, form))
+        columns.append(ColumnSurvey(
+            name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
+        ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
 
@@ -166,12 +184,26 @@ def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     return [f"({of_text(target)(d).format(iso)}) IS NOT NULL" for iso in read]
 
 
+def _outsiders(domain: Domain) -> list[int]:
+    """The numbers that may stand for what is missing, as far as they are outside of a domain."""
+    if not isinstance(domain, Integer | Real):
+        return []
+    return [value for value in _STAND_INS if not domain.low <= value <= domain.high]
+
+
+def _stand_ins(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
+    """Conditions on a raw cell that it is each of `_outsiders`."""
+    return [f"{number(d, cell, kind)} = {d.number(as_double(value))}" for value in _outsiders(domain)]
+
+
 def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
-    """The condition that a text is a number with a sign before or behind it, in groups of thousands or in none."""
+    """The condition that a text is a number with a sign before or behind it, or a unit behind it, in groups of
+    thousands or in none."""
     whole = rf"[0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
     pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
     bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
-    return template(d, "matches", (pattern,)).replace("{0}", bare)
+    spelt = template(d, "matches", (pattern,)).replace("{0}", bare)
+    return f"({bare} <> {{0}} AND {spelt})" if sign in _UNITS else spelt
 
 
 def most_rows(file: FileSet, column: str) -> int:

@@ -144,14 +144,20 @@ class Qualifiers:
         tables.add(node, columns, alias)
         return tables
 
-    def add(self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = ()) -> None:
-        """A further table; it shares the columns it is joined `on`."""
+    def add(
+        self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = (), kind: str = "inner"
+    ) -> None:  # fmt: skip
+        """A further table; it shares the columns it is joined `on`. Where rows of the other side are kept without a
+        partner, these hold the other's keys, and are none of its own: `b.k is missing` would never be true."""
         name = alias or (node.id if isinstance(node, n.Name) else None)
         if name is None:
             name = f"table {len(self._columns) + 1}"  # no program can write it
         if self._columns:
             before = {column for names in self._columns.values() for column in names}
-            self._hidden |= {(name, column) for column in columns if column in before and column not in on}
+            if kind in ("right", "full"):
+                self._hidden |= {(other, column) for other in self._columns for column in on}
+            own = () if kind in ("left", "full") else on
+            self._hidden |= {(name, column) for column in columns if column in before and column not in own}
         self._columns[name] = columns
 
     def has(self, table: str, column: str) -> bool:

@@ -402,7 +402,7 @@ def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tab
             raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)
     most = whole(interp, joined.up_to, scope) if joined.up_to is not None else None
     shared = [match.column for match in joined.on if match.column == match.theirs]
-    tables.add(joined.table, dict(right.schema), joined.alias, shared)
+    tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
     on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on

@@ -28,6 +28,13 @@ from jostle.syntax.walk import every, own_name, rebuilt
 Children = Sequence[object]
 inline: Any = v_args(inline=True)
 
+_ON_KEYS = "every join says on what: write `join b on k`, or `left join b on k`"
+_JOINS = dict.fromkeys(("natural", "cross", "asof", "positional", "lateral", "any", "all", "global"), _ON_KEYS) | {
+    "anti": "write `left join b on k where x is missing`, where x is a column of b that is never missing there",
+    "semi": "write `join b on k` with a b that has each k once: rows without a partner are left out",
+}
+"""What stands before `join` in other dialects, where it would be read as a name of the table."""
+
 
 class _Place(NamedTuple):
     """A column in a join, with the name of its table where the program gives it."""
@@ -79,6 +86,9 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         (table,) = only(n.Expression, rest)[:1]
         at = list(map(id, rest)).index(id(table))
         alias, table = rest[at + 1], _rows_of(table)
+        if joins and alias is not None and str(alias).lower() in _JOINS:
+            message = f"there is no `{alias} join`: `{alias}` would be another name of the table before it"
+            raise refuse("SyntaxError", message, self._span(alias), help=_JOINS[str(alias).lower()])
         where, per, of_groups, spend = rest[-4:]
         keys, limit, (having, *a), (ranking, *b), (first, *c) = of_groups or (None, None, (None,), (None,), (None,))
         limit = self._one_limit([limit, *a, *b, *c])

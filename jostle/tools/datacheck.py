@@ -64,7 +64,7 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
         name, form = name_of(clean(column.name)), forms.get(column.name)
         line = bounded(reading(name, domain_kind(domain), form), domain) if form else domain_text(domain)
         lines += ["", f"{name}: {line}", f"  {shares or 'every cell fits'}"]
-        lines += [f"  {advice}" for advice in _advice(column, domain, decimal, whole.rows)]
+        lines += [f"  {advice}" for advice in _advice(column, domain, decimal, whole.rows, form)]
     lines += ["", *(f"{what}: {meaning}" for what, meaning in _MEANINGS.items() if what in kinds)]
     lines.append(EXACT)
     return "\n".join(lines) + "\n"
@@ -117,10 +117,12 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         all_of = column.name in filled or column.empty == whole.rows > 0
         counts = {what: n for what, n in _counts(column).items() if what != "empty" or all_of}
-        advice = list(_advice(column, domain, None, whole.rows))[:2]
+        advice = list(_advice(column, domain, None, whole.rows, forms.get(column.name)))[:2]
         if counts:
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
+    if whole.undecodable:
+        lines += [f"  {whole.undecodable:,} of {whole.rows:,} lines have bytes that are none of the file's encoding"]
     if whole.ragged:
         lines += [f"  {whole.ragged:,} of {whole.rows:,} lines have missing or extra cells"]
         lines.append(_NAMES if whole.ragged == whole.rows else _LINES)
@@ -154,23 +156,20 @@ def _counts(column: ColumnSurvey) -> dict[str, int]:
 _TRUTHS = {"true", "t", "yes", "y", "false", "f", "no", "n"}
 
 
-def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None, rows: int) -> Iterator[str]:
-    """How more of a column's cells, of so many rows, would be read, a line each."""
+def _advice(
+    column: ColumnSurvey, domain: Domain, decimal: str | None, rows: int, read_by: str | None
+) -> Iterator[str]:  # fmt: skip
+    """How more of a column's cells, of so many rows, would be read, a line each; some are read by a form already."""
     name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.empty == rows:
         yield "objects and lists of JSON lines are not read: `pandas.json_normalize` makes columns of what they hold"
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
-    if column.form:
-        example = _EXAMPLE.get(column.form, column.form)
-        yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}"
-        yield "(registered data have it as `text`, and programs read it by `derive`)"
-    elif column.unreadable and kind in ("date", "time"):
-        form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
-        yield f'another form is read where it is described by it: {kind}("{form}"); months have English names'
-    elif 2 * column.unreadable > rows and decimal is None:
-        other = f'take out what is no digit: `number(replace({name}, "kg", ""))`'
-        yield 'list the values that the cells have, such as {"ja", "nein"}' if kind == "boolean" else other
+    if 2 * column.standing_in >= max(column.outside, 1):
+        value = f"none if number({name}) == {column.stand_in} else number({name})"
+        yield f"{column.standing_in:,} of these are {column.stand_in}, as if for what is missing: describe it by"
+        yield f"{bounded(value, domain)}"
+    yield from _unread(column, kind, name, decimal, rows, read_by)
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):
@@ -182,6 +181,25 @@ def _advice(column: ColumnSurvey, domain: Domain, decimal: str | None, rows: int
         plain = list(dict.fromkeys(value.strip().lower() for value in domain.values if isinstance(value, str)))
         categories_text = categories(plain) if len(plain) <= 6 else domain_text(Categories(tuple(plain)))
         yield f"groupby lower(trim({name})) over {clean(categories_text)}"
+
+
+def _unread(
+    column: ColumnSurvey, kind: str, name: str, decimal: str | None, rows: int, read_by: str | None
+) -> Iterator[str]:
+    """How cells would be read that are not."""
+    if column.form:
+        example = _EXAMPLE.get(column.form, column.form)
+        yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}"
+        yield "(registered data have it as `text`, and programs read it by `derive`)"
+    elif column.unreadable and read_by:
+        yield f"they are not like {_EXAMPLE.get(read_by, read_by)}, as most are"
+    elif column.unreadable and kind in ("date", "time"):
+        form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
+        yield f'another form is read where it is described by it: {kind}("{form}"); months have English names'
+    elif column.unreadable and kind == "boolean":
+        yield 'list the values that the cells have, such as {"ja", "nein"}'
+    elif 2 * column.unreadable > rows and decimal is None:
+        yield f'take out what is no digit: `number(replace({name}, "kg", ""))`'
 
 
 def reading(name: str, kind: str, form: str) -> str:

@@ -76,7 +76,7 @@ def test_survey(tmp_path: Path) -> None:
     found = survey(path, schema)
     assert (found.rows, found.ragged, found.undecodable) == (5, 2, 1)
     assert found.columns == (
-        ColumnSurvey("age", empty=1, unreadable=1, outside=2, not_whole=1, unlisted=0, respelt=0),
+        ColumnSurvey("age", 1, 1, outside=2, not_whole=1, unlisted=0, respelt=0, stand_in=-1, standing_in=1),
         ColumnSurvey("sex", empty=1, unreadable=0, outside=0, not_whole=0, unlisted=1, respelt=0),
         ColumnSurvey("size", empty=1, unreadable=2, outside=1, not_whole=0, unlisted=0, respelt=0),
         ColumnSurvey("note", empty=2, unreadable=0, outside=0, not_whole=0, unlisted=0, respelt=0),

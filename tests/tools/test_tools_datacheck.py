@@ -11,7 +11,7 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.language.moments import number_of
 from jostle.plan.plan import Categories, Integer, Moments, Open, Real
-from jostle.readers.survey import survey
+from jostle.readers.survey import NUMBERS, survey
 from jostle.source import Source
 from jostle.tools import datacheck
 from jostle.tools.data import parse_clauses
@@ -205,3 +205,50 @@ def test_a_description_within_the_source_is_told_where_it_belongs(tmp_path: Path
         source = f'table("{tmp_path}/a.csv", {{day: {domain}}})'
         Session().run(Source("p", f"private p = {source} described by {{a: text}} protecting rows budget rho 1\n"))
     assert "described by {" in refused.value.diagnostics[0].help
+
+
+def test_units_in_cells_are_found_and_no_number_of_another_unit_is_read() -> None:
+    for sign, _, _, edits in (one for one in NUMBERS.values() if one[0].strip()):
+        for other in (one[0].strip() for one in NUMBERS.values() if one[0].strip() and one[0].strip() != sign.strip()):
+            for cell in (f"5 {other}", f"5{other}"):
+                for old, new in ((sign, ""), *edits):
+                    cell = cell.replace(old, new)
+                with pytest.raises(ValueError, match="could not convert"):
+                    float(cell)
+
+
+def test_init_reads_cells_with_units_and_a_program_of_it_has_their_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cells = [f'"1,{i % 400:03} kg",{i % 50}.5 m,{i % 3}' for i in range(2_000)]
+    Path("a.csv").write_text("\n".join(["weight,size,n", *cells, "500 g,7 mm,1"]) + "\n")
+    assert main(["init", "a.csv", "--describe", "{weight: 0.0..2000.0, size: 0.0..60.0, n: 0..2}"]) == 0
+    assert "weight: unreadable 1 (<0.1 %)" in capsys.readouterr().out  # the one in grams
+    described = Path("a.jst").read_text().partition("all_rows")[0].replace("epsilon 1", "epsilon 20000")
+    asked = "release a = {{ select avg(weight) as w, avg(size) as s from mine with epsilon 20000 }}\n"
+    Path("b.jst").write_text(described + asked)
+    assert main(["run", "b.jst", "--format", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)["released"]["a"]
+    assert abs(answer["w"] - 1199.5) < 0.05 and abs(answer["s"] - 25) < 0.05
+
+
+def test_numbers_that_stand_for_missing_cells_and_truths_of_other_languages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("age,again\n" + "40,J\n" * 6 + "-999,N\n" * 4)
+    told = datacheck.misfits("a.csv", (("age", Integer(0, 80)), ("again", Open("boolean"))))
+    assert "4 of these are -999" in told and 'list the values that the cells have, such as {"ja", "nein"}' in told
+    (asked,) = [line.strip() for line in told.splitlines() if "none if" in line]
+    session = Session()
+    session.execute(f'private t = table("a.csv") described by {{age: {asked}}} protecting rows budget epsilon 90000')
+    assert abs(float(str(session.execute("{{ select avg(age) from t with epsilon 90000 }}"))) - 40) < 0.01
+
+
+@pytest.mark.parametrize(("magic", "way"), [(b"PK\x03\x04", "unzip"), (b"BZh91", "bunzip2"), (b"\xfd7zXZ\0", "unxz")])
+def test_archives_that_are_not_read_are_named_with_what_unpacks_them(tmp_path: Path, magic: bytes, way: str) -> None:
+    (tmp_path / "a.csv").write_bytes(magic + b"\0\0\n")
+    with pytest.raises(Refusal) as refused:
+        datacheck.misfits(tmp_path / "a.csv", (("a", Integer(0, 9)),))
+    assert way in refused.value.diagnostics[0].help

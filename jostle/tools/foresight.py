@@ -273,7 +273,8 @@ class Foresight(Forms):
         def floored(expr: n.Expr, listed: bool) -> bool:
             with suppress(Refusal, Unknown):
                 row = compiler.part(expr)
-                return row is not None and _taken_down(row, handle, listed, isinstance(expr, n.Name))
+                plan = handle.plan if isinstance(handle, Table) else None
+                return row is not None and _taken_down(row, schema, plan, listed, isinstance(expr, n.Name))
             return False
 
         def of_source(column: str) -> bool:
@@ -382,14 +383,13 @@ class Foresight(Forms):
         return likes.tried(of, *args, *keywords.values())
 
 
-def _taken_down(row: RowExpr, handle: Any, listed: bool, column: bool) -> bool:
+def _taken_down(row: RowExpr, schema: dict[str, Domain], plan: Plan | None, listed: bool, column: bool) -> bool:
     """Whether a number with fractions is a key by what is below it: where keys with fractions are `listed`, and of
     what is not rounded to steps a `column`, or what has two keys at most."""
-    schema = dict(handle.schema)
     if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
         return False
     low, high = bounds_of(row, schema) or (0, math.inf)
-    steps = multiples(row, handle.plan) if isinstance(handle, Table) else None
+    steps = None if plan is None else multiples(row, plan)
     return listed or (steps is None and (column or high - low < 2))
 
 

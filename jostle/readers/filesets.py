@@ -265,7 +265,11 @@ class Objects:
             group.marks |= fresh
             group.spans += [span for span in entry.spans if span not in group.spans]
         self._groups += [group for group in overlaps if group not in self._groups]
-        return frozenset([*map(id, overlaps), *(m for m in entry.reads if isinstance(m, tuple) and m[0] == "file")])
+        return frozenset([*map(id, overlaps), *(mark for mark in entry.reads if _is_file(mark))])
+
+
+def _is_file(mark: Hashable) -> bool:
+    return isinstance(mark, tuple) and mark[0] == "file"
 
 
 def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:

@@ -201,8 +201,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         projected = estimates.projected(self.cones)
         for family, top in self.whole:
             projected = projected.rounded(family, top, self.known)
-        of_blocks = zip(measured, self.measurement.linear, strict=True)
-        vectors = [Vector(values.ravel(), kind(linear.law.scale)) for values, linear in of_blocks]
+        vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
             self.selects, self.queries, workload.selects, self.deviations, strict=True
@@ -223,6 +222,9 @@ class JointPlan(Struct, frozen=True, eq=False):
             keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
+
+    def _scales(self) -> list[float]:
+        return [linear.law.scale for linear in self.measurement.linear]
 
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Any,

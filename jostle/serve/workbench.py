@@ -34,7 +34,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.privacy.ledger.store import now
-from jostle.serve import api  # noqa: F401 (it adds routes)
+from jostle.serve import (
+    api,  # noqa: F401 (it adds routes)
+    workbench,
+)
 from jostle.serve.api import seen_run
 from jostle.serve.routing import (
     ANYBODY,
@@ -51,7 +54,6 @@ from jostle.serve.routing import (
 from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
 from jostle.serve.worker import MADE_UP
-from jostle.tools.export import Sheet
 from jostle.tools.outlet import KIND, Others
 from jostle.trace.pictures import pictures
 
@@ -75,6 +77,10 @@ def _page(name: str, call: Call | None = None, status: int = 200, **facts: objec
     menu = [] if who is None else [*_MENU[who.role], ("/account", who.name)]
     facts["place"] = "" if call is None else call.place
     return HTMLResponse(_templates().get_template(name).render(who=who, menu=menu, **facts), status)
+
+
+def error_page(status: int, message: str, help: str) -> Response:
+    return _page("error.html", None, status, message=message, help=help)
 
 
 @route("GET", "/static/{name}", ANYBODY)
@@ -206,16 +212,21 @@ def is_table(rows: object) -> bool:
 
 
 def as_csv(rows: list[dict[str, resources.Json]], margins: resources.Json) -> str:
-    """A table as `--save` writes CSV; after each column whose noise is known, `name_error`."""
+    """A table as CSV; after each column whose noise is known, `name_error`. Texts that a spreadsheet would take for a
+    formula have a quote before them."""
     noisy = {name for row in margins or () for name, one in (row or {}).items() if isinstance(one, dict)}
-    columns: dict[str, list[object]] = {}
-    for name in rows[0]:
-        columns[name] = [row.get(name) for row in rows]
-        if name in noisy:
-            columns[f"{name}_error"] = [(margin or {}).get(name, {}).get("error") for margin in margins]
+    names = [n for name in rows[0] for n in (name, *([f"{name}_error"] if name in noisy else []))]
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(Sheet(columns).lines())
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_cell, names))
+    for row, margin in zip(rows, margins or [{}] * len(rows), strict=True):
+        errors = {f"{name}_error": (margin or {}).get(name, {}).get("error") for name in noisy}
+        writer.writerow([_cell((row | errors).get(name)) for name in names])
     return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 MOST_BODY = 256 * 1024  # bytes
@@ -341,7 +352,7 @@ def _refused(row: Row, refusal: Refusal) -> Response:
     if row.page:
         if status == 401 and row.path != "/login":
             return RedirectResponse("/login", 303)
-        return _page("error.html", None, status, message=first.message, help=first.help)
+        return workbench.error_page(status, first.message, first.help)
     return Json({"error": {"kind": first.kind, "message": first.message, "help": first.help}}, status)
 
 

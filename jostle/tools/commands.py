@@ -117,10 +117,10 @@ def run_here_or_there(options: Namespace) -> int:
 
 def _run_there(options: Namespace) -> int:
     """Runs a program by a server; prints what it answered as a run here would."""
-    from jostle.tools.remote import Remote
+    from jostle.tools.remote import run_there
     from jostle.tools.show import budget_text, released
 
-    result = Remote(options.server, seconds=options.seconds).attempt(_source(options), dict(options.set))
+    result = run_there(options.server, _source(options), dict(options.set), options.seconds)
     if options.format == "json":
         print(result.document(), flush=True)
         return 0 if result.ok else 1

@@ -241,7 +241,7 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
         if error:
             row += [_needed(choice, curve.typical(), error), _needed(choice, [max(e) for e in curve.errors], error)]
         if heads[-1] == "closed form here":
-            row.append(f"{number(curve.exact[choice.amounts.index(middle)])}" if curve.exact else "–")
+            row.append(f"{number(_exact_at(choice, curve, middle))}" if curve.exact else "–")
         rows.append(row)
     notes = [f"the choice: its policy is {choice.policy}, with the features it pays for"]
     if not choice.policy:
@@ -256,6 +256,10 @@ def _advice_text(advice: Advice) -> str:
     basis = "public data" if advice.amount is None else f"{UNITS[advice.unit]} {number(advice.amount)}"
     takes = f"runs {advice.chosen}" if advice.chosen else "pays for a look, which says what runs"
     return f"{advice.name}, given {basis}: {takes}\n{advice.policy}: {advice.why}"
+
+
+def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
+    return (curve.exact or ())[choice.amounts.index(amount)]
 
 
 def _needed(choice: ChoicePlan, errors: Sequence[float], target: float) -> str:

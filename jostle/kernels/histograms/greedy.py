@@ -59,9 +59,7 @@ def greedy_h_strategy(queries: Workload) -> Strategy:
     error: Floats = overlaps[-1][0] - above[-1]
     for level in range(len(blocks) - 2, -1, -1):
         parent, size = parents[level], int(blocks[level]["size"])
-        error, inverse, cells = (
-            np.bincount(parent, values, size).astype(np.float64) for values in (error, inverse, cells)
-        )
+        error, inverse, cells = (_sum_children(parent, values, size) for values in (error, inverse, cells))
         squares, covered = overlaps[level]
         error = error + (covered - above[level]) * inverse
         g = inverse**2 * (squares / cells**2 - above[level])
@@ -90,6 +88,10 @@ def _best(error: Floats, inverse: Floats, g: Floats, splits: Any) -> tuple[Float
     share = SHARES[best]
     remaining = inverse / ((1 - share) ** 2 + share**2 * inverse)
     return np.take_along_axis(errors, best[None], axis=0)[0], remaining, share
+
+
+def _sum_children(parent: Ints, values: Floats, size: int) -> Floats:
+    return np.bincount(parent, weights=values, minlength=size).astype(np.float64)
 
 
 def _query_overlaps(queries: Workload, block: dict[str, object]) -> tuple[Floats, Floats]:

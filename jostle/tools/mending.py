@@ -187,8 +187,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield 2, _in_order(line), ""
-    if fault.kind != "SyntaxError":
-        yield from ((2.1, new, "") for new in _called_otherwise(line, start, end))
+    yield from _called_otherwise(line, fault, start, end)
     if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *$", line[:start]):
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
             yield 2.5, line[:start] + table + line[end:], ""
@@ -208,18 +207,20 @@ def _own_amount(line: str, new: str) -> str:
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
 
 
-def _called_otherwise(line: str, start: int, end: int) -> Iterator[str]:
+def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
     """A line with a method of a column as a function of it, or with two neighbours among a call's arguments swapped."""
+    if fault.kind == "SyntaxError":
+        return
     for match in _METHOD.finditer(line):
         if match.start() <= start < match.end():
             inner = f", {match[3]}" if match[3] else ""
-            yield f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}"
+            yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
     for call in _CALL.finditer(line):
         parts = _PART.findall(call[1])
         if start < call.end() and call.start() < end and ", ".join(parts) == call[1]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
-                yield f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}"
+                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_919,
+    "lines": 90_920,
     "files": 350,
     "lines that the kernel imports": 2_543,
     "lines that privacy and engine import": 19_886,

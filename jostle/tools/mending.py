@@ -42,6 +42,10 @@ _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to wri
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
+_CALL = re.compile(r"\b\w+\(((?:[^()]|\([^()]*\))*)\)")
+_PART = re.compile(r"(?:[^,()\[\]\"' ]|\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|'[^']*'|(?<!,) )+")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
@@ -83,7 +87,7 @@ class _Search:
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines
+        line, new = lines[0], _own_amount(self.line, lines[1])
         full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
         if full or self.works or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
@@ -183,6 +187,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield 2, _in_order(line), ""
+    yield from _called_otherwise(line, fault, start, end)
     if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *$", line[:start]):
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
             yield 2.5, line[:start] + table + line[end:], ""
@@ -191,6 +196,31 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or lacks):
         yield from _without(line, start, end)
+
+
+def _own_amount(line: str, new: str) -> str:
+    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
+    amounts = _AMOUNT.findall(line)
+    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
+        return new
+    query, _, rest = new.partition(_EXAMPLE)
+    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
+
+
+def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
+    """A line with a method of a column as a function of it, or with two neighbours among a call's arguments swapped."""
+    if fault.kind == "SyntaxError":
+        return
+    for match in _METHOD.finditer(line):
+        if match.start() <= start < match.end():
+            inner = f", {match[3]}" if match[3] else ""
+            yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
+    for call in _CALL.finditer(line):
+        parts = _PART.findall(call[1])
+        if start < call.end() and call.start() < end and ", ".join(parts) == call[1]:
+            for at in range(len(parts) - 1):
+                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
+                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

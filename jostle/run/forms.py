@@ -62,11 +62,11 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     for arg in node.args[1:]:
         for expr, column in compiler.columns_at(arg):
             _need_listed(table, expr, arg)
-            dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, _steps(table, expr)))
+            dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, _own_keys(table, expr)))
     for keyword in node.keywords:
         expr = compiler.column_position(keyword.value)[0]
         _need_listed(table, expr, keyword.value)
-        dims.append((keyword.name, expr, _steps(table, expr)))
+        dims.append((keyword.name, expr, _own_keys(table, expr)))
     if not dims:
         raise refuse("TypeError", "a histogram needs a dimension", node.span, help="`histogram(people, x = age)`")
     if len({d[0] for d in dims}) < len(dims):
@@ -76,7 +76,7 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     return transform.histogram(table, dims)
 
 
-def _steps(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
+def _own_keys(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
     """The keys of an expression that goes in steps."""
     return multiples(expr, handle.plan) if isinstance(handle, Table) else None
 
@@ -103,7 +103,7 @@ def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]
     over = None
     for keyword in node.keywords:
         over = public_keys(interp.eval(keyword.value, scope), keyword.span)
-    over = _steps(handle, expr) if over is None else over
+    over = _own_keys(handle, expr) if over is None else over
     keys = over if over is not None else key_values(expr, dict(handle.schema), MOST_PARTS)
     if keys is not None and len(keys) > MOST_PARTS:
         raise refuse(

@@ -158,7 +158,7 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
 def _to_digits(expr: RowExpr, digits: RowExpr) -> Apply:
     """A number rounded to a public number of digits: to the nearest multiple of a power of ten."""
     many = digits.value if isinstance(digits, Constant) else None
-    if isinstance(many, bool | str | date) or many is None or abs(many) > 15 or many != int(many):
+    if isinstance(many, bool | str | date) or many is None or not (abs(many) <= 15 and float(many).is_integer()):
         raise refuse("ValueError", "`round` takes a public number of digits, up to 15", help="`round(x, 2)`")
     step, (down, up) = Constant(10.0 ** abs(many)), ("*/" if many >= 0 else "/*")
     return Apply(up, (Apply("round", (Apply(down, (expr, step)),)), step))

@@ -67,8 +67,8 @@ from jostle.privacy.scores import vectorsums
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 
-WIDEST, MOST = 2.0**44, 2**12
-"""Noise in a cube has at most this scale, in steps, and so many coordinates."""
+WIDEST_CUBE, MOST_IN_CUBE = 2.0**44, 2**12
+"""Noise in a cube has at most this scale, in steps, and so many coordinates (`mechanisms.noise.in_cube`)."""
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14
 """Components times columns: so many numbers are held for each row of a batch."""
@@ -186,10 +186,8 @@ class VectorSum(_OfVectors):
             linear = paid.linear(function.size, norm)
         else:
             linear = _linear(paid, part, l1, l2)
-            one = math.ceil(stability_of(rows) * UNIT) * (1 + 2.0**-40)  # how far a unit moves a coordinate
-            cube = InCube(Laplace, linear.strength, one, l2, BITS, function.size)
-            if norm == "sup" and paid is not None and not paid.gaussian and cube.scale <= WIDEST and cube.many <= MOST:
-                linear = cube
+            if norm == "sup" and paid is not None and not paid.gaussian:
+                linear = _in_cube(linear, rows, function.size)
         payment = None if paid is None else paid.payment(part, paid.room(linear.scale, function.size))
         how, facts = None if paid is None else paid.how, (rows, paid, payment, function, bound, norm)
         exposures = paid.exposures if isinstance(paid, Steps) else rows.exposures
@@ -230,6 +228,14 @@ class VectorSum(_OfVectors):
 def _linear(paid: Prepaid | None, part: float, l1: float, l2: float) -> Linear:
     """A vector of sums with a part of what was paid; exact for public rows."""
     return Linear.of(None, l1, l2, BITS) if paid is None else Linear(paid.how.kind, paid.part(part), l1, l2, BITS)
+
+
+def _in_cube(linear: Linear, rows: Vectors, many: int) -> Linear:
+    """The same sums with noise in a cube, where a unit moves each of them by no more than its rows; as they are where
+    that is too wide or they are too many to draw."""
+    one = math.ceil(stability_of(rows) * UNIT) * (1 + 2.0**-40)
+    cube = InCube(Laplace, linear.strength, one, linear.l2, BITS, many)
+    return cube if cube.scale <= WIDEST_CUBE and many <= MOST_IN_CUBE else linear
 
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:

@@ -20,6 +20,12 @@ DIMENSIONS = ("x", "y", "z")
 """The names of a cube's dimensions where a program gives none."""
 
 
+def qualified_names(select: n.Select) -> frozenset[tuple[str, str]]:
+    """The columns that it names with their table, as `t.age`."""
+    names = [part for part in every(select) if isinstance(part, n.Attribute)]
+    return frozenset((part.value.id, part.name) for part in names if isinstance(part.value, n.Name))
+
+
 def aggregates(node: n.Node) -> list[n.Call]:
     """The calls of aggregates in an output of a select, in source order; those of a sub-select are its own."""
     calls: list[n.Call] = []

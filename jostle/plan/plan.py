@@ -399,6 +399,9 @@ def person_columns(plan: Plan) -> frozenset[str]:
         case Derive():
             inner = person_columns(plan.source)
             return frozenset(name for name, expr in plan.columns if isinstance(expr, Column) and expr.name in inner)
+        case GroupRows(person=True):
+            inner = person_columns(plan.source)
+            return frozenset(name for name, expr in plan.keys if isinstance(expr, Column) and expr.name in inner)
         case Bound():
             return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
         case Join() if has_persons(plan):

@@ -199,12 +199,27 @@ def stage(
         return transform.pick(rows_left, tuple(columns))
 
 
+def projection(node: n.Select, table: Table, compiler: RowCompiler) -> Table:
+    """`select amount as a, item from orders where amount > 10`, after `from`: a table of these columns, as private."""
+    total = next((call for column in node.columns for call in aggregates(column.value)), None)
+    if total is not None:
+        message = f"`{total.span.text}` is of all rows, and a table has a row for each person or group"
+        help = "write `per person` or `groupby …` after it; or give this select an amount and a name of its own"
+        raise refuse("TypeError", message, total.span, help=help)
+    columns = _results(node, (), compiler)
+    with PlacedAt(node.span):
+        return transform.pick(transform.derive(table, tuple(columns.items())), tuple(columns))
+
+
 def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) -> dict[str, RowExpr]:
     """The columns of the new table: its keys and what is calculated of each person or group."""
     columns: dict[str, RowExpr] = {key.name: Column(key.name) for key in keys}
     for i, column in enumerate(node.columns):
+        if isinstance(column.value, n.Star):
+            columns |= {name: Column(name) for name in compiler.schema}
+            continue
         name = column.name or own_name(column.value) or f"value{i + 1}"
-        if name in columns and not isinstance(column.value, n.Name):
+        if name in columns and not (keys and isinstance(column.value, n.Name)):
             message = f"two columns of this select are named `{name}`"
             raise refuse("NameError", message, column.span, help="name one: `… as n`")
         columns[name] = compiler.expression(column.value)

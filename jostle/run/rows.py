@@ -99,7 +99,7 @@ class RowCompiler:
             return self._column(node.value), node.value
         expr = self.part(node)
         if isinstance(expr, Column) and isinstance(node, n.Attribute | n.Call):
-            return expr, expr.name
+            return expr, node.name if isinstance(node, n.Attribute) else expr.name
         if expr is not None:
             return expr, None
         value = self._evaluate(node, self._scope)
@@ -233,7 +233,7 @@ class RowCompiler:
         match node:
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
                 self._tables.need_visible(table, name, node.span)
-                return Column(name)
+                return Column(self._tables.column(table, name))
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.lacks(table, self._scope):
                 raise self._no_such(table, name, node)
         if self.part(node.value) is not None:

@@ -131,12 +131,18 @@ class Missing:
 MISSING = Missing()
 
 
+def full_name(table: str, column: str) -> str:
+    """The name of a copy of a column that another table's hides; no program can give one like it."""
+    return f"{table}.{column}"
+
+
 class Qualifiers:
     """The columns that each name may stand before; of two tables with a column of one name, the first has it."""
 
     def __init__(self) -> None:
         self._columns: dict[str, Collection[str]] = {}
         self._hidden: set[tuple[str, str]] = set()
+        self._copies: set[tuple[str, str]] = set()
 
     @staticmethod
     def of(node: n.Expr, columns: Collection[str], alias: str | None = None) -> Qualifiers:
@@ -146,7 +152,7 @@ class Qualifiers:
 
     def add(
         self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = (), kind: str = "inner"
-    ) -> None:  # fmt: skip
+    ) -> str:  # fmt: skip
         """A further table; it shares the columns it is joined `on`. Where rows of the other side are kept without a
         partner, these hold the other's keys, and are none of its own: `b.k is missing` would never be true."""
         name = alias or (node.id if isinstance(node, n.Name) else None)
@@ -159,6 +165,18 @@ class Qualifiers:
             own = () if kind in ("left", "full") else on
             self._hidden |= {(name, column) for column in columns if column in before and column not in own}
         self._columns[name] = columns
+        return name
+
+    def apart(self, used: Collection[tuple[str, str]]) -> dict[str, list[str]]:
+        """Columns that are hidden and used by a select, as `y.k` in `x left join y on k`, by table: each is to be
+        copied under its full name before the join."""
+        copies = sorted(one for one in self._hidden.intersection(used) - self._copies if self.has(*one))
+        self._copies |= set(copies)
+        return {table: [column for of, column in copies if of == table] for table in dict(copies)}
+
+    def column(self, table: str, column: str) -> str:
+        """What a column of a table is called in the rows that are joined."""
+        return full_name(table, column) if (table, column) in self._copies else column
 
     def has(self, table: str, column: str) -> bool:
         return column in self._columns.get(table, ())
@@ -168,7 +186,7 @@ class Qualifiers:
         return table in self._columns and scope.find(table) is MISSING
 
     def need_visible(self, table: str, column: str, span: Span) -> None:
-        if (table, column) in self._hidden:
+        if (table, column) in self._hidden - self._copies:
             other = self.owner(column)
             raise refuse(
                 "NameError", f"`{column}` of `{table}` is hidden by that of another table", span,

@@ -6,7 +6,7 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -19,7 +19,7 @@ from jostle.doubles import NoValue
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
-from jostle.language.forms import PERSON, is_smooth, no_free_join
+from jostle.language.forms import PERSON, is_smooth, no_free_join, qualified_names
 from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Open, RowExpr, person_columns
 from jostle.plan.schemas import need_starts
@@ -41,7 +41,7 @@ from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys,
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Qualifiers, Scope
+from jostle.run.scope import Qualifiers, Scope, full_name
 from jostle.run.select_forms import (
     CLASSES,
     BoundRows,
@@ -122,8 +122,9 @@ def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cu
             help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
         raise refuse("TypeError", message, node.table.span, help=help)
     tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
+    used = qualified_names(node) if node.joins else frozenset()
     for joined in node.joins:
-        table = _join_tables(interp, table, joined, scope, tables, smooth)
+        table = _join_tables(interp, table, joined, scope, tables, smooth, used)
     if smooth and table.private and not isinstance(table, FreeJoin):
         raise Refusal(no_free_join(node))
     return table, tables
@@ -379,7 +380,9 @@ def _stage(interp: Evaluator, node: n.Select, table: object, compiler: RowCompil
             "TypeError", "`per` gives rows, which cost nothing until they are measured", node.spend.span,
             help="select from it: `select avg(total) from (select … per person) with epsilon 0.1`",
         )  # fmt: skip
-    key_nodes = (*(node.per or ()), *node.keys)
+    if not node.per:
+        return persons.projection(node, persons.limited(interp, table, [], node.limit, scope), compiler)
+    key_nodes = (*node.per, *node.keys)
     own = [key for key in key_nodes if table.private and persons.is_person(key.value, table)]
     names = key_names([(key.value, key.name) for key in key_nodes], node.columns)
     groups_of = [
@@ -395,14 +398,24 @@ def _is_key(key: n.GroupKey, table: Table) -> bool:
     return not (isinstance(key.value, n.Name) and key.value.id == PERSON and key.value.id not in table.domains)
 
 
-def _join_tables(interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool) -> Table:
+def _join_tables(
+    interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool,
+    used: Collection[tuple[str, str]],
+) -> Table:  # fmt: skip
     right = _readable(interp, joined.table, scope)
     for side in (left, right):
         if not isinstance(side, Table):
             raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)
     most = whole(interp, joined.up_to, scope) if joined.up_to is not None else None
     shared = [match.column for match in joined.on if match.column == match.theirs]
-    tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
+    name = tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
+    if not smooth:
+        for table, columns in tables.apart(used).items():
+            copies = [(full_name(table, column), Column(column)) for column in columns]
+            if table == name:
+                right = transform.derive(right, copies)
+            else:
+                left = transform.derive(left, copies)
     on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on

@@ -12,7 +12,7 @@ no clause of a private source, such as `budgte epsilon 1` and `protect rows`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -30,7 +30,7 @@ inline: Any = v_args(inline=True)
 
 _ON_KEYS = "every join says on what: write `join b on k`, or `left join b on k`"
 _JOINS = dict.fromkeys(("natural", "cross", "asof", "positional", "lateral", "any", "all", "global"), _ON_KEYS) | {
-    "anti": "write `left join b on k where x is missing`, where x is a column of b that is never missing there",
+    "anti": "write `left join b on k where b.k is missing`",
     "semi": "write `join b on k` with a b that has each k once: rows without a partner are left out",
 }
 """What stands before `join` in other dialects, where it would be read as a name of the table."""
@@ -78,8 +78,23 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         keys, limit, having, ranking, first = (None,) * (5 - len(clauses)) + clauses
         return keys, limit, having or (None,), ranking or (None,), first or (None,)
 
-    def query(self, open: Token, body: n.Expr, close: Token) -> n.Query:
-        return n.Query(body, span=self._span(open, close))
+    def query(self, open: Token, tables: dict[str, n.Select] | None, body: n.Expr, close: Token) -> n.Query:
+        return n.Query(with_tables(body, tables or {}), span=self._span(open, close))
+
+    def tables(self, _with: Token, *tables: object) -> dict[str, n.Select]:
+        """SQL's `with big as (select …), …`: a later one may read those before it."""
+        named: dict[str, n.Select] = {}
+        for name, select in only(tuple, tables):
+            priced = next((node for node in every(select) if isinstance(node, n.Select) and node.spend), None)
+            if priced is not None:
+                help = f"measure it before, `{name} = {{{{ {select.span.text} }}}}`, and select from `{name}`"
+                message = "a table that `with` names has no amount, for it may be read twice"
+                raise refuse("SyntaxError", message, priced.spend.span, help=help)
+            named[name] = with_tables(select, named)
+        return named
+
+    def table(self, name: Token, _as: Token, _open: Token, select: n.Select, _close: Token) -> tuple[str, n.Select]:
+        return str(name), select
 
     def select(self, word: Token, *rest: Any) -> n.Select:
         columns, joins = only(n.Column, rest), only(n.Join, rest)
@@ -116,7 +131,9 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             raise refuse("SyntaxError", "a select says once what each person gives", there[1].span)
         return next(iter(there), None)
 
-    def column(self, value: n.Expr, name: Token | None) -> n.Column:
+    def column(self, value: n.Expr | Token, name: Token | None = None) -> n.Column:
+        if isinstance(value, Token):
+            return n.Column(n.Star(span=self._span(value)), None, span=self._span(value))
         return n.Column(value, str(name) if name is not None else None, span=self._span(value, name))
 
     def join(
@@ -132,7 +149,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         places = [_Places(place, None, None) for place in only(_Place, rest)]  # SQL's `using (k)`
         on = tuple(self._match(match, joined) for match in (*only(_Places, rest), *places))
         most = next(iter(only(n.Expression, rest)), None)
-        return n.Join(table, on, most, kind, name, span=self._span(side, word, table, *on, most))
+        return n.Join(_rows_of(table), on, most, kind, name, span=self._span(side, word, table, *on, most))
 
     def place(self, first: Token, _dot: Token | None, second: Token | None) -> _Place:
         if second is None:
@@ -360,9 +377,22 @@ def only(kind: type[object], children: Children) -> tuple[Any, ...]:
     return tuple([child for child in children if isinstance(child, kind)])
 
 
+def with_tables(tree: n.Expr, tables: Mapping[str, n.Select]) -> n.Expr:
+    """A tree in which these names, after `from` and `join`, are what they stand for, and are still called so."""
+
+    def meant(node: n.Node) -> n.Node:
+        if not isinstance(node, n.Select | n.Join) or not isinstance(node.table, n.Name) or node.table.id not in tables:
+            return node
+        name = node.table.id
+        return replace(node, table=_rows_of(tables[name]), alias=node.alias or name)
+
+    return rebuilt(tree, meant) if tables else tree
+
+
 def _rows_of(table: n.Expr) -> n.Expr:
-    """What stands after `from`: a select that says no amount gives rows, one for each of its keys, as `per` does."""
-    if not isinstance(table, n.Select) or table.spend is not None or not table.keys:
+    """What stands after `from` or `join`: a select that says no amount gives rows, one for each of its keys, as `per`
+    does; without keys, those that it reads."""
+    if not isinstance(table, n.Select) or table.spend is not None:
         return table
     if table.ranking or table.first is not None:
         raise refuse(

@@ -26,7 +26,7 @@ RECORDS = {"c": "text", "n": "number", "s": "text"}
 
 
 LISTED = ("c", "b", "n")
-NAMES = re.compile(r"\b[a-z]+\b")
+NAMES = re.compile(r"\b[a-z]+(?:\.[a-z]+)?\b")
 
 
 @dataclass
@@ -59,8 +59,9 @@ class Maker:
             self._add("part_of_a_period")
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
-        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
-            self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself", "joined_by_person"), (5, 2, 2))[0])
+        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.12:
+            last = ("joined_to_public_rows", "joined_to_itself", "joined_by_person", "selected_columns")
+            self._add(self.rng.choices(last, (5, 2, 2, 4))[0])
         return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
 
     def measurement(self, chain: Chain) -> Measurement:
@@ -179,8 +180,16 @@ class Maker:
 
     def joined_to_public_rows(self) -> None:
         """A join is asked in the select that it is in, so it stands last."""
-        self.join = f" {self.rng.choice(('join', 'left join'))} cities on c"
-        self.columns = {**self.columns, "region": "text"}
+        kind = self.rng.choice(("join", "left join"))
+        self.join, own = f" {kind} cities q on c", {"q.c": "text"} if kind == "left join" else {}
+        self.columns = {**self.columns, "region": "text", **own}
+
+    def selected_columns(self) -> None:
+        """A table after `from` that is a select of columns, which stands last too."""
+        where = f" where {self._expression('boolean')}" if self.rng.random() < 0.5 else ""
+        columns = self.rng.choice(("*", ", ".join(self.columns)))
+        self.table = f"(select {columns}, {self._expression('number')} as chosen from {self.table}{where})"
+        self.join, self.columns = " ", {**self.columns, "chosen": "number"}
 
     def joined_to_itself(self) -> None:
         self.join = f" join t on {self.rng.choice(('n', 'c', 'b'))} up to 2"

@@ -1,0 +1,139 @@
+"""Tables that a query itself gives: selects of columns after `from` and `join`, `with big as (…)`, `select *`; and
+columns of joined tables by their full names. What they mean is what DuckDB's SQL means, word for word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from jostle.source import Source
+from jostle.tools.session import Session
+
+DECLARED = """
+private x = table("x.parquet") described by {{id: text, k: 0..9, item: {{"a", "b", "c"}}, v: 0..99}}
+    protecting {} budget epsilon 1e9
+private own = table("own.parquet") described by {{id: text, k: 0..9, item: {{"a", "b", "c"}}, v: 0..99}}
+    protecting {}
+y = table("y.parquet") described by {{k: 0..9, item: {{"a", "b", "c"}}, w: 0..9}}
+z = table("z.parquet") described by {{k: 0..9, v: 0..99}}
+"""
+FROM = [
+    "(select v as a, item as i from x where v > 40) where i = 'b' and a < 90",
+    "(select v * 2 as v, v as a from x) where v = a * 2 and v > 50",
+    "(select * from x where v > 40) where item = 'b'",
+    "(select *, v * 2 as d from x q where q.v > 40) as q where q.d < 150 and q.item <> 'a'",
+    "(select a from (select v as a, item from x) where item = 'c') where a > 10",
+    "(select y.item as theirs, x.item as mine from x join y on x.k = y.k) where theirs <> mine",
+    "x join y on x.k = y.k where y.item = 'b' and x.item = 'a'",
+    "x left join y on x.k = y.k where y.k is null",
+    "x left join y on x.k = y.k where y.k is not null and y.item = x.item",
+    "x left join y on x.k = y.k where y.item is null and x.item = 'a'",
+    "y right join x on x.k = y.k where y.k is null",
+    "x join y on x.k = y.k left join z on x.k = z.k where z.k is null and y.item = 'b'",
+    "x join y on x.k = y.k join z on y.k = z.k where z.v > x.v and y.item = 'b'",
+    "x join (select k as kk, item as i from y where w > 3) s on x.k = s.kk where s.i = x.item",
+    "x left join (select k, item from y where w > 3) s on x.k = s.k where s.k is null",
+]
+WITH = [
+    "with big as (select * from x where v > 50) select count(*) as n from big",
+    "with b as (select v as a, k from x), c as (select a, k from b where a > 20) select count(*) from c where k < 5",
+    "with b as (select k, item from x where v > 9) select count(*) from b t join y on t.k = y.k where t.item = y.item",
+    "with s as (select k from y where w > 3) select count(*) as n from x left join s on x.k = s.k where s.k is null",
+    "with y as (select * from x where v > 90) select count(*) as n from y",
+]
+OWN = [  # of a person's own rows
+    "x join own on x.id = own.id where x.item = 'a' and own.item = 'b'",
+    "x a join x b on a.id = b.id where a.item = 'a' and b.item = 'b' and a.v < b.v",
+    "x left join own on x.id = own.id where own.id is null",
+    "x join (select id, sum(v) as total from x group by id) s on x.id = s.id where s.total > 100 and x.item = 'a'",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng, path = np.random.default_rng(5), tmp_path_factory.mktemp("tables")
+
+    def table(rows: int, most: int = 10) -> pd.DataFrame:
+        frame = pd.DataFrame({
+            "id": [f"p{i}" for i in rng.integers(0, 60, rows)], "k": rng.integers(0, most, rows),
+            "item": rng.choice(list("abc"), rows), "v": rng.integers(0, 100, rows), "w": rng.integers(0, 10, rows),
+        })  # fmt: skip
+        return frame
+
+    table(200).drop(columns="w").to_parquet(path / "x.parquet")
+    table(80).drop(columns="w").to_parquet(path / "own.parquet")
+    table(12, 7)[["k", "item", "w"]].to_parquet(path / "y.parquet")
+    table(6, 5)[["k", "v"]].to_parquet(path / "z.parquet")
+    return path
+
+
+def declared(protecting: str) -> str:
+    """Both tables by rows, or by persons who are the same."""
+    return DECLARED.format(protecting, "rows budget epsilon 1e9" if protecting == "rows" else "x.id up to 30 rows")
+
+
+def asked(folder: Path, select: str, protecting: str) -> int:
+    text = declared(protecting) + f"release n = {{{{ {select} with epsilon 1e6 }}}}\n"
+    return round(Session(cwd=folder).run_text(text).released["n"])
+
+
+def expected(folder: Path, select: str) -> int:
+    with duckdb.connect() as database:
+        for name in ("x", "own", "y", "z"):
+            database.execute(f"create view {name} as from '{folder / name}.parquet'")
+        return int(database.execute(select).fetchall()[0][0])
+
+
+@pytest.mark.parametrize("source", FROM)
+def test_rows_after_from_are_those_of_sql(source: str, folder: Path) -> None:
+    select = f"select count(*) as n from {source}"
+    truth = expected(folder, select)
+    assert truth > 0 and asked(folder, select, "rows") == truth
+
+
+@pytest.mark.parametrize("select", WITH)
+def test_with_names_tables_of_a_query(select: str, folder: Path) -> None:
+    truth = expected(folder, select)
+    assert truth > 0 and asked(folder, select, "rows") == truth
+
+
+@pytest.mark.parametrize("source", OWN)
+def test_own_rows_of_a_person_are_told_apart_by_full_names(source: str, folder: Path) -> None:
+    select = f"select count(*) as n from {source}"
+    truth = expected(folder, select)
+    assert truth > 0 and asked(folder, select, "id up to 30 rows") == truth
+
+
+def test_keys_by_full_names(folder: Path) -> None:
+    text = declared("rows") + (
+        "g = {{ select y.item, count(*) as n from x join y on x.k = y.k group by y.item with epsilon 1e6 }}\n"
+        "release item = g.item\nrelease n = g.n\n"
+    )
+    released = Session(cwd=folder).run_text(text).released
+    counts = [expected(folder, f"select count(*) from x join y on x.k = y.k where y.item = '{one}'") for one in "abc"]
+    assert released["item"] == list("abc") and [round(n) for n in released["n"]] == counts
+
+
+@pytest.mark.parametrize(
+    ("select", "kind", "words"),
+    [
+        ("select * from x", "PrivateValue", "would hand out rows"),
+        ("select count(*) from (select sum(v) from x)", "TypeError", "is of all rows"),
+        ("select count(*) from (select v, v from x)", "NameError", "are named `v`"),
+        ("select count(*) from (select v as a, item as a from x)", "NameError", "are named `a`"),
+        ("select count(*) from (select v as a from x) where v > 1", "NameError", "no column `v`"),
+        ("with t as (select count(*) as n from x with epsilon 1) select sum(n) from t", "SyntaxError", "has no amount"),
+        ("with t as (select nothing from x) select count(*) from t", "NameError", "nothing"),
+        ("select count(*) from x a join y b on k where a.k = b.nothing", "NameError", "nothing"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_is_charged(select: str, kind: str, words: str, folder: Path) -> None:
+    session = Session(cwd=folder)
+    text = declared("rows") + f"n = {{{{ {select} with epsilon 1 }}}}\n"
+    (one, *_) = session.attempt(Source("text", text)).diagnostics
+    assert one.kind == kind and words in one.message
+    assert {budget["epsilon"]["spent"] for budget in session.budget().values()} <= {"0"}

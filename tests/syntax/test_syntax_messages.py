@@ -39,7 +39,6 @@ COMMON_MISTAKES = [
     ("g = {{ select count(*) from t whre a > 3 }}", (1, 31), "begins no clause", "`where`"),
     ("g = {{ select count(*) from t -- rows\n}}", (1, 31), "start of a line", "`# …`"),
     ("g = {{ select count(*) from t where `a b = 1 }}", (1, 37), "not closed", "`` `City Name` ``"),
-    ("g = {{ select * from t }}", (1, 15), "`select *`", "count(*)"),
     ("def ceiling(x):\n    return x", (1, 5), "the word of SQL for `ceil`", "another name"),
     ("NVL = lambda x: x", (1, 1), "the word of SQL for `coalesce`", "another name"),
     ("x = 7 // 2", (1, 7), "`//`", "floor"),

@@ -151,7 +151,7 @@ def _lost(world: World, call: Call, one: Sight, other: Sight) -> list[Fault]:
             most = (2 if "up to 2" in world.unit else 1) * int(call.values.get("cubes", 1))
             if moved > most:
                 return [Fault("a sample moves by more than its rows", f"{moved} > {most}")]
-        elif a.kind in ("laplace", "selection"):
+        elif a.kind in ("laplace", "selection", "cube"):
             pure += a.loss(b)
         else:
             rho += a.loss(b)

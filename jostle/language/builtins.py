@@ -30,7 +30,7 @@ MODULES = {
     ),
     "features": ("nonzero", "largest_cell", "largest_marginal", "l2", "l1_to_uniform", "total_variation"),
     "histograms": ("least_cost_partition", "misfit", "scaled_error", "bootstrap"),
-    "cuts": ("count_partition", "bisection_costs", "boundaries", "tail_energy"),
+    "cuts": ("count_partition",),
     "selection": ("largest", "margin_max", "above_threshold", "above", "best_run", "in_rho"),
     "gradual": ("refinable", "refine", "sum_of"),
     "classifiers": ("binned", "correct_count", "surprise_count", "ranked_counts", "accuracy", "simulated_tables"),
@@ -191,13 +191,6 @@ row("distance", "@cube, expected, penalty = 0", "How far public counts are from 
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:distance")  # fmt: skip
 row("closeness", "@cube, queries, answers", "How close released answers are to the true ones: a score, −rmse.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:closeness")  # fmt: skip
-row("bisection_costs", "@cube, starts, places, penalty = 0, grain = 1",
-    "The costs of cutting each segment of a line at each of its places: scores.", Gives.SCORE, HANDLES,
-    SCORES, function="scores.candidates:bisection_costs")  # fmt: skip
-row("boundaries", "@cube, bins, end, grain = 1", "The costs of the places where the last bin may begin: scores.",
-    Gives.SCORE, HANDLES, SCORES, function="scores.candidates:boundaries")  # fmt: skip
-row("tail_energy", "@cube, kept, costs, weights, grain = 1", "What is left out with only some frequencies: scores.",
-    Gives.SCORE, HANDLES, SCORES, function="scores.candidates:tail_energy")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a row kernel's one number: a score.",

@@ -178,13 +178,8 @@ _BY_MODULE = {
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells refined_strategy",
-    "histograms.partitions": (
-        "ahp_labels axis_sums box_tree cut cut_places grain_for kd_labels segment_labels two_levels"
-    ),
-    "histograms.estimates": (
-        "fourier_basis fourier_cells fourier_costs fourier_strategy mwem_learn mwem_start nonnegative "
-        "pooled uniform_estimate"
-    ),
+    "histograms.partitions": "ahp_labels axis_sums box_tree kd_labels",
+    "histograms.estimates": "mwem_learn mwem_start nonnegative pooled uniform_estimate",
     "histograms.grids": (
         "agrid_first agrid_second grid_strategy group_strategy hb_strategy identity_strategy quadtree_strategy"
     ),
@@ -226,7 +221,7 @@ KERNELS = {name: module for module, names in _BY_MODULE.items() for name in name
 LEFT_OUT = object()
 """Stands for an argument that is left to the default of the function of Python, which the declaration repeats."""
 
-STORED = frozenset({"fourier_basis", "hdmm_strategy"})
+STORED = frozenset({"hdmm_strategy"})
 """Those that take long and depend on public things alone: their values are kept on disk."""
 
 

@@ -71,8 +71,8 @@ QUICK = frozenset({
 """Modules of kernels that take no time to speak of."""
 
 ADAPTIVE = frozenset({
-    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "efpa", "mwem", "mwem_star", "php",
-    "privtree", "sf", "shrinkage", "tree_shrinkage", "ugrid", "uniform",
+    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "mwem", "mwem_star", "privtree", "shrinkage",
+    "tree_shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 

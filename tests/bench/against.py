@@ -113,8 +113,7 @@ SETTINGS: Mapping[str, Callable[[], tuple[str, dict[str, Any]]]] = {
     "rows": on_vectors, "options": on_cells, "people": on_people,
 }  # fmt: skip
 OPTIONS = (
-    "flat", "uniform", "hb", "hdmm", "dawa", "mwem", "privelet", "greedy_h", "php", "sf", "efpa", "privtree",
-    "mwem_star", "ahp",
+    "flat", "uniform", "hb", "hdmm", "dawa", "mwem", "privelet", "greedy_h", "privtree", "mwem_star", "ahp",
 )  # fmt: skip
 PLANES = ("hdmm", "dawa_boxes", "quadtree", "ugrid", "agrid", "dpcube", "privtree")
 FAMILIES: Mapping[str, Mapping[str, str]] = {

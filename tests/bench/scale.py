@@ -18,9 +18,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 OPTIONS = (
     "flat", "uniform", "hb", "hdmm", "dawa", "mwem", "privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star",
-    "ahp", "dpcube", "php", "sf", "efpa", "privtree", "dawa_boxes",
+    "ahp", "dpcube", "privtree", "dawa_boxes",
 )  # fmt: skip
-LINES_ONLY = ("php", "sf")
 
 
 def run_one(option: str, shape: tuple[int, ...], workload: str) -> None:
@@ -59,7 +58,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600, help="after which an option is stopped")
     chosen = parser.parse_args()
     shape = tuple(int(side) for side in chosen.shape.split(","))
-    names = [n for n in chosen.options.split(",") if len(shape) == 1 or n not in LINES_ONLY]
+    names = chosen.options.split(",")
     if chosen.one:
         run_one(names[0], shape, chosen.workload)
         return 0

@@ -62,7 +62,6 @@ def main() -> None:
     print(f"{'option':>12}", *(f"{scale:>10.0e}" for scale in rows), f"{'CPU s':>10}")
     groups = {"more": MORE, "cuts": CUTS, "all": (*OPTIONS, *MORE, *CUTS)}
     options = list(groups[chosen.options]) if chosen.options in groups else chosen.options.split(",")
-    options = [name for name in options if chosen.dimension == 1 or name not in ("php", "sf")]
     shape = tuple(int(side) for side in chosen.shape.split(",")) if chosen.shape else None
     errors(options, chosen.dimension, rows, chosen.trials, chosen.epsilon, data, shape, chosen.workload)
 

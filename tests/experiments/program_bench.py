@@ -25,8 +25,8 @@ from tests.experiments import dpbench
 OPTIONS = ("flat", "uniform", "hb", "hdmm", "dawa", "mwem")
 MORE = ("privelet", "greedy_h", "quadtree", "ugrid", "agrid", "mwem_star", "ahp", "dpcube")
 """Those of `hierarchies`, `grids` and `clusters`; `--options more` measures them."""
-CUTS = ("php", "sf", "efpa", "privtree", "dawa_boxes")
-"""Those of `cuts`; the first two work in one dimension only."""
+CUTS = ("privtree", "dawa_boxes")
+"""Those of `cuts`."""
 
 PROGRAM = """\
 use histograms

@@ -20,10 +20,7 @@ SETTING = "use hierarchies\nuse grids\nuse clusters\nuse cuts\nq = prefixes(c)\n
 AT_ONCE = ("privelet", "greedy_h", "quadtree", "shrinkage", "tree_shrinkage")
 SUMS = ("tree_shrinkage(c, q)", "tree_shrinkage(c, q, signal = 1)")
 """Of 64 cells, since a strategy for four has no sums."""
-BY_SELECTIONS = (
-    "php(c, q)", "sf(c, q, 3)", "efpa(c, q)", "privtree(c, q)", "mwem_star(c, q, 2)",
-    "dawa_shrinkage(c, q)",
-)  # fmt: skip
+BY_SELECTIONS = ("privtree(c, q)", "mwem_star(c, q, 2)", "dawa_shrinkage(c, q)")
 BY_STEPS = ("ugrid(c, q)", "agrid(c, q)", "ahp(c, q)", "dpcube(c, q)", "dawa_boxes(c, q)", "adaptive(c, q)")
 
 
@@ -47,22 +44,6 @@ def by_selections(epsilon: float = 1) -> list[Case]:
     ]
 
 
-def scores(epsilon: float = 1) -> list[Case]:
-    """The vectors of scores of `cuts`, each in one selection."""
-    x, y = [3, 0, 3, 3], [4, 0, 3, 3]
-    told = {
-        "bisection_costs": ("bisection_costs(c, [0], [[0, 1, 2, 3]])", x, y),
-        "bisection_costs, two segments": ("bisection_costs(c, [0, 2], [[0, 1], [2, 3]])", x, y),
-        "boundaries": ("boundaries(c, 2, 4)", x, y),
-        "tail_energy": ("tail_energy(c, [1, 2, 4], [0, 1, 2], [1, 1, 1, 1])", x, y),
-        "tail_energy, weighted": ("tail_energy(c, [1, 2, 4], [0, 0.1, 0.2], [1, 0.3, 0.2, 0.1])", x, y),
-    }
-    return [
-        by_outcomes(name, epsilon, f"n = noisy_max({text}) with epsilon {epsilon}\n", a, b)
-        for name, (text, a, b) in told.items()
-    ]
-
-
 def by_steps(epsilon: float = 1, runs: int = 12_000) -> list[Case]:
     """Options of several; told by what they say of the cell that one database has a row in."""
     value = "(lambda a: a[1] - a[0])({} with epsilon {})"
@@ -73,7 +54,7 @@ def by_steps(epsilon: float = 1, runs: int = 12_000) -> list[Case]:
 
 def main() -> int:
     wrong = 0
-    for case in [*at_once(), *scores(), *by_selections(), *by_steps()]:
+    for case in [*at_once(), *by_selections(), *by_steps()]:
         finding = audit(case)
         wrong += not finding.right
         print(f"{case.name:>28}  ε {case.epsilon:g}  bound {finding.bound:.3f}  {finding.runs} runs  {finding.event}")

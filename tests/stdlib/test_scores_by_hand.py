@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.fft import dct
 from scipy.stats import norm
 
 from jostle.language.builtins import BUILTINS, Effect
@@ -50,17 +49,10 @@ def entropy(shares: list[float]) -> float:
     return -sum(p * math.log2(p) for p in shares if p > 0)
 
 
-def off(part: np.ndarray) -> float:
-    """The cost of an interval: how far its cells are from their median."""
-    return float(np.abs(part - np.median(part)).sum()) if len(part) else 0.0
-
-
 def nearest(rows: np.ndarray) -> int:
     return int(np.argmax(rows))
 
 
-PLACES, KEPT = range(9), [1, 2, 4, 6]
-TAILS = [-float(np.linalg.norm(dct(CELLS.astype(float), norm="ortho")[k:])) - 90 * k for k in KEPT]
 RADIUS = math.sqrt(2)
 COORDINATES = np.array([X.sum(), (2 * Z - 1).sum()]) / RADIUS
 
@@ -79,16 +71,6 @@ BY_HAND = {
     "distance": (f"laplace(distance(h, {GUESS.tolist()}, 3))", np.abs(CELLS - GUESS).sum() - 3),
     "closeness": (
         f"laplace(closeness(h, prefixes(h), {GUESS.tolist()}))", -math.sqrt(((SUMS - GUESS) ** 2).mean())
-    ),
-    "bisection_costs": (
-        "noisy_max(bisection_costs(h, [0], [[0, 1, 2, 3, 4, 5, 6, 7, 8]]))",
-        [nearest(np.array([-off(CELLS[:p]) - off(CELLS[p:]) for p in PLACES]))],
-    ),
-    "boundaries": (
-        "noisy_max(boundaries(h, 2, 9))", nearest(np.array([-off(CELLS[:p]) - off(CELLS[p:]) for p in PLACES[1:]])),
-    ),
-    "tail_energy": (
-        f"noisy_max(tail_energy(h, {KEPT}, {[90 * k for k in KEPT]}, {[1] * 9}))", nearest(np.array(TAILS)),
     ),
     "coordinate_scores": (
         'noisy_max(coordinate_scores(vectors(t, x, z), "coordinates"))',

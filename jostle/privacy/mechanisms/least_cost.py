@@ -1,16 +1,10 @@
-"""A partition of a cube by a walk down a public tree, and the costs that cuts of a line are chosen by.
+"""A partition of a cube by a walk down a public tree.
 
 *The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016) splits a block v of more than one cell where
 max(θ − δ, s(v) − depth(v)·δ) + noise > θ, with s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i. With θ, δ and the scale
 λ of `constants` it is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md). Only
 the buckets leave. A tree is an order of the cells and a level for every place between two of them, whatever numbers
 these are: a block of depth d is a run of cells with no level below d inside. Levels below 0 are split without looking.
-
-*Costs of cuts* are deviations from the median of stretches of a line, for PHP and StructureFirst, and for EFPA how much
-of a cube its lowest frequencies leave out (docs/privacy/cuts.md). Of the cosine transform in doubles: counts are
-clamped so that ‖y‖₂ ≤ 2^31, and the relative errors of all that is done to up to 2^24 cells are together below 2^-45.
-So a residual is off by less than 2^(BITS − 14) steps of the grid at each of two neighbours: `reach` adds `SLACK`, more
-than that.
 """
 
 from __future__ import annotations
@@ -18,14 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.lazy import Floats, Ints, np
+from jostle.lazy import Ints, np
 
 Draw = Callable[[float, int], Ints]
 
@@ -201,113 +194,3 @@ def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
     if len(used) > MOST_LEVELS:
         raise refuse("ValueError", f"a tree has at most {MOST_LEVELS} levels")
     return fixed_width(places), fixed_width(rank - int(used[0] < 0))
-
-
-MOST_COUNT = 2**31 - 1
-MOST_BLOCKS = 512
-"""Boundaries look at every interval of blocks."""
-FAR = 2**50
-"""More than any cost."""
-
-
-def block_sums(cells: Ints, grain: int) -> Ints:
-    """Sums over public blocks of `grain` cells along every axis; counts are clamped, which moves no two apart."""
-    sums = np.minimum(cells, MOST_COUNT)
-    for axis, side in enumerate(cells.shape):
-        sums = np.add.reduceat(sums, np.arange(0, side, grain), axis=axis)
-    return np.minimum(sums, MOST_COUNT)
-
-
-def bisection_costs(y: Ints, starts: list[int], places: list[Ints]) -> list[Ints]:
-    """For each segment, from its start to the next, the cost of a cut before each of its `places`.
-
-    A cut at a segment's own start leaves it whole.
-    """
-    of_segments: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(starts)
-    alike: dict[tuple[int, int], list[int]] = {}
-    for g, (low, high) in enumerate(pairwise([*starts, len(y)])):
-        alike.setdefault((high - low, len(places[g])), []).append(g)
-    for (length, many), some in alike.items():
-        size = max(1, 2**20 // (length * many))
-        for group in (some[i : i + size] for i in range(0, len(some), size)):
-            values = np.stack([y[starts[g] : starts[g] + length] for g in group])[:, None, :]
-            cuts = np.stack([places[g] - starts[g] for g in group])
-            left = np.arange(length) < cuts[:, :, None]
-            costs = sum(
-                deviations(np.broadcast_to(values, left.shape)[inside], sizes.ravel())
-                for inside, sizes in ((left, cuts), (~left, length - cuts))
-            )
-            for g, row in zip(group, np.reshape(costs, cuts.shape), strict=True):
-                of_segments[g] = row
-    return of_segments
-
-
-class Line:
-    """The deviations of all intervals of one line, and the least costs of its beginnings: kept in the vault."""
-
-    def __init__(self, y: Ints) -> None:
-        """s of the blocks i … j − 1 at (i, j), of shape (m, m + 1); 0 where there are none."""
-        costs = np.zeros((len(y), len(y) + 1), dtype=np.int64)
-        for length in range(2, len(y) + 1):
-            windows = np.lib.stride_tricks.sliding_window_view(y, length)
-            at = np.arange(len(windows))
-            costs[at, at + length] = deviations(windows.ravel(), np.full(len(windows), length))
-        self._costs = costs
-        self._best = [np.where(np.arange(len(y) + 1) == 0, np.int64(0), FAR)]
-
-    def boundary_costs(self, bins: int, end: int) -> Ints:
-        """For q = bins − 1 … end − 1, the least cost of y[:end] in `bins` intervals of which the last starts at q."""
-        return np.asarray(self._least(bins - 1)[bins - 1 : end] + self._costs[bins - 1 : end, end])
-
-    def _least(self, bins: int) -> Ints:
-        """The least cost of the first q blocks in `bins` intervals, for q = 0 … m; `FAR` where there is none."""
-        m = len(self._costs)
-        while len(self._best) <= bins:
-            before = self._best[-1][:-1]
-            inside = np.arange(m + 1) > np.arange(m)[:, None]
-            self._best.append(np.asarray(np.where(inside, before[:, None] + self._costs, FAR).min(axis=0)))
-        return self._best[bins]
-
-
-BITS = 20
-SLACK = 256
-MOST_KEPT = 64
-
-
-def reach(shape: tuple[int, ...], least: int, weights: Floats) -> int:
-    """By how many steps of 2^-BITS one row can move a residual, where `least` is the smallest number kept."""
-    c = _diagonal(shape, weights)
-    c[(slice(0, least),) * len(shape)] = 0.0
-    m = np.ones((1,) * len(shape))
-    for axis, side in enumerate(shape):
-        along = np.where(np.arange(side) > 0, 2.0, 1.0) / side
-        m = m * along.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    bound = min(1.0, math.sqrt(float(np.sum(c**2 * m))) * (1 + 2**-30))
-    return math.ceil(math.ldexp(bound, BITS)) + SLACK
-
-
-def residuals(y: Ints, sizes: Ints, weights: Floats) -> Ints:
-    """r_k in units of 2^-BITS for each k of `sizes`, which rises; `y` may have any number of axes.
-
-    `weights` are those of the lowest frequencies, a cube with the axes of `y` and no larger, clipped to [0, 1];
-    the least of them stands for all others.
-    """
-    from scipy.fft import dctn
-
-    clamped = np.minimum(y, int(2.0**31 / math.sqrt(y.size)))
-    energy = (np.asarray(dctn(clamped.astype(np.float64), norm="ortho")) * _diagonal(y.shape, weights)) ** 2
-    level = np.zeros(y.shape, dtype=np.int64)
-    for axis, side in enumerate(y.shape):
-        at = np.searchsorted(sizes, np.arange(side), side="right")
-        level = np.maximum(level, at.reshape([-1 if a == axis else 1 for a in range(y.ndim)]))
-    # sums of a contiguous array are pairwise; `bincount` would add one after another
-    by_level = [float(np.sum(energy[level == i])) for i in range(1, len(sizes) + 1)]
-    left_out = np.cumsum(by_level[::-1])[::-1]
-    return fixed_width(np.rint(np.sqrt(left_out) * 2.0**BITS))
-
-
-def _diagonal(shape: tuple[int, ...], weights: Floats) -> Floats:
-    clipped = np.nan_to_num(np.clip(weights, 0.0, 1.0))
-    diagonal = np.full(shape, float(clipped.min()))
-    diagonal[tuple(slice(0, side) for side in clipped.shape)] = clipped
-    return diagonal

@@ -7,7 +7,7 @@ first. A reader is held by the kernel, and handed to `Measurement.read` and to n
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from jostle.engine.base import Answers, Engine, LruCache
@@ -20,10 +20,7 @@ from jostle.privacy.kernel.handles import Cells, Counted, Cube, Restricted, Summ
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.reading.public_data import PublicData
 
-if TYPE_CHECKING:
-    from jostle.privacy.mechanisms.least_cost import Line
-
-LIMIT, LINES = 512 * 2**20, 16 * 2**20
+LIMIT = 512 * 2**20
 
 
 class Reader:
@@ -31,7 +28,6 @@ class Reader:
 
     def __init__(self, answers: Answers, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
         self.answers, self._need_open = answers, need_open
-        self.lines: LruCache[Line] = LruCache(LINES)  # of `scores.candidates`, by cells and grain
         self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
         self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
         self._kept: LruCache[Ints] = LruCache(LIMIT)

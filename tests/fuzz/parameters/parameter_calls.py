@@ -265,33 +265,6 @@ def scores(v: Values, world: World) -> Call:
     return Call(text, values, "scores")
 
 
-def cuts(v: Values, world: World) -> Call:
-    grain = v.choice((1, 1, 2, 3))
-    blocks = -(-32 // grain)
-    kind = v.randrange(3)
-    if kind == 0:
-        starts = sorted({0, *(v.randrange(blocks) for _ in range(v.randint(0, 3)))})
-        ends = [*starts[1:], blocks]
-        places = [
-            [float(v.randint(a, b - 1)) for _ in range(v.randint(1, 4))] for a, b in zip(starts, ends, strict=True)
-        ]
-        values: dict[str, Any] = {"starts": [float(s) for s in starts], "places": places, "penalty": abs(v.number())}
-        call = "bisection_costs(hl, starts, places, penalty, grain)"
-    elif kind == 1:
-        bins = v.randint(2, 5)
-        values = {"bins": float(bins), "end": v.whole(bins, blocks)}
-        call = "boundaries(hl, bins, end, grain)"
-    else:
-        kept = sorted({v.randint(1, blocks) for _ in range(v.randint(1, 4))})
-        weights = [v.choice((1.0, 0.0, 0.5, v.random())) for _ in range(v.randint(1, blocks))]
-        values = {"kept": [float(k) for k in kept], "costs": [v.number() for _ in kept], "weights": weights}
-        call = "tail_energy(hl, kept, costs, weights, grain)"
-    values["grain"] = float(grain)
-    name = v.choice(list(values))
-    values[name] = v.perhaps(values[name])
-    return Call(f"noisy_max({call}) {_with(v, world)}", values, "cuts and frequencies", of_cells=True)
-
-
 def walks(v: Values, world: World) -> Call:
     cube, shape = _cube(v, world)
     cells = _cells(shape)
@@ -408,7 +381,7 @@ def optima(v: Values, world: World) -> Call:
 FAMILIES: dict[str, tuple[float, Family]] = {
     "moments": (5, row_moments), "sums": (5, row_sums), "slopes": (5, row_scores), "prepaid": (1, shares_of_what_was_paid),
     "vectors": (0.3, declared_vectors), "classifiers": (5, classifiers), "strategies": (4, strategies), "workloads": (2, workloads),
-    "scores": (2, scores), "cuts": (4, cuts), "walks": (2, walks), "several": (0.1, several), "samples": (0.1, samples),
+    "scores": (2, scores), "walks": (2, walks), "several": (0.1, several), "samples": (0.1, samples),
     "queries": (0.1, queries), "tables": (0.1, tables), "amounts": (0.5, amounts), "optima": (0.02, optima),
 }  # fmt: skip
 """How often a family is drawn, by what a call costs."""
@@ -420,7 +393,7 @@ def call(v: Values, world: World, only: str | None = None) -> Call:
     """A call of one family; of cubes where the world has no vectors."""
     names = [only] if only else list(FAMILIES)
     if not world.vectors:
-        names = [n for n in names if n not in (*OF_VECTORS, "cuts", "walks", "samples", "optima")] or ["scores"]
+        names = [n for n in names if n not in (*OF_VECTORS, "walks", "samples", "optima")] or ["scores"]
     if "delta" in world.amount:
         names = ["samples"] if v.chance(0.3) and not only else names
     elif only is None:

@@ -79,11 +79,6 @@ o = {{ stddev(select sum(values) from h groupby x / 2 with epsilon 1) }}
 p = mwem(h, prefixes(h), 2) with epsilon 1
 q = hb(h, prefixes(h)) with epsilon 1
 r = hdmm(h, prefixes(h)) with epsilon 1
-aa = noisy_max(bisection_costs(h, [0, 2], [[0, 1], [2, 3]], 0.5)) with epsilon 1
-ab = noisy_max(bisection_costs(h, [0], [[0, 1]], grain = 2)) with epsilon 1
-ac = noisy_max(boundaries(h, 2, 4)) with epsilon 1
-ad = noisy_max(tail_energy(h, [1, 2], [0.1, 0.2], [1, 0.5])) with epsilon 1
-ae = noisy_max(tail_energy(k, [1, 2], [0, 3], [[1, 1], [0.5, 0.2]])) with epsilon 1
 along = [{labels: [0, 0, 1, -1], signs: [1, -1, 1, 1], size: 2}, {labels: [0, 0], signs: [1, -1], size: 1}]
 af = laplace(k, [{kind: "signed", weight: 0.4, axes: along}]) with epsilon 1
 """

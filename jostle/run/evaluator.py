@@ -123,6 +123,9 @@ class Evaluator(ABC):
         self.joint: JointSelects | None = None  # the `jointly` block that is being walked
         self.looks = Looks()  # at how the cells of columns fit that are measured
         self.aggregates: dict[int, Value] = {}  # aggregates of a select that are already measured, by node
+        self.top: Scope | None = None  # of the program: its names outlive a stop
+        self.holds = False  # whether a stop waits for an answer that is paid for, and which one does
+        self.stop: Callable[[], object] | None = None
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
     @abstractmethod
@@ -157,6 +160,12 @@ class Evaluator(ABC):
     @abstractmethod
     def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
         """A select, a form or an index reads rows, of which the walk before a run warns."""
+
+    def deliver_stop(self) -> None:
+        """What was paid for has its name: a stop that waited for it comes now."""
+        self.kernel.owes, stop, self.stop = False, self.stop, None
+        if stop is not None:
+            stop()
 
     def at_least(self, amount: float) -> float:
         """What is left of an allotment, of which the walk before a run knows a bound."""

@@ -55,6 +55,8 @@ class Interpreter(Evaluator):
             ended = self.statement(statement, scope)
             if ended is not None:
                 return ended
+            if self.kernel.owes and scope is self.top:
+                self.deliver_stop()
         return None
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:

@@ -64,7 +64,7 @@ def run(options: Namespace) -> int:
 
     notes: list[str] = []
     unsaved: list[Diagnostic] = []
-    with ExitStack() as stack:
+    with ExitStack() as outer, ExitStack() as stack:
         session = Session(
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
@@ -84,15 +84,17 @@ def run(options: Namespace) -> int:
             writers.append(Writer(Path(options.trace), **({} if simulate is None else {"simulated": simulate})))
             stack.callback(writers[0].close)
         stopped: KeyboardInterrupt | None = None
+        outer.enter_context(stops())
+        outer.enter_context(session.hold_stops())
         try:
-            with stops():
-                result = session.attempt(source, dict(options.set))
+            result = session.attempt(source, dict(options.set))
         except KeyboardInterrupt as stop:
             result, stopped = session.so_far(), stop
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
-    document = result.document(simulate, unsaved)
-    _report(options, result, document, notes, [*unsaved, *(session.warnings if result.ok else ())], say)
+        stack.close()
+        document = result.document(simulate, unsaved)
+        _report(options, result, document, notes, [*unsaved, *(session.warnings if result.ok else ())], say)
     if stopped is not None:
         raise stopped
     return 0 if result.ok and not unsaved else 1
@@ -160,7 +162,7 @@ def _report(
                 say(line)
             tell(warnings)
         sys.stdout.flush()
-    except OSError:
+    except (OSError, KeyboardInterrupt):
         if not options.simulate and (result.values or result.unreleased or result.output):
             keep(options.file, document)
         raise

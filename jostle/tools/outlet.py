@@ -26,11 +26,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TextIO, TypeVar, cast
+from types import FrameType
+from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
 
 from jostle.diagnostics import Refusal, refuse
+
+if TYPE_CHECKING:
+    from jostle.run.evaluator import Evaluator
 
 _SIGNS = {
     "ε": "e", "δ": "d", "ρ": "r", "±": "+/-", "×": "x", "–": "-", "−": "-", "…": "...", "▶": ">", "─": "-", "│": "|",
@@ -212,6 +216,36 @@ def stops() -> Iterator[None]:
 def _stop(number: int, _: object) -> None:
     signal.signal(number, signal.SIG_DFL)
     raise KeyboardInterrupt(number)
+
+
+@contextmanager
+def stops_wait(run: Evaluator) -> Iterator[None]:
+    """Within it a stop comes when what `run` has paid for has its name, or at the end; a second one comes at once."""
+    before: dict[int, Callable[[int, FrameType | None], object]] = {}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        if run.kernel.owes and run.stop is None:
+            run.stop = partial(before[number], number, None)
+            with suppress(OSError):  # standard error itself may be in the middle of a line
+                os.write(2, b"\njostle: this stops with the answer that was paid for; a second stop gives it up\n")
+        else:
+            before[number](number, frame)
+
+    if threading.current_thread() is threading.main_thread() and not run.holds:
+        numbers = [getattr(signal, name) for name in ("SIGINT", *_NAMES) if hasattr(signal, name)]
+        before.update({number: way for number in numbers if callable(way := signal.getsignal(number))})
+    try:
+        for number in before:
+            run.holds = True
+            signal.signal(number, stop)
+        yield
+    finally:
+        if before:
+            run.holds, run.kernel.owes = False, True  # no stop comes in the middle of this
+            for number, way in before.items():
+                if signal.getsignal(number) is stop:
+                    signal.signal(number, way)
+            run.deliver_stop()
 
 
 def status_of(stop: KeyboardInterrupt) -> int:

@@ -189,16 +189,19 @@ class Repl:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         began, first = time.monotonic(), len(self.events)
         try:
-            value = self._session.execute(source)
-            self._cost_preview.ran(source.text.rstrip())
-            if value is not None:
-                self._say(self._session.show(value))
-                self._session.define("_", value)
+            with self._session.hold_stops():
+                value = self._session.execute(source)
+                self._cost_preview.ran(source.text.rstrip())
+                if value is not None:
+                    self._say(self._session.show(value))
+                    self._session.define("_", value)
         except Refusal as refusal:
             self._last = refusal.diagnostics[0].kind
             self._refused(refusal)
+            self.say_left()
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
+            self.say_left()
         except OutputFault:
             raise
         # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
@@ -211,6 +214,12 @@ class Repl:
         self._report(source, self.events[first:])
         if self._timed:
             self._say(f"{time.monotonic() - began:.2f} s")
+
+    def say_left(self) -> None:
+        """Says what functions had measured that did not come to their ends; what has a name keeps it."""
+        for name, value in self._session.so_far().unreleased.items():
+            if "." in name:
+                self._say(f"{name} = {self._session.show(value)}")
 
     def ran(self, source: Source, events: Sequence[Event]) -> None:
         """Takes note of a text that ran elsewhere to its end, and of what happened in it: for `:cost` and `:why`."""

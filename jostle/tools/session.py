@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
@@ -35,7 +35,7 @@ from jostle.syntax.querybuilder import one_declaration
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
 from jostle.tools.likes import Warned
-from jostle.tools.outlet import Others, deep, with_room
+from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
 from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data
@@ -146,6 +146,10 @@ class Session:
     def _scope(self) -> Scope:
         return Scope(self._interp.base)
 
+    def hold_stops(self) -> AbstractContextManager[None]:
+        """Within it a stop waits for the answer that was paid for, and comes when that has its name, or at the end."""
+        return stops_wait(self._interp)
+
     @exclusive
     def bind(self, name: str, value: object) -> None:
         """Hands data over: a program reads them with `bound("name")`. A path, a pattern or a list of paths, or a
@@ -176,7 +180,7 @@ class Session:
         source = Source("text", source) if isinstance(source, str) else source
         before = log_start(source, self.budget()) if self._simulate is None else None
         try:
-            with self.turns.turn(program=True):
+            with self.turns.turn(program=True), self.hold_stops():
                 return log_end(source, self._attempt(source, settings), before)
         except Refusal as refusal:  # before it began
             return log_end(source, Result(False, {}, self.budget(), refusal.diagnostics, [], []), before)
@@ -188,7 +192,7 @@ class Session:
         interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
         interp.kernel.begin(source)
         self._look_beside(source)
-        scope, self._ran, begun = Scope(interp.base), dict, False
+        interp.top, self._ran, begun = (scope := Scope(interp.base)), dict, False
         faults: tuple[Diagnostic, ...] = ()
         try:
             with self._stream.within("run", source.name, text=source.text) as fields:
@@ -205,10 +209,8 @@ class Session:
                         interp.block(tree.body, scope)
                 finally:
                     fields["budget"] = self.budget()
-                    accounts = interp.kernel.register.accounts()  # and where charges stand in their histories
-                    receipts = {
-                        a.name: [[r.number, r.hash] for r in a.receipts] for a in accounts if isinstance(a, Account)
-                    }
+                    accounts = [a for a in interp.kernel.register.accounts() if isinstance(a, Account)]
+                    receipts = {a.name: [[r.number, r.hash] for r in a.receipts] for a in accounts}  # in histories
                     fields.update({"ledger": receipts} if receipts else {})
                     printed = self._output[first_line:][:_LINES]
                     fields.update(printed=printed, version=__version__, date=str(date.today()))
@@ -216,6 +218,7 @@ class Session:
             faults = refusal.diagnostics if begun else tuple(self._mend(refusal.diagnostics, source))
             for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
+        interp.kernel.owes = True  # the result, to whoever holds stops
         return Result(
             not faults, dict(interp.released), self.budget(), faults, self._events[first_event:],
             self._output[first_line:], self._ran() if faults else {}, tuple(self.warnings[warned:]),
@@ -249,9 +252,7 @@ class Session:
 
     def dry_run(self, program: str | Path | Source, /, **params: object) -> DryRun:
         """What each statement of a program would spend, and what stays; raises `Refusal` where a check refuses it.
-
-        Nothing is run, and of private data nothing but the headers of files is opened.
-        """
+        Nothing is run, and of private data nothing but the headers of files is opened."""
         source = program if isinstance(program, Source) else read_program(Path(program))
         faults, costs = self.checked(source, params)
         if faults:
@@ -297,9 +298,7 @@ class Session:
     @exclusive
     def costs(self, source: Source, settings: Values | None = None, *, charges: bool = True) -> list[Cost]:
         """Bounds what a program, and with `charges` each statement, can cost each private source; nothing is opened.
-
-        `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed.
-        """
+        `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed."""
         from jostle.tools.costs import costs
 
         self._look_beside(source)
@@ -315,7 +314,7 @@ class Session:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
         source = Source("text", source) if isinstance(source, str) else source
         try:
-            with self.turns.turn(program=True), self._others.excepted():
+            with self.turns.turn(program=True), self.hold_stops(), self._others.excepted():
                 return self._execute(source)
         except Refusal as refusal:
             again = type(refusal)(*refusal.diagnostics)
@@ -326,8 +325,9 @@ class Session:
         self._folders[:] = [self._cwd]
         if Path(source.name).is_file():
             self._look_beside(source)
-        tree = parse(source, interactive=True)
-        self._interp.kernel.begin(source)
+        tree, interp = parse(source, interactive=True), self._interp
+        interp.kernel.begin(source)
+        interp.top, interp.left, self._ran = self._scope, [], partial(measured_names, tree, self._scope, interp)
         if faults := self._check(tree, self._scope.names) or self._ahead(tree, None, self._scope.names)[0]:
             raise Refusal(*faults)
         value = None
@@ -335,11 +335,11 @@ class Session:
             for statement in tree.body:
                 value = None
                 if isinstance(statement, n.Bare):
-                    value = self._interp.eval(statement.value, self._scope)
+                    value = interp.eval(statement.value, self._scope)
                 else:
-                    self._interp.statement(statement, self._scope)
+                    interp.block([statement], self._scope)
                 if isinstance(statement, n.Private):
-                    self.warnings.add(source, first_budget(self._interp, statement, self._scope))
+                    self.warnings.add(source, first_budget(interp, statement, self._scope))
         return value
 
     @with_room

@@ -1,4 +1,5 @@
-"""Ctrl-C ends a query on every engine at once; the charge stays, nothing is released, and the session goes on."""
+"""Ctrl-C waits for an answer that is paid for; a second one ends the query on every engine at once: the charge stays,
+nothing is released, and the session goes on."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ def run(text):
 def stop():
     while session.budget()["people"]["epsilon"]["spent"] != "2":
         time.sleep(0.01)
-    time.sleep(0.3)
-    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(2):
+        time.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGINT)
 
 session = Session(engine=sys.argv[1] or None, look=False)
 for name in ("people", "others", "more"):

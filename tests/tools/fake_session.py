@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -77,6 +78,9 @@ class Session:
             except Refusal as refusal:
                 self.result.ok, self.result.diagnostics = False, refusal.diagnostics
         return self.result
+
+    def hold_stops(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def so_far(self) -> Result:
         self.result.ok = False

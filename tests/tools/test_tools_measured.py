@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -121,3 +125,101 @@ def test_a_fault_of_jostle_after_a_measurement(monkeypatch: pytest.MonkeyPatch) 
     session = jostle.Session(listeners=[plant])
     result = session.attempt(Source("p", PEOPLE + MEASURED + "if k > 1 { print(1) }\n"))
     assert result.diagnostics[0].kind == "InternalError" and set(result.measured) == {"h", "rates"}
+
+
+# A stop at any line -------------------------------------------------------------------------------------
+
+STEPS = {
+    "a": "a = {{ select count(*) from people with epsilon 1 }}\n",
+    "b": "release b = {{ select avg(age) as age from people group by city with epsilon 2 }}\n",
+    "c": "def f(t, e) {\n    n = {{ select count(*) from t with epsilon e }}\n    return n\n}\nc = f(people, 4) + 1\n",
+    "d": "d = [{{ select count(*) from people where age < k with epsilon 4 }} for k in [30, 60]]\n",
+    "_": "{{ select sum(age) from people with epsilon 16 }}\n",
+}
+"""The name that each step gives its answer; what they cost are powers of 2, so that a sum says which were paid."""
+
+
+@contextmanager
+def stopped_at(line: int) -> Iterator[list[int]]:
+    """Within it SIGINT comes at that line of ours; gives how many there were."""
+    lines = [0]
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        if "/jostle/" not in frame.f_code.co_filename:
+            return None
+        lines[0] += event == "line"
+        if event == "line" and lines[0] == line:
+            signal.raise_signal(signal.SIGINT)
+        return trace
+
+    sys.settrace(trace)
+    try:
+        yield lines
+    finally:
+        sys.settrace(None)
+
+
+def _by_session() -> tuple[jostle.Session, set[str]]:
+    session = jostle.Session(look=False)
+    try:
+        result = session.run_text(TABLE + "".join(STEPS.values()) + "release done = 1\n")
+    except KeyboardInterrupt:
+        result = session.so_far()
+    return session, set(STEPS) if "done" in result.values else {*result.values, *result.unreleased, "_"}
+
+
+def _by_notebook() -> tuple[jostle.Session, set[str]]:
+    from jostle.tools.editors.notebook import Notebook
+
+    notebook = Notebook({})
+    notebook.cell(TABLE + "".join(STEPS.values()))
+    return notebook.session, set(notebook.session.names())
+
+
+def _by_shell() -> tuple[jostle.Session, set[str]]:
+    from jostle.tools.repl import Repl
+
+    said: list[str] = []
+    session = jostle.Session(look=False)
+    shell = Repl(session, said.append, lambda refusal: said.append(str(refusal)))
+    for entry in (TABLE, *STEPS.values()):
+        shell.handle(entry)
+    sums = {"_"} if any(line[:1].isdigit() or line[:2] == "-1" for line in said) else set()
+    return session, (set(session.names()) - {"_"}) | sums
+
+
+TABLE = (
+    'private people = bound("people") described by {age: 0..99, city: {"a", "b"}} protecting rows budget epsilon 99\n'
+)
+
+
+@pytest.mark.parametrize("face", [_by_session, _by_notebook, _by_shell])
+def test_a_stop_at_any_line_loses_no_answer_that_was_paid_for(
+    face: Callable[[], tuple[jostle.Session, set[str]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thirteen stops of each face; the answer to what was charged has its name, or was said."""
+    rows = {"age": [20.0, 40.0] * 90, "city": ["a", "b"] * 90}
+    begin = jostle.Session.__init__
+
+    def with_rows(self: jostle.Session, **more: Any) -> None:
+        begin(self, **more)
+        self.bind("people", rows)
+
+    monkeypatch.setattr(jostle.Session, "__init__", with_rows)
+    costs = dict(zip(STEPS, (1, 2, 4, 8, 16), strict=True))
+    face()[0].close()
+    with stopped_at(-1) as lines:
+        face()[0].close()
+    paid, many = set[str](), lines[0]
+    for k in range(13):
+        with stopped_at(many // 4 + many * k // 18):
+            try:
+                session, there = face()
+            except KeyboardInterrupt:  # between two entries
+                continue
+        spent = session.budget().get("people", {"epsilon": {"spent": "0"}})["epsilon"]["spent"]
+        lost = {name for name, cost in costs.items() if int(float(spent)) & cost} - there
+        paid |= {spent}
+        assert not lost, (k, spent)
+        session.close()
+    assert len(paid) >= 4

@@ -50,12 +50,12 @@ class Kernel:
     """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances.
 
     All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private. What reads
-    private rows is no attribute of a kernel that others use, and the engine is none at all.
+    private rows is no attribute of a kernel that others use, and the engine is none at all. `owes` is set at a charge.
     """
 
     def __init__(self, register: Register, reader: Answering, events: Stream) -> None:
         """`reading.vault` makes a register and the reader that goes with it."""
-        self.register, self.events = register, events
+        self.register, self.events, self.owes = register, events, False
         self.need_open = register.need_open
         self._reader = reader
         self._lock = threading.RLock()
@@ -176,7 +176,7 @@ class Kernel:
 
     def _pay(self, measurement: Question, span: Span | None) -> None:
         """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
-        payment, exposures = measurement.paid_by(), measurement.exposures
+        payment, exposures, self.owes = measurement.paid_by(), measurement.exposures, True
         self.need_open(exposures, span)
         with self._lock:
             if payment is not None:

@@ -43,7 +43,7 @@ class NotebookStop(KeyboardInterrupt):
     """A cell that somebody stopped, or the time limit of its notebook: shown without lines of Python too."""
 
     def _render_traceback_(self) -> list[str]:
-        return ["stopped; what was charged stays charged, and what was measured has its name in the next cell"]
+        return ["stopped; what was charged stays charged, and what was measured has its name in the next cell, or `_`"]
 
 
 class Shown(Struct, frozen=True):
@@ -81,7 +81,9 @@ class Notebook:
         stopped: NotebookStop | None = None
         try:
             self._hand_over(source)
-            value = self.session.execute(source)
+            with self.session.hold_stops():
+                value = self.session.execute(source)
+                self.session.define("_", value)
             self._shell.ran(source, list(self._events))
         except Refusal as refusal:
             refused = NotebookRefusal(*map(self._of_python, refusal.diagnostics))
@@ -92,6 +94,10 @@ class Notebook:
             values = {**self.session.names(), **self.session.released()}
             self._names.update({name: to_python(values[name]) for name in released if name in values})
         texts = [clean("\n".join(self._printed))] if self._printed else []
+        if refused or stopped:
+            self._said.clear()
+            self._shell.say_left()
+            texts += self._said
         if self.session.warnings:
             texts.append(_text_of(Refusal(*self.session.warnings)))
             self.session.warnings.clear()

@@ -1,20 +1,22 @@
 """`best_histogram` as a program calls it, beside every fixed option, on public vectors: paired runs over private rows.
 
     python -m tests.experiments.best_histogram [--half judged] [--queries ranges,prefixes,identity] [--runs 2] [--plane]
-        [--sets FILE.npz]
+        [--sets FILE.npz] [--kept FILE.jsonl] [--epsilons 0.01,0.1,1]
 
 Columns of packages and DPBench's vectors in 1,024 cells (64 × 64 with `--plane`), those that constants were settled on
 (`development`) and others (`judged`). Rows are drawn from a vector, a thousand or a hundred thousand by turns, and
 given to a program as a private table; each option answers by a call of its own with all of ε. Printed: the geometric
-mean of the error (root mean square over queries, mean over runs) over the least of the fixed options that were before
-`adaptive` and `tree_shrinkage`, with the standard error of its logarithm over vectors. The least of noisy means is
-below any true mean, so ratios are too large. `--sets` takes cubes of any sizes from a file in their place, with a
-hundred to a million rows by turns.
+mean of the error (root mean square over queries) of `best_histogram` over that of each fixed option on the same rows,
+with the standard error of its logarithm over vectors; over the option that the other runs of a cell call the least; and
+over the least of the means over runs, which is below any true mean, so that this ratio is too large. `--sets` takes
+cubes of any sizes from a file in their place, with a hundred to a million rows by turns. `--kept` keeps each run.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import json
 import zlib
 from pathlib import Path
 from typing import Any
@@ -26,10 +28,11 @@ from jostle.source import Source
 from jostle.tools.session import Session
 from tests.experiments import dpbench
 
-OLDER = ("hdmm", "shrinkage", "privtree", "dawa", "dawa_shrinkage")
+LINE = ("hdmm", "shrinkage", "privtree", "dawa", "dawa_shrinkage")
 PLANE = ("hdmm", "shrinkage", "privtree", "dawa", "dawa_boxes")
-EPSILONS = (0.01, 0.1, 0.5, 1.0, 4.0)
 QUERIES = {"ranges": "ranges(c, 500)", "prefixes": "prefixes(c)", "identity": "identity(c)"}
+LEAST = 0.1
+"""An error, in rows, below which all count the same: of 64 cells at ε = 4 all may be exact by chance."""
 DEVELOPMENT = frozenset({
     "ADULT", "HEPTH", "LC-DTIR-F2", "MDSALARY", "NETTRACE", "alt", "delay", "dist", "humid", "lpi", "temp",
 })  # fmt: skip
@@ -40,6 +43,7 @@ DEVELOPMENT_PLANES = frozenset({
 """The tables that the tree of `adaptive` and the bars in two dimensions were settled on."""
 
 Counts = NDArray[np.int64]
+Cell = tuple[str, str, float, int]
 
 
 def lines() -> dict[str, Any]:
@@ -122,19 +126,75 @@ known = 1
     return found
 
 
-def judged(session: Session, name: str, counts: Counts, tried: tuple[str, ...], queries: str, runs: int, at: int,
-           steps: tuple[float, ...]) -> list[NDArray[np.float64]]:  # fmt: skip
-    """The logarithm of the mean error of each option, (options,), at each ε; rows go through `steps` by turns."""
-    session.execute(Source("experiment", "known = 0\n"))
-    found = []
-    for e, epsilon in enumerate(EPSILONS):
-        rows = steps[(at + (1 if len(steps) == 2 else 2) * e) % len(steps)]
-        each = [
-            errors(session, rows_of(name, counts, rows, len(EPSILONS) * run + e), counts.shape, tried, epsilon, queries)
-            for run in range(runs)
-        ]
-        found.append(np.log(np.maximum(np.mean(each, axis=0), 1e-9)))
-    return found
+def runs_of(
+    sets: dict[str, Counts], tried: tuple[str, ...], queries: tuple[str, ...], runs: int, steps: tuple[float, ...],
+    epsilons: tuple[float, ...], kept: Path | None,
+) -> dict[Cell, list[float]]:  # fmt: skip
+    """The error of each option by (vector, queries, ε, run); rows go through `steps` by turns. `kept` has a line for
+    each, so that what was run once is not run again."""
+    errors_of: dict[Cell, list[float]] = {}
+    for line in kept.read_text().splitlines() if kept is not None and kept.exists() else ():
+        name, asked, epsilon, run, told = json.loads(line)
+        if list(told) == list(tried):
+            errors_of[name, asked, epsilon, run] = list(told.values())
+    places = {name: i for i, name in enumerate(sets)}
+    for run, name in ((run, name) for run in range(runs) for name in sets):
+        session = Session(cwd=Path.cwd())
+        session.execute(Source("experiment", "use best\n"))
+        for asked, (e, epsilon) in itertools.product(queries, enumerate(epsilons)):
+            rows = steps[(places[name] + (1 if len(steps) == 2 else 2) * e) % len(steps)]
+            if (name, asked, epsilon, run) in errors_of:
+                continue
+            session.execute(Source("experiment", "known = 0\n"))
+            drawn = rows_of(name, sets[name], rows, len(epsilons) * run + e)
+            errors_of[name, asked, epsilon, run] = errors(
+                session, drawn, sets[name].shape, tried, epsilon, QUERIES[asked]
+            )
+            if kept is not None:
+                each = dict(zip(tried, errors_of[name, asked, epsilon, run], strict=True))
+                with kept.open("a") as file:
+                    file.write(json.dumps([name, asked, epsilon, run, each]) + "\n")
+    return errors_of
+
+
+def least_elsewhere(logs: NDArray[np.float64], fixed: slice) -> NDArray[np.float64]:
+    """The logarithm of the error (runs,) of the fixed option that the other runs of the cell call the least, so that it
+    is no least of noise; `logs` (runs, options). Of one run, the least of it."""
+    if len(logs) == 1:
+        return np.asarray(logs[:, fixed].min(axis=1))
+    others = logs.sum(axis=0) - logs
+    return np.asarray(logs[np.arange(len(logs)), fixed.start + others[:, fixed].argmin(axis=1)])
+
+
+def report(errors_of: dict[Cell, list[float]], asked: str, tried: tuple[str, ...]) -> None:
+    """Prints, for each ε, the error of the first of `tried` over each other one, over the least elsewhere and over the
+    least of the means over runs, and what the best fixed option has of the last two; ± over vectors."""
+    fixed = slice(1, len(tried))
+    names = sorted({name for name, queries, _, _ in errors_of if queries == asked})
+    runs: dict[tuple[str, float], list[list[float]]] = {}
+    for (name, queries, epsilon, _), told in errors_of.items():
+        if queries == asked:
+            runs.setdefault((name, epsilon), []).append(told)
+    by_cell = {cell: np.log(np.maximum(told, LEAST)) for cell, told in runs.items()}
+    print(f"{asked}, {len(names)} vectors")
+    heads = [f"over {option}" for option in tried[1:]]
+    print(f"{'ε':>6}" + "".join(f"{head:>22}" for head in (*heads, "least elsewhere", "least", "best fixed of them")))
+    for amount in (*sorted({at for _, at in by_cell}), "all"):
+        rows = []
+        for name in names:
+            cells = [logs for (of, at), logs in by_cell.items() if of == name and amount in ("all", at)]
+            if not cells:
+                continue
+            apart = np.concatenate([logs - least_elsewhere(logs, fixed)[:, None] for logs in cells])
+            means = [np.log(np.exp(logs).mean(axis=0)) for logs in cells]
+            least = np.array([mean - mean[fixed].min() for mean in means])
+            rows.append((apart.mean(axis=0), least.mean(axis=0)))
+        apart, least = (np.array(part) for part in zip(*rows, strict=True))
+        best = fixed.start + int(apart.mean(axis=0)[fixed].argmin())
+        columns = [apart[:, 0] - apart[:, k] for k in range(1, len(tried))] + [apart[:, 0], least[:, 0]]
+        line = "".join(f"{np.exp(c.mean()):>14.3f} ± {c.std(ddof=1) / np.sqrt(len(c)):.3f}" for c in columns)
+        line += f"   {tried[best]} {np.exp(apart[:, best].mean()):.3f}, {np.exp(least[:, best].mean()):.3f}"
+        print(f"{amount:>6}{line}", flush=True)
 
 
 def main() -> None:
@@ -144,37 +204,25 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--plane", action="store_true")
     parser.add_argument("--sets", type=Path)
+    parser.add_argument("--kept", type=Path)
+    parser.add_argument("--epsilons", default="0.01,0.1,0.5,1,4")
     asked = parser.parse_args()
     if asked.sets is None and not dpbench.DATA.is_dir():
         print("the public data are not here: there is nothing to judge by")
         return
     settled = DEVELOPMENT_PLANES if asked.plane else DEVELOPMENT
     if asked.sets is not None:
-        data, settled = dict(np.load(asked.sets)), frozenset()
+        mine = dict(np.load(asked.sets))
     else:
         data = planes() if asked.plane else lines()
-    mine = sorted(name for name in data if (name in settled) == (asked.half == "development"))
-    newer = ("best_histogram", "adaptive", "tree_shrinkage")
-    tried = (*newer, *(PLANE if asked.plane else OLDER))
+        mine = {name: data[name] for name in sorted(data) if (name in settled) == (asked.half == "development")}
+    tried = ("best_histogram", "adaptive", "tree_shrinkage", *(PLANE if asked.plane else LINE))
+    queries = tuple(asked.queries.split(","))
     steps = (1e3, 1e5) if asked.sets is None else (1e2, 1e3, 1e4, 1e5, 1e6)
-    for queries in asked.queries.split(","):
-        found: dict[float, list[NDArray[np.float64]]] = {}
-        for i, name in enumerate(mine):
-            session = Session(cwd=Path.cwd())
-            session.execute(Source("experiment", "use best\n"))
-            told = judged(session, name, data[name], tried, QUERIES[queries], asked.runs, i, steps)
-            for epsilon, logs in zip(EPSILONS, told, strict=True):
-                found.setdefault(epsilon, []).append(logs - logs[len(newer) :].min())
-        print(f"{queries}, {len(mine)} vectors ({asked.half})")
-        print(f"{'ε':>6}" + "".join(f"{name:>22}" for name in tried))
-        for epsilon, ratios in (*found.items(), ("all", [one for some in found.values() for one in some])):
-            log = np.array(ratios)
-            spread = log.std(axis=0, ddof=1) / np.sqrt(len(log))
-            print(
-                f"{epsilon:>6}"
-                + "".join(f"{np.exp(m):>14.3f} ± {s:.3f}" for m, s in zip(log.mean(axis=0), spread, strict=True)),
-                flush=True,
-            )
+    epsilons = tuple(map(float, asked.epsilons.split(",")))
+    errors_of = runs_of(mine, tried, queries, asked.runs, steps, epsilons, asked.kept)
+    for one in queries:
+        report(errors_of, one, tried)
 
 
 if __name__ == "__main__":

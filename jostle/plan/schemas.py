@@ -249,10 +249,11 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
     return Real(*bounds)
 
 
-def has_whole_keys(key: Key) -> bool:
-    """Whether rows are taken down to the values of a key, which are all whole numbers."""
-    values = key.values if not isinstance(key.values, range) else ()
-    return all(isinstance(value, int | float) and float(value).is_integer() for value in values)
+def floors(key: Key) -> bool:
+    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
+    return isinstance(key.values, range) or all(
+        isinstance(value, float | int) and float(value).is_integer() for value in key.values
+    )
 
 
 def whole_key(expr: RowExpr, schema: Schema) -> RowExpr:
@@ -381,7 +382,7 @@ def holds(key: Key, value: Any) -> RowExpr:
     """The condition of one group: numeric keys are taken down to integers first."""
     need_unicode(value)
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    left = Apply("floor", (key.expr,)) if numeric and has_whole_keys(key) else key.expr
+    left = Apply("floor", (key.expr,)) if numeric and floors(key) else key.expr
     return Apply("==", (left, Constant(float(value) if numeric else value)))
 
 

@@ -45,8 +45,8 @@ STEPPED = [key for key in KEYS if "floor(score)" not in key and key != "score / 
 COUNTED = {
     "listed": "select count(*) as n from t groupby {key} as k over keys",
     "parts": "",
-    "in a table of persons": "select sum(rows) as n from (select count(*) as rows from t per person groupby {key} as k) "
-    "groupby k over keys",
+    "in a table of persons": "select sum(rows) as n from "
+    "(select count(*) as rows from t per person groupby {key} as k) groupby k over keys",
     "listed in a table of persons": "select sum(rows) as n from "
     "(select count(*) as rows from t per person groupby {key} as k over keys) groupby k",
     "persons": "select count(distinct person) as n from t groupby {key} as k over keys up to 9 groups",

@@ -180,8 +180,8 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
 
 
 def _key(rows: RowSql, expr: RowExpr) -> str:
-    kind_of(expr, rows.schema)
-    return rows.value(expr)
+    unsigned = kind_of(expr, rows.schema) == "number"
+    return rows.dialect.unsigned.format(rows.value(expr)) if unsigned else rows.value(expr)
 
 
 def _where(tests: list[str]) -> str:

@@ -37,7 +37,7 @@ from jostle.plan.plan import (
     has_persons,
     person_columns,
 )
-from jostle.plan.schemas import has_whole_keys, schema_of, whole_key
+from jostle.plan.schemas import floors, schema_of, whole_key
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys, join_exposures
@@ -152,7 +152,7 @@ def _expr(key: Key | RowExpr, table: Table) -> RowExpr:
     """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
     if not isinstance(key, Key):
         return key
-    return whole_key(key.expr, table.domains) if has_whole_keys(key) else key.expr
+    return whole_key(key.expr, table.domains) if floors(key) else key.expr
 
 
 def _in_listed(table: Table, keys: Sequence[Key | RowExpr]) -> Plan:

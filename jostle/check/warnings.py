@@ -94,12 +94,13 @@ class Warnings:
 
     `of_source`: whether a column is as a file describes it; `means_own`: whether a name has a meaning of the
     program's own; `bounds`: those of a number of rows, or None; `floored`: whether a key is a number that is taken
-    down, where keys are listed or not.
+    down, to those that are listed or to its own.
     """
 
     def __init__(
         self, schema: Mapping[str, Domain], of_source: Callable[[str], bool], means_own: Callable[[str], bool],
-        bounds: Callable[[n.Expr], tuple[float, float] | None], floored: Callable[[n.Expr, bool], bool], report: Report,
+        bounds: Callable[[n.Expr], tuple[float, float] | None], floored: Callable[[n.Expr, n.Expr | None], bool],
+        report: Report,
     ) -> None:  # fmt: skip
         self._schema, self._of_source, self._report = schema, of_source, report
         self._means_own, self._bounds, self._floored = means_own, bounds, floored
@@ -146,17 +147,15 @@ class Warnings:
         the keys that are listed, of which a description may rule some out."""
         if over is not None:
             self._check_keys(node, over)
-        fractions = any(isinstance(value, float) and value % 1 for _, value in literals(over)) if over else False
-        if self._floored(node, fractions):
+        if self._floored(node, over):
             text, domain = node.span.text, self._schema.get(node.id) if isinstance(node, n.Name) else None
             sample = _example_between(domain) if isinstance(domain, Real) else 0.7
             tenfold = text if isinstance(node, n.Name) else f"({text})"
             self._report.add(
                 "floored-key", f"`{text}` has fractions, and is taken down to whole keys", node.span,
                 label=f"{sample} counts as {math.floor(sample)}",
-                help=f"list whole keys, of `floor({tenfold} * 10)`" if fractions else
-                f"write `floor({text})` if this is meant; `floor({tenfold} * 10) / 10` is by tenths",
-            )  # fmt: skip
+                help=f"write `floor({text})` if this is meant; `floor({tenfold} * 10) / 10` is by tenths",
+            )
 
     def _check_keys(self, node: n.Expr, over: n.Expr) -> None:
         domain = self._schema.get(node.id) if isinstance(node, n.Name) else None

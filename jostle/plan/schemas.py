@@ -249,15 +249,22 @@ def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
     return Real(*bounds)
 
 
-def group_key_value(expr: RowExpr, schema: Schema) -> RowExpr:
-    """What rows are grouped by: a number is taken down to an integer."""
+def floors(key: Key) -> bool:
+    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
+    return isinstance(key.values, range) or all(
+        isinstance(value, float | int) and float(value).is_integer() for value in key.values
+    )
+
+
+def whole_key(expr: RowExpr, schema: Schema) -> RowExpr:
+    """A number taken down to an integer."""
     whole = kind_of(expr, schema) != "number" or is_integral(expr, schema)
     return expr if whole else Apply("floor", (expr,))
 
 
 def group_rows_schema(plan: GroupRows, inner: Schema) -> dict[str, Domain]:
     """The columns of groups of rows over a source with the schema `inner`."""
-    keys = {name: derived_domain(group_key_value(expr, inner), inner) for name, expr in plan.keys}
+    keys = {name: derived_domain(expr, inner) for name, expr in plan.keys}
     return keys | {name: _term_domain(term, plan.most, inner) for name, term in plan.terms}
 
 
@@ -375,12 +382,7 @@ def holds(key: Key, value: Any) -> RowExpr:
     """The condition of one group: numeric keys are taken down to integers first."""
     need_unicode(value)
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-    whole = (
-        isinstance(key.values, range) or all(float(v).is_integer() for v in key.values if not isinstance(v, date))
-        if numeric
-        else False
-    )
-    left = Apply("floor", (key.expr,)) if whole else key.expr
+    left = Apply("floor", (key.expr,)) if numeric and floors(key) else key.expr
     return Apply("==", (left, Constant(float(value) if numeric else value)))
 
 

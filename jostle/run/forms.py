@@ -27,7 +27,7 @@ from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run import declare, positions
 from jostle.run.evaluator import Evaluator, PlacedAt, builtin, implement
 from jostle.run.faults import private_value
-from jostle.run.groups import multiples, public_keys
+from jostle.run.groups import by_value, own_keys, public_keys
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import handles_in, is_number, kind_name
@@ -62,11 +62,11 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     for arg in node.args[1:]:
         for expr, column in compiler.columns_at(arg):
             _need_listed(table, expr, arg)
-            dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, _own_keys(table, expr)))
+            dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, own_keys(table, expr)))
     for keyword in node.keywords:
         expr = compiler.column_position(keyword.value)[0]
         _need_listed(table, expr, keyword.value)
-        dims.append((keyword.name, expr, _own_keys(table, expr)))
+        dims.append((keyword.name, expr, own_keys(table, expr)))
     if not dims:
         raise refuse("TypeError", "a histogram needs a dimension", node.span, help="`histogram(people, x = age)`")
     if len({d[0] for d in dims}) < len(dims):
@@ -74,11 +74,6 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     if isinstance(table, WeightedRecords):
         return records.weight_histogram(table, dims)
     return transform.histogram(table, dims)
-
-
-def _own_keys(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
-    """The keys of an expression that goes in steps."""
-    return multiples(expr, handle.plan) if isinstance(handle, Table) else None
 
 
 def _need_listed(table: Any, expr: RowExpr, node: n.Expr) -> None:
@@ -103,7 +98,8 @@ def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]
     over = None
     for keyword in node.keywords:
         over = public_keys(interp.eval(keyword.value, scope), keyword.span)
-    over = _own_keys(handle, expr) if over is None else over
+        expr = by_value(expr, over, handle)
+    over = own_keys(handle, expr) if over is None else over
     keys = over if over is not None else key_values(expr, dict(handle.schema), MOST_PARTS)
     if keys is not None and len(keys) > MOST_PARTS:
         raise refuse(

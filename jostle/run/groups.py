@@ -37,10 +37,13 @@ from jostle.plan.plan import (
     Derive,
     Domain,
     Filter,
+    GroupRows,
     Integer,
+    Join,
     Moments,
     Plan,
     RowExpr,
+    Truncate,
 )  # fmt: skip
 from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
 from jostle.privacy.kernel.handles import Cube, Table
@@ -204,7 +207,7 @@ MOST_LISTED = 2**16
 
 
 def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
-    """The listed keys of one column: numbers are taken down to integers, and each stands once."""
+    """The listed keys of one column, each once."""
     if isinstance(value, Interval | Period):
         need_room(value.count, "a list of keys")
     elif not (isinstance(value, JSet) or is_sequence(value)):
@@ -213,19 +216,34 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
         return tuple(value)
     items = list(value)
     if set(map(type, items)) <= {float} and all(map(math.isfinite, items)):  # nearly all keys of long lists
-        numbers = list(map(float, map(math.floor, items)))
+        numbers = [item + 0.0 for item in items]
         return tuple(numbers if all(map(lt, numbers, islice(numbers, 1, None))) else dict.fromkeys(numbers))
-    keys = [float(math.floor(item)) if _is_finite(item, span) else item for item in items]
+    keys = [item + 0.0 if _is_finite(item, span) else item for item in items]
     _need_one_kind(keys, "keys are", span)
     return tuple(dict.fromkeys(keys))
+
+
+def own_keys(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
+    """The keys of an expression that goes in steps."""
+    return multiples(expr, handle.plan) if isinstance(handle, Table) else None
+
+
+def by_value(expr: RowExpr, keys: Sequence[object], handle: object) -> RowExpr:
+    """What has the listed keys: rows are taken down to keys that are all whole, but where an expression goes in steps
+    with fractions, of which whole keys are some."""
+    steps = own_keys(handle, expr) if all(is_number(key) and float(key).is_integer() for key in keys) else None
+    if steps is None or all(map(float.is_integer, steps)):
+        return expr
+    return Apply("if", (Apply("==", (expr, Apply("floor", (expr,)))), expr, Constant(None)))
 
 
 def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
     """The keys of a number that goes in steps, as `10 * floor(age / 10)` and `floor(score * 4) / 4` do, in order; none
     of one that has every integer, and of one that is not rounded by itself, as `age / 10`, which is taken down."""
-    while isinstance(expr, Column) and isinstance(plan, Filter | Derive):  # what a column is calculated from
-        expr = dict(plan.columns)[expr.name] if isinstance(plan, Derive) else expr
-        plan = plan.source
+    below: tuple[RowExpr, Plan] | None = expr, plan
+    while below is not None:
+        expr, plan = below
+        below = _calculated_from(expr, plan) if isinstance(expr, Column) else None
     if not isinstance(expr, Apply):
         return None
     schema = schema_of(plan)
@@ -233,6 +251,20 @@ def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
         return None
     values = _numbers(expr, schema, rounded=not is_integral(expr, schema))
     return None if values is None else tuple(float(value) + 0.0 for value in np.unique(values))
+
+
+def _calculated_from(column: Column, plan: Plan) -> tuple[RowExpr, Plan] | None:
+    """What a column has the values of, and in which rows; None where it is as it was read, or another summary."""
+    if isinstance(plan, Filter | Truncate):
+        return column, plan.source
+    if isinstance(plan, Derive | GroupRows):
+        columns = dict(plan.columns if isinstance(plan, Derive) else plan.keys)
+        return (columns[column.name], plan.source) if column.name in columns else None
+    if not isinstance(plan, Join):
+        return None
+    if column.name not in schema_of(plan.left):
+        return column, plan.right
+    return (column, plan.left) if plan.kind in ("inner", "left") else None
 
 
 def _numbers(expr: RowExpr, schema: Schema, rounded: bool = True) -> Floats | None:
@@ -416,9 +448,10 @@ def together(
     names = tuple(column or f"key{i + 1}" for i, (_, column) in enumerate(columns))
     rows = _key_rows(interp, interp.eval(key.over, scope), names, key.over.span)
     whole = [all(not is_number(row[i]) or float(row[i]).is_integer() for row in rows) for i in range(len(names))]
-    exprs: list[RowExpr] = [
+    exprs = [by_value(expr, [row[i] for row in rows], table) for i, (expr, _) in enumerate(columns)]
+    exprs = [
         Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
-        for i, (expr, _) in enumerate(columns)
+        for i, expr in enumerate(exprs)
     ]  # fmt: skip
     with PlacedAt(key.span):
         placed = with_place(table, exprs, rows)

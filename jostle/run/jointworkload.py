@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.sql.rows import floors
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
@@ -42,7 +41,7 @@ from jostle.plan.plan import (
     Term,
     listed,
 )
-from jostle.plan.schemas import key_values, schema_of
+from jostle.plan.schemas import floors, key_values, schema_of
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis

@@ -17,7 +17,6 @@ from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.sql.persons import names_in
-from jostle.engine.sql.rows import floors
 from jostle.integers import fixed_width
 from jostle.language.facts import FLIPPED
 from jostle.language.moments import moment_of, number_of
@@ -25,6 +24,7 @@ from jostle.language.operations import OPERATIONS, Operation
 from jostle.lazy import Array, Bools, Floats, Ints, np
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
+from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import (

@@ -31,13 +31,12 @@ from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepa
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows
-from jostle.records import replace
 from jostle.run import answers, groups, persons, positions, publictables
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
-from jostle.run.groups import column_of_keys, keys_left, multiples, public_keys, together
+from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
@@ -219,7 +218,7 @@ def _written_keys(
         if isinstance(key.value, n.ListOf):
             table, group_key = together(interp, key, table, compiler, scope)
         else:
-            group_key = _key(interp, key, name, compiler, scope)
+            group_key = _key(interp, key, name, table, compiler, scope)
         keys.append(group_key)
     return table, keys
 
@@ -230,9 +229,6 @@ def _within_limits(
 ) -> tuple[Table | Cube, list[GroupKey]]:  # fmt: skip
     """The table within the limits of the select, and the keys with those values that plan and condition leave."""
     node, keys = form.node, list(listed)
-    for at, key in enumerate(keys):
-        if key.over is None and isinstance(table, Table):
-            keys[at] = replace(key, over=multiples(key.expr, table.plan))
     if len(keys) > 1 and len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
     if keys and isinstance(table, Table) and where is not None:
@@ -386,7 +382,7 @@ def _stage(interp: Evaluator, node: n.Select, table: object, compiler: RowCompil
     own = [key for key in key_nodes if table.private and persons.is_person(key.value, table)]
     names = key_names([(key.value, key.name) for key in key_nodes], node.columns)
     groups_of = [
-        (key, _key(interp, key, name, compiler, scope))
+        (key, _key(interp, key, name, table, compiler, scope))
         for name, key in zip(names, key_nodes, strict=True) if _is_key(key, table)
     ]  # fmt: skip
     table = persons.limited(interp, table, [key for it, key in groups_of if it not in own], node.limit, scope)
@@ -435,19 +431,21 @@ def _is_word(name: str, left: Table, right: Table) -> bool:
     return name == PERSON and name not in left.domains and name not in right.domains
 
 
-def _key(interp: Evaluator, key: n.GroupKey, own: str, compiler: RowCompiler, scope: Scope) -> GroupKey:
+def _key(
+    interp: Evaluator, key: n.GroupKey, own: str, table: Table | Cube, compiler: RowCompiler, scope: Scope
+) -> GroupKey:
     expr, column = compiler.column_position(key.value)
     name = key.name or column or own
     running = _running_until(interp, key, scope) if key.running else None
     if key.over is None:
-        return GroupKey(name, expr, running=running)
+        return GroupKey(name, expr, own_keys(table, expr), running=running)
     listed = column_of_keys(interp, interp.eval(key.over, scope), name, key.over.span)
     if isinstance(listed, Period):
         listed, expr = periods_of(listed, expr, compiler.schema)
     keys = public_keys(listed, key.over.span)
     with PlacedAt(key.over.span):
         need_starts(expr, keys, compiler.schema)
-    return GroupKey(name, expr, keys, running=running)
+    return GroupKey(name, by_value(expr, keys, table), keys, running=running)
 
 
 def _running_until(interp: Evaluator, key: n.GroupKey, scope: Scope) -> Any:

@@ -34,7 +34,7 @@ from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.fitting import no_argument
-from jostle.run.groups import multiples
+from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
 from jostle.run.rows import RowCompiler
@@ -270,11 +270,12 @@ class Foresight(Forms):
                 return ends if ends is not None and all(map(math.isfinite, ends)) else None
             return None
 
-        def floored(expr: n.Expr, listed: bool) -> bool:
+        def floored(expr: n.Expr, over: n.Expr | None) -> bool:
             with suppress(Refusal, Unknown):
                 row = compiler.part(expr)
-                plan = handle.plan if isinstance(handle, Table) else None
-                return row is not None and _taken_down(row, schema, plan, listed, isinstance(expr, n.Name))
+                keys = () if over is None else public_keys(self.eval(over, scope), over.span)
+                if row is not None and own_keys(handle, row) is None:
+                    return _taken_down(row, schema, keys, isinstance(expr, n.Name))
             return False
 
         def of_source(column: str) -> bool:
@@ -383,14 +384,15 @@ class Foresight(Forms):
         return likes.tried(of, *args, *keywords.values())
 
 
-def _taken_down(row: RowExpr, schema: dict[str, Domain], plan: Plan | None, listed: bool, column: bool) -> bool:
-    """Whether a number with fractions is a key by what is below it: where keys with fractions are `listed`, and of
-    what is not rounded to steps a `column`, or what has two keys at most."""
+def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
+    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
+    `column`, or has two keys at most."""
+    if any(isinstance(key, float) and key % 1 for key in keys):
+        return False
     if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
         return False
     low, high = bounds_of(row, schema) or (0, math.inf)
-    steps = None if plan is None else multiples(row, plan)
-    return listed or (steps is None and (column or high - low < 2))
+    return column or high - low < 2
 
 
 def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:

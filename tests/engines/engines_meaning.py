@@ -40,7 +40,7 @@ from jostle.plan.plan import (
     Union,
     has_persons,
 )  # fmt: skip
-from jostle.plan.schemas import group_key_value, schema_of
+from jostle.plan.schemas import schema_of
 
 Row = dict[str, Any]
 Scans = Callable[[Scan | Bound], list[Row]]
@@ -141,9 +141,8 @@ def made_of(plan: Plan, rows_of: Callable[[Plan], list[Row]]) -> list[Row]:
 def _grouped(plan: GroupRows, made: list[Row]) -> list[Row]:
     """A row for each person, and for each of the keys that one has."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
-    schema = schema_of(plan.source)
     for row in made:
-        group = (row[PERSON], *(value(group_key_value(expr, schema), row) for _, expr in plan.keys))
+        group = (row[PERSON], *(value(expr, row) for _, expr in plan.keys))
         if None not in group:
             groups.setdefault(group, []).append(row)
     names = (PERSON, *(name for name, _ in plan.keys))

@@ -41,6 +41,43 @@ def test_no_row_falls_beside_its_group(key: str, tmp_path: Path) -> None:
     assert seen == dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
+STEPPED = [key for key in KEYS if "floor(score)" not in key and key != "score / 0.4"]
+COUNTED = {
+    "listed": "select count(*) as n from t groupby {key} as k over keys",
+    "parts": "",
+    "in a table of persons": "select sum(rows) as n from "
+    "(select count(*) as rows from t per person groupby {key} as k) groupby k over keys",
+    "listed in a table of persons": "select sum(rows) as n from "
+    "(select count(*) as rows from t per person groupby {key} as k over keys) groupby k",
+    "persons": "select count(distinct person) as n from t groupby {key} as k over keys up to 9 groups",
+    "after a limit": "select count(*) as n from derive(t, k = {key}) groupby k over keys up to 9 groups, 9 rows each",
+    "joined": "select count(*) as n from derive(t, k = {key}) join u on one groupby k",
+    "together": "select count(*) as n from derive(t, k = {key}) groupby (k, one) over [[k, 1] for k in keys]",
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("way", COUNTED)
+@pytest.mark.parametrize("key", STEPPED)
+def test_listed_keys_and_those_of_persons_are_by_value(key: str, way: str, whole: bool, tmp_path: Path) -> None:
+    """Each row is of a person of its own, so that rows and persons are as many; whole keys are some of the steps."""
+    score = np.random.default_rng(5).uniform(0, 1, 400).round(3)
+    frame = pd.DataFrame({"score": score, "who": [f"p{i}" for i in range(400)], "one": 1})
+    frame.to_parquet(tmp_path / "t.parquet")
+    values, counts = np.unique(KEYS[key](score), return_counts=True)
+    asked = [0.0, 1.0] if whole and way != "joined" and "of persons" not in way[:12] else values.tolist()
+    declared = DECLARED.format('"t.parquet"').replace("score:", "one: {1}, score:").replace("rows", "who up to 1 row")
+    text = f"{declared}keys = {asked}\nu = table([{{one: 1}}])\n"
+    if way == "parts":
+        text += f"parts = partition(t, {key}, over = keys)\nrelease k = [part[0] for part in parts]\n"
+        text += "release n = [{{ select count(*) from part[1] with epsilon 1e7 }} for part in parts]\n"
+    else:
+        text += f"g = {{{{ {COUNTED[way].format(key=key)} with epsilon 1e7 }}}}\nrelease k = g.k\nrelease n = g.n\n"
+    released = Session(cwd=tmp_path).run_text(text).released
+    seen = {k: round(n) for k, n in zip(released["k"], released["n"], strict=True) if round(n)}
+    assert seen == {k: n for k, n in zip(values.tolist(), counts.tolist(), strict=True) if k in asked}
+
+
 @pytest.mark.parametrize("digits", ["1e999 - 1e999", "1e999", "0.5", "16", "none", '"1"', "score"])
 def test_digits_that_are_no_small_whole_number_are_refused(digits: str, tmp_path: Path) -> None:
     pd.DataFrame({"score": [0.5]}).to_parquet(tmp_path / "t.parquet")

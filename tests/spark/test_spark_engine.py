@@ -343,3 +343,16 @@ def test_numbers_are_not_read_as_texts_which_the_server_writes_in_its_own_way(sp
         with pytest.raises(Refusal, match="Spark cannot write a number"):
             spark.check((Filter(plan, Constant(True)),))
     spark.check(Scan(opened.key, (("x", Open("real")),)))
+
+
+def test_zeros_of_both_signs_are_one_key_and_one_of_a_list(spark: Spark) -> None:
+    """`-0.04` rounded to tenths is −0, which Sail finds in no list and in a group of its own."""
+    opened = spark.open({"x": np.array([-0.04, -0.01, 0.0, 0.04, 0.2, -0.3])}, public=True)
+    scan = Scan(opened.key, (("x", Real(-1.0, 1.0)),))
+    tenth = Apply("/", (Apply("round", (Apply("*", (Column("x"), Constant(10.0))),)), Constant(10.0)))
+    whole = Apply("round", (Column("x"),))
+    assert spark.rows(Filter(scan, Apply("in", (tenth, *map(Constant, (0.0, 0.2, 0.5)))))) == 5
+    for key, counts in ((Key(tenth, (-0.3, 0.0, 0.2, 0.5)), [1, 4, 1, 0]), (Key(whole, (0.0, 1.0, 3.0)), [6, 0, 0])):
+        assert spark.group(scan, (key,), (Count(),))[0].tolist() == counts
+    many = Key(tenth, tuple(i / 10 for i in range(-10, 1000)))
+    assert spark.group(scan, (many,), (Count(),))[0][[7, 10, 12]].tolist() == [1, 4, 1]

@@ -73,7 +73,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     remainder: str  # of finite doubles, exactly, with the sign of {0}, where {1} is not 0; NULL where it is NULL
     power: str = "pow({0}, {1})"  # of finite doubles, where it is a number; NULL where one is NULL
     exp: str = "exp({0})"  # of finite doubles below 710, 0 where it is below the doubles
-    unsigned: str = "{0}"  # the same double, and 0 for −0 where the database tells them apart in DISTINCT or windows
+    unsigned: str = "{0}"  # the same double, and 0 for −0 where the database tells them apart, as in DISTINCT or IN
     bits: str  # the 64 bits of a finite double, as a BIGINT; those of 0 for −0
     spelled: str = ""  # the shortest text that reads back as a finite double, as `1.0`, `1e+16`; empty where it cannot
 

@@ -19,7 +19,7 @@ from jostle.engine.sql.cells import WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import truncation
 from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixed_term
-from jostle.plan.kinds import domain_kind, kind_of
+from jostle.plan.kinds import domain_kind, is_integral, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Apply,
@@ -37,7 +37,6 @@ from jostle.plan.plan import (
     Scan,
     Truncate,
 )
-from jostle.plan.schemas import group_key_value
 from jostle.records import replace
 
 
@@ -128,10 +127,10 @@ def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> s
 
 def _as_cells(keys: tuple[RowExpr, ...], rows: RowSql) -> list[Physical]:
     """The keys `k0` … as whole numbers and texts."""
-    kinds = [kind_of(expr, rows.schema) for expr in keys]
     return [
-        Physical(rows.dialect.whole.format(f"k{i}"), True) if kind == "number" else _cell(f"k{i}", kind, rows.dialect)
-        for i, kind in enumerate(kinds)
+        Physical(rows.dialect.whole.format(f"k{i}"), True) if kind == "number" and is_integral(expr, rows.schema)
+        else _cell(f"k{i}", kind, rows.dialect)
+        for i, (expr, kind) in enumerate([(expr, kind_of(expr, rows.schema)) for expr in keys])
     ]  # fmt: skip
 
 
@@ -181,8 +180,8 @@ def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
 
 
 def _key(rows: RowSql, expr: RowExpr) -> str:
-    kind_of(expr, rows.schema)
-    return rows.value(group_key_value(expr, rows.schema))
+    unsigned = kind_of(expr, rows.schema) == "number"
+    return rows.dialect.unsigned.format(rows.value(expr)) if unsigned else rows.value(expr)
 
 
 def _where(tests: list[str]) -> str:

@@ -22,7 +22,7 @@ from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.kinds import Schema, domain_of, is_integral, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, Domain, FixedSum, Integer, Key, RowExpr, Term
-from jostle.plan.schemas import text_values
+from jostle.plan.schemas import floors, text_values
 from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice
@@ -302,7 +302,8 @@ class RowSql(Struct):
 
     def _listed(self, expr: Apply, value: Piece, literals: list[str], kind: str) -> str:
         """Whether a value is one of some constants, NULL where it is missing."""
-        return self.dialect.among(value.text, literals, kind)
+        text = self.dialect.unsigned.format(value.text) if kind == "number" else value.text
+        return self.dialect.among(text, literals, kind)
 
     def _bucket(self, expr: Apply) -> Piece:
         """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
@@ -341,19 +342,12 @@ def aggregate(keys: list[str], outer: list[str], inner: list[str], tests: list[s
     return f"SELECT {', '.join(keys + outer)} FROM {values}{where}{by}"
 
 
-def floors(key: Key) -> bool:
-    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
-    return isinstance(key.values, range) or all(
-        isinstance(value, float | int) and float(value).is_integer() for value in key.values
-    )
-
-
 def key_value(rows: RowSql, key: Key, schema: Schema) -> str:
     kind = kind_of(key.expr, schema)
     if kind != "number":
         return rows.value(key.expr)
     if not isinstance(key.values, range):
-        return rows.floor(key.expr) if floors(key) else rows.value(key.expr)
+        return rows.dialect.unsigned.format(rows.floor(key.expr) if floors(key) else rows.value(key.expr))
     return rows.whole_column(key.expr) or rows.whole_floor(key.expr)
 
 

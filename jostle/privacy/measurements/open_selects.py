@@ -7,10 +7,9 @@ from typing import Any
 
 from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount
 from jostle.diagnostics import refuse
-from jostle.engine.sql.rows import floors
 from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Column, Key
-from jostle.plan.schemas import open_keys
+from jostle.plan.schemas import floors, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import rows_in_one

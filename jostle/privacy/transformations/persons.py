@@ -37,7 +37,7 @@ from jostle.plan.plan import (
     has_persons,
     person_columns,
 )
-from jostle.plan.schemas import group_key_value, schema_of
+from jostle.plan.schemas import floors, schema_of, whole_key
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys, join_exposures
@@ -57,11 +57,13 @@ def truncate(
 ) -> Table:
     """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
 
-    Rows that are in no group of public keys are left out first, so that none of them takes the place of another. A
-    bare expression is a key whose values are not public.
+    Rows that are in no group of public keys are left out first, so that none of them takes the place of another; not
+    where the first rows `in_all` by an order are asked for, whatever group they are in. A bare expression is a key
+    whose values are not public.
     """
     _need_persons(table, "contributions are bounded")
-    plan, exprs = _in_listed(table, keys), tuple(map(_expr, keys))
+    plan = table.plan if in_all and order is not None else _in_listed(table, keys)
+    exprs = tuple([_expr(key, table) for key in keys])
     if order is not None and kind_of(order, table.domains) == "boolean":
         raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
     if in_all:
@@ -91,7 +93,7 @@ def group_rows(
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
-    exprs = tuple((name, _expr(key)) for name, key in keys)
+    exprs = tuple((name, _expr(key, table)) for name, key in keys)
     plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan).items()))
 
@@ -146,8 +148,11 @@ def _without(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, .
     return Derive(Filter(placed, Apply("missing", (Column(PLACE),))), own)
 
 
-def _expr(key: Key | RowExpr) -> RowExpr:
-    return key.expr if isinstance(key, Key) else key
+def _expr(key: Key | RowExpr, table: Table) -> RowExpr:
+    """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
+    if not isinstance(key, Key):
+        return key
+    return whole_key(key.expr, table.domains) if floors(key) else key.expr
 
 
 def _in_listed(table: Table, keys: Sequence[Key | RowExpr]) -> Plan:
@@ -161,10 +166,10 @@ def _in_listed(table: Table, keys: Sequence[Key | RowExpr]) -> Plan:
 def _most_groups(table: Table, keys: Sequence[Key | RowExpr]) -> int | None:
     """In how many groups by these keys a person can have rows: of public values, or as many as were left."""
     own, plan = person_columns(table.plan), table.plan
-    shared = [key for key in keys if not (isinstance((expr := _expr(key)), Column) and expr.name in own)]
+    shared = [key for key in keys if not (isinstance((expr := _expr(key, table)), Column) and expr.name in own)]
     sizes = [len(key.values) for key in shared if isinstance(key, Key)]
     count = math.prod(sizes) if len(sizes) == len(shared) else None
-    left = isinstance(plan, Truncate) and plan.keys and set(map(_expr, shared)) <= set(plan.keys)
+    left = isinstance(plan, Truncate) and plan.keys and {_expr(key, table) for key in shared} <= set(plan.keys)
     return _least(count, plan.groups if left else None)  # type: ignore[union-attr]
 
 
@@ -228,10 +233,9 @@ def _need_persons(table: Table, what: str) -> None:
 
 def _listed(key: Key, table: Table) -> RowExpr:
     """Whether a row is in one of the groups of a key."""
-    value = group_key_value(key.expr, table.domains)
+    value = _expr(key, table)
     if isinstance(key.values, range):
         first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)
         return Apply("and", (Apply(">=", (value, Constant(float(first)))), Apply("<=", (value, Constant(float(last))))))
-    whole = all(isinstance(v, float | int) and float(v).is_integer() for v in key.values)
     values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
-    return Apply("in", (value if whole else key.expr, *values))
+    return Apply("in", (value, *values))

@@ -21,7 +21,6 @@ from typing import Any
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
-from jostle.engine.sql.rows import floors
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Bools, Ints, np
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
@@ -45,6 +44,7 @@ from jostle.plan.schemas import (
     KeyValue,
     derived_domain,
     dimensions,
+    floors,
     holds,
     key_of,
     need_unicode,

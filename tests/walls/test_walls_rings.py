@@ -10,17 +10,17 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_742,
+    "lines": 90_918,
     "files": 349,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 19_708,
-    "lines that everyday queries import": 9_864,
+    "lines that privacy and engine import": 19_709,
+    "lines that everyday queries import": 9_862,
     "circles of files, imports for types counted": 0,
     "lines with Any": 597,
     "lines with a name for Any": 128,
     "participle names": 42,
     "functions of one name in run and check": 9,
-    "complexity of a function": 20,
+    "complexity of a function": 24,
 }
 
 

@@ -131,8 +131,8 @@ def of_groups(call: n.Call, select: n.Select) -> Diagnostic | None:
 def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span | None) -> Diagnostic:
     """A result of rows of a private source that is no aggregate; `declared`: where that source is."""
     if isinstance(column, n.Star):
-        inner = f"(select * from {select.table.span.text})"
-        help = f"measure them: `count(*)`; as a table they stand after `from`: `select count(*) from {inner}`"
+        table = f"(select * from {select.table.span.text})"
+        help = f"measure them: `count(*)`; as a table they stand after `from`: `select count(*) from {table}`"
         return Diagnostic("PrivateValue", "`select *` would hand out rows", column.span, help=help)
     inner, help = select.table, f"measure them: `count(*)`, `avg({column.span.text})`"
     named = next((one.name for one in select.columns if one.value is column), None)

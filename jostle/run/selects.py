@@ -6,7 +6,7 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -405,13 +405,7 @@ def _join_tables(
     most = whole(interp, joined.up_to, scope) if joined.up_to is not None else None
     shared = [match.column for match in joined.on if match.column == match.theirs]
     name = tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
-    if not smooth:
-        for table, columns in tables.apart(used).items():
-            copies = [(full_name(table, column), Column(column)) for column in columns]
-            if table == name:
-                right = transform.derive(right, copies)
-            else:
-                left = transform.derive(left, copies)
+    left, right = (left, right) if smooth else _with_full_names(left, right, name, tables.apart(used))
     on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
     own = len(on) < len(joined.on) or any(
         mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
@@ -424,6 +418,17 @@ def _join_tables(
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
         return join(interp.data, *sides, on, most, joined.kind)
+
+
+def _with_full_names(left: Table, right: Table, name: str, hidden: Mapping[str, list[str]]) -> tuple[Table, Table]:
+    """Both sides with copies of their hidden columns under their full names; `name` is what the right one is called."""
+    for table, columns in hidden.items():
+        copies = [(full_name(table, column), Column(column)) for column in columns]
+        if table == name:
+            right = transform.derive(right, copies)
+        else:
+            left = transform.derive(left, copies)
+    return left, right
 
 
 def _is_word(name: str, left: Table, right: Table) -> bool:

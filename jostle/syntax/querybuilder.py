@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from lark import Token, Transformer, v_args
 
@@ -26,6 +26,7 @@ from jostle.syntax.messages import ErrorPlace, at_line, entries
 from jostle.syntax.walk import every, own_name, rebuilt
 
 Children = Sequence[object]
+E = TypeVar("E", bound=n.Expression)
 inline: Any = v_args(inline=True)
 
 _ON_KEYS = "every join says on what: write `join b on k`, or `left join b on k`"
@@ -85,11 +86,11 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         """SQL's `with big as (select …), …`: a later one may read those before it."""
         named: dict[str, n.Select] = {}
         for name, select in only(tuple, tables):
-            priced = next((node for node in every(select) if isinstance(node, n.Select) and node.spend), None)
-            if priced is not None:
+            amounts = [node for node in every(select) if isinstance(node, n.Spend)]
+            if amounts:
                 help = f"measure it before, `{name} = {{{{ {select.span.text} }}}}`, and select from `{name}`"
                 message = "a table that `with` names has no amount, for it may be read twice"
-                raise refuse("SyntaxError", message, priced.spend.span, help=help)
+                raise refuse("SyntaxError", message, amounts[0].span, help=help)
             named[name] = with_tables(select, named)
         return named
 
@@ -377,7 +378,7 @@ def only(kind: type[object], children: Children) -> tuple[Any, ...]:
     return tuple([child for child in children if isinstance(child, kind)])
 
 
-def with_tables(tree: n.Expr, tables: Mapping[str, n.Select]) -> n.Expr:
+def with_tables(tree: E, tables: Mapping[str, n.Select]) -> E:
     """A tree in which these names, after `from` and `join`, are what they stand for, and are still called so."""
 
     def meant(node: n.Node) -> n.Node:

@@ -73,6 +73,7 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
     np.testing.assert_allclose(report.column("low"), curve * np.exp(-1.96 * spread), rtol=1e-4)
     assert report.median == 1 + int(np.argmax(curve <= 0.5)) and set(report.column("error")) == {0.0}
     listed = public('kaplan_meier(t, "month", "event", times = [3, 6])')
+    assert not report.notes and [note for note in listed.notes if "half at risk" in note]
     assert listed.column("time") == [3, 6] and abs(listed.rows[0]["value"] - curve[2]) < 0.02
 
 

@@ -347,6 +347,8 @@ def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report
         if clearly == len(times)
         else ["from the first time without a value on, noise hides how many rows are at risk"]
     )
+    if late:
+        notes.append("rows that leave without an event count as half at risk in their time: more times are nearer")
     whole = float(counts.sum())
     return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**half, "count": whole})
 

@@ -6,7 +6,7 @@ free, with the same rules of names and types.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any
@@ -19,9 +19,9 @@ from jostle.doubles import NoValue
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
-from jostle.language.forms import PERSON, is_smooth, no_free_join, qualified_names
+from jostle.language.forms import PERSON
 from jostle.plan.kinds import as_number, kind_of
-from jostle.plan.plan import Column, Open, RowExpr, person_columns
+from jostle.plan.plan import Column, Open, RowExpr
 from jostle.plan.schemas import need_starts
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
@@ -29,30 +29,28 @@ from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
-from jostle.privacy.transformations.joins import FreeJoin, free_join, join
-from jostle.privacy.transformations.persons import join_own_rows
-from jostle.run import answers, groups, persons, positions, publictables
+from jostle.privacy.transformations.joins import FreeJoin
+from jostle.run import answers, groups, persons, positions
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
-from jostle.run.clauses import whole
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
+from jostle.run.joins import select_tables
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
-from jostle.run.scope import Qualifiers, Scope, full_name
+from jostle.run.scope import Qualifiers, Scope
 from jostle.run.select_forms import (
     CLASSES,
     BoundRows,
     SelectForm,
     at_fault,
     names_person,
-    need_inner,
     placed,
     smooth_wish,
 )
 from jostle.run.sequences import LongColumn, Period
-from jostle.run.values import Grouped, Record, is_number, kind_name
+from jostle.run.values import Grouped, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import key_names
 
@@ -82,7 +80,7 @@ class BoundSelect(Struct):
 
 
 def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
-    table, tables = _tables(interp, node, scope)
+    table, tables = select_tables(interp, node, scope)
     form = SelectForm.of(node, table)
     interp.reads_rows(table, form.node, scope)
     if form.node.per is not None:
@@ -101,32 +99,6 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
 
 
 # Binding -----------------------------------------------------------------------------------------
-
-
-def _readable(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
-    """What stands after `from` or `join`: records, a released result and synthetic rows are a public table there."""
-    value: Any = interp.eval(node, scope)
-    return publictables.table_of_rows(value, node.span) if publictables.is_rows(value) else value
-
-
-def _tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cube, Qualifiers]:
-    """The table that a select reads, its joins included, and what its columns are called."""
-    table = _readable(interp, node.table, scope)
-    if not isinstance(table, (Table, Cube)):
-        message, text = f"a select reads a table or a cube, and this is {kind_name(table)}", node.table.span.text
-        help = 'write `from table("people.csv")`, or a name that a table has'
-        if isinstance(table, list):
-            help = "a part stands beside its key: write `for key, part in partition(…)`"
-        if isinstance(table, str):
-            help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
-        raise refuse("TypeError", message, node.table.span, help=help)
-    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
-    used = qualified_names(node) if node.joins else frozenset()
-    for joined in node.joins:
-        table = _join_tables(interp, table, joined, scope, tables, smooth, used)
-    if smooth and table.private and not isinstance(table, FreeJoin):
-        raise Refusal(no_free_join(node))
-    return table, tables
 
 
 def _where(
@@ -392,48 +364,6 @@ def _stage(interp: Evaluator, node: n.Select, table: object, compiler: RowCompil
 def _is_key(key: n.GroupKey, table: Table) -> bool:
     """Whether it is more than the word `person`."""
     return not (isinstance(key.value, n.Name) and key.value.id == PERSON and key.value.id not in table.domains)
-
-
-def _join_tables(
-    interp: Evaluator, left: Any, joined: n.Join, scope: Scope, tables: Qualifiers, smooth: bool,
-    used: Collection[tuple[str, str]],
-) -> Table:  # fmt: skip
-    right = _readable(interp, joined.table, scope)
-    for side in (left, right):
-        if not isinstance(side, Table):
-            raise refuse("TypeError", f"a join takes tables, and this is {kind_name(side)}", joined.span)
-    most = whole(interp, joined.up_to, scope) if joined.up_to is not None else None
-    shared = [match.column for match in joined.on if match.column == match.theirs]
-    name = tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
-    left, right = (left, right) if smooth else _with_full_names(left, right, name, tables.apart(used))
-    on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
-    own = len(on) < len(joined.on) or any(
-        mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on
-    )
-    bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
-    with PlacedAt(joined.span):
-        if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
-            need_inner(joined, bounded)
-            return free_join(*sides, on)
-        if own and most is None and left.private and right.private:
-            return join_own_rows(left, right, on, joined.kind)
-        return join(interp.data, *sides, on, most, joined.kind)
-
-
-def _with_full_names(left: Table, right: Table, name: str, hidden: Mapping[str, list[str]]) -> tuple[Table, Table]:
-    """Both sides with copies of their hidden columns under their full names; `name` is what the right one is called."""
-    for table, columns in hidden.items():
-        copies = [(full_name(table, column), Column(column)) for column in columns]
-        if table == name:
-            right = transform.derive(right, copies)
-        else:
-            left = transform.derive(left, copies)
-    return left, right
-
-
-def _is_word(name: str, left: Table, right: Table) -> bool:
-    """Whether a name in `on` is `person`, and no column."""
-    return name == PERSON and name not in left.domains and name not in right.domains
 
 
 def _key(

@@ -167,7 +167,10 @@ def evaluate(
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
-        name = settled or decide(rest, model, predicts).name
+        policy = None if settled else decide(rest, model, predicts)
+        name = policy.name if policy is not None else settled
+        if policy is not None and len(policy.table.databases) < len(rest.databases):
+            rest = rest.alone()
         winner = candidate_of(name, table, predicts)
         return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 

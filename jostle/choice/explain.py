@@ -59,7 +59,7 @@ def _training(policy: Policy) -> list[str]:
         wins[max(range(len(wins)), key=lambda k: run.utilities[0][k])] += 1
     best = ", ".join(f"{o} {w}" for o, w in zip(table.options, wins, strict=True))
     return [
-        f"trained on {_count(len(table.databases), 'data set')}{_examples(len(table.databases) - table.given)} at "
+        f"trained on {_count(len(table.databases), 'data set')}{_examples(len(table.databases) - table.own)} at "
         f"{_count(len(scales), 'scale')}, {epsilons}: "
         f"{_count(len(table.runs), 'instance')}, {_count(table.repeats, 'run')} of each option in each",
         f"best option, by instances: {best}",

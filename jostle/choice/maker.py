@@ -346,7 +346,7 @@ class ChoiceMaker:
         if shipped is None and not (isinstance(self.model, Model) and self.model.exchange):
             share = self.share if self.way != n.FEATURES else None
             ways = evaluation.utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        only = only or (self._bench(interp, unit, 1).given if shipped is None else ())
+        only = only or (self._bench(interp, unit, 1).own_names if shipped is None else ())
         return evaluation.report(predicts, table, self.model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:

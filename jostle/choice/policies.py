@@ -327,7 +327,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     Examples that training added are left out where the program's data sets say by more than chance that they mislead.
     """
     policy, losses = _decide(table, model, predicts)
-    if table.given == len(table.databases):
+    if table.own == len(table.databases):
         return policy
     alone, own = _decide(table.alone(), model, predicts)
     return alone if is_significant_gain(losses, own) else policy
@@ -404,8 +404,8 @@ def _losses(
     """The mean regret in cross-validation: of each data set of the program's, and of each at each order of magnitude of
     rows. Examples that training added have taken part in fitting, and decide nothing."""
     view, regret = cross_validate(candidate, table, model, predicts, scale)
-    own = view.database < table.given
-    return by_database(view[own], regret[own]), by_size(table, view[own], regret[own])
+    mine = view.database < table.own
+    return by_database(view[mine], regret[mine]), by_size(table, view[mine], regret[mine])
 
 
 def _winner(

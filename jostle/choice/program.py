@@ -202,7 +202,7 @@ class ProgramBench:
 
     def __init__(self, interp: Evaluator, parts: ChoiceParts, unit: str = "epsilon", stability: int = 1) -> None:
         self._interp = interp
-        self.given = _names_of(parts.databases)
+        self.own_names = _names_of(parts.databases)
         """The names of the data sets that the program gives; `with_examples` may have added others."""
         self._parts = parts = replace(parts, databases=with_examples(parts.databases, interp.data))
         self._unit = unit

@@ -322,7 +322,7 @@ class RunTable(Struct, frozen=True, dict=True):
         return not self.epsilons
 
     @cached_property
-    def given(self) -> int:
+    def own(self) -> int:
         """How many of the data sets, the first ones, the program gives: the others are examples that training added."""
         return sum(not name.startswith(f"{EXAMPLE} ") for name in self.databases)
 
@@ -364,8 +364,8 @@ class RunTable(Struct, frozen=True, dict=True):
 
     def alone(self) -> RunTable:
         """The runs on the data sets that the program gives."""
-        runs = tuple(r for r in self.runs if r.database < self.given)
-        return replace(self, databases=self.databases[: self.given], rows=self.rows[: self.given], runs=runs)
+        runs = tuple(r for r in self.runs if r.database < self.own)
+        return replace(self, databases=self.databases[: self.own], rows=self.rows[: self.own], runs=runs)
 
     def keeping(self, setting: int) -> RunTable:
         """Returns the table with one of its feature settings."""

@@ -232,7 +232,7 @@ def _bench(trained: str) -> ProgramBench:
 )
 def test_few_histograms_along_a_line_have_examples_beside_them(trained: str, given: int, added: int) -> None:
     bench = _bench(trained)
-    assert len(bench.given) == given and bench.database_names[:given] == bench.given
+    assert len(bench.own_names) == given and bench.database_names[:given] == bench.own_names
     assert bench.database_names[given:] == tuple(f"{EXAMPLE} {number}" for number in range(1, added + 1))
     for number in range(added):
         scales, own = bench.scales(given + number), bench.scales(number % given)

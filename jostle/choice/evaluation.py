@@ -167,7 +167,7 @@ def evaluate(
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
-        name, rest = (settled, rest) if settled else _policy_of(rest, model, predicts)
+        name = settled or decide(rest, model, predicts).name
         winner = candidate_of(name, table, predicts)
         return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
 
@@ -189,12 +189,6 @@ def evaluate(
         lines.append(_line(table, scale, float(size), sizes == size, *figures))
     by = "scale" if group is None else "rows"
     return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
-
-
-def _policy_of(table: RunTable, model: AnyModel, predicts: Predicts) -> tuple[str, RunTable]:
-    """The name of the policy that wins, and the runs that it is fitted to, with examples or without."""
-    policy = decide(table, model, predicts)
-    return policy.name, table.alone() if len(policy.table.databases) < len(table.databases) else table
 
 
 def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> list[int]:

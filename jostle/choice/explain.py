@@ -10,7 +10,6 @@ import re
 
 from jostle.choice.models import LEAF, Tree, TreeEnsembles
 from jostle.choice.policy import SINGLE_BEST, Policy
-from jostle.choice.table import EXAMPLE
 
 
 def explain(policy: Policy) -> str:
@@ -59,15 +58,10 @@ def _training(policy: Policy) -> list[str]:
         wins[max(range(len(wins)), key=lambda k: run.utilities[0][k])] += 1
     best = ", ".join(f"{o} {w}" for o, w in zip(table.options, wins, strict=True))
     return [
-        f"trained on {_count(len(table.databases), 'data set')}{_examples(len(table.databases) - table.own)} at "
-        f"{_count(len(scales), 'scale')}, {epsilons}: "
+        f"trained on {_count(len(table.databases), 'data set')} at {_count(len(scales), 'scale')}, {epsilons}: "
         f"{_count(len(table.runs), 'instance')}, {_count(table.repeats, 'run')} of each option in each",
         f"best option, by instances: {best}",
     ]
-
-
-def _examples(many: int) -> str:
-    return f" ({_count(many, EXAMPLE)} of the library among them)" if many else ""
 
 
 def _validation(policy: Policy) -> list[str]:

@@ -331,11 +331,12 @@ class ChoiceMaker:
     def report(
         self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: object = None
     ) -> ChoiceReport:
-        """Evaluates the choice for calls with about this amount, leaving out one data set of the program's at a time.
+        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
 
         Where its Utility gives scores, by validation and, with a `delta`, by margin too.
         """
         from jostle.choice import evaluation
+        from jostle.choice.evaluation import utilities_by_score
 
         shipped = self.shipped()
         predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()
@@ -345,8 +346,7 @@ class ChoiceMaker:
         ways = {}
         if shipped is None and not (isinstance(self.model, Model) and self.model.exchange):
             share = self.share if self.way != n.FEATURES else None
-            ways = evaluation.utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        only = only or (self._bench(interp, unit, 1).own_names if shipped is None else ())
+            ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
         return evaluation.report(predicts, table, self.model, only, tell, workers, settled, ways)
 
     def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:

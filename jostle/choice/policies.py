@@ -4,7 +4,8 @@
 since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
 the table of runs: nothing is run here.
 
-A leaf keeps so many rows, and a bootstrap takes all of an instance. Bootstraps are drawn by hashing.
+Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
+and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
 """
 
 from __future__ import annotations
@@ -35,9 +36,14 @@ from jostle.records import field_names, replace
 
 
 def fit(
-    model: AnyModel, columns: tuple[str, ...], scale: UtilityScale, x: Array, y: Array, groups: Groups,
+    model: AnyModel,
+    columns: tuple[str, ...],
+    scale: UtilityScale,
+    x: Array,
+    y: Array,
+    groups: Groups,
     predicts: tuple[Predict | None, ...],
-) -> Predictor:  # fmt: skip
+) -> Predictor:
     """A predictor of every option's utility from `x` (n, columns), with scores `y` (n, options).
 
     `groups`: the instance of each row. Options with a function in `predicts` are not learned.
@@ -57,9 +63,13 @@ def fit(
 
 
 def _users(
-    model: UserModel, columns: tuple[str, ...], scale: UtilityScale, x: Array, y: Array,
+    model: UserModel,
+    columns: tuple[str, ...],
+    scale: UtilityScale,
+    x: Array,
+    y: Array,
     predicts: tuple[Predict | None, ...],
-) -> Functions:  # fmt: skip
+) -> Functions:
     records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
     functions: list[Predict | None] = []
     for k, predict in enumerate(predicts):
@@ -95,13 +105,15 @@ TIMES = 2.9, 11.0
 NO_WORSE = 0.01
 """A policy that pays may be worse than the single best option, at a size of data, by what it is better on the whole and
 1 % of the error or twice its share, whichever is more; beyond that only within a standard error, since of a dozen data
-sets one size is often worse by chance."""
+sets one size is often worse by chance. A look whose cost is lost where rows are few must not be forgone where it saves
+much."""
 
 ONE_ERROR = 0.8413
 """How likely a normal number is at most one standard deviation above its mean."""
 
 FOLDS = 24
 """Of more data sets several are left out at a time: a fit without each of a hundred tells hardly more."""
+
 FALLBACK_SHARE = 0.03
 """The share taken where nothing can be cross-validated and nothing is free."""
 
@@ -261,7 +273,8 @@ def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
 def regrets(
     candidate: Candidate, learn: View, judge: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
 ) -> Array:
-    """For each row to judge by, the best score with all of epsilon less that of what the policy takes, paid for."""
+    """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for, when
+    it is fitted on the rows to learn from."""
     first, second = fit_candidate(candidate, learn, model, predicts, scale)
     scores = judge if second is None else replace(judge, y=with_second(judge, second))
     return losses_of(scores, valued(candidate, first, judge, predicts))
@@ -286,7 +299,9 @@ def losses_of(view: View, values: Array) -> Array:
 def cross_validate(
     candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
 ) -> tuple[View, Array]:
-    """Each row's regret when the policy was fitted without its data set, or one of `FOLDS` groups, beside the rows.
+    """Each row's regret when the policy was fitted without its data set, beside the rows.
+
+    Data sets are left out one by one, or where there are more than `FOLDS` of them in so many groups, dealt in turn.
 
     The single best option is the one exception: it is judged where it was found. Between options that are about
     as often the best, leaving a data set out always tips the balance against it, and features of pure noise would win.
@@ -324,18 +339,6 @@ def by_size(table: RunTable, view: View, losses: Array) -> list[Array]:
 def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
 
-    Examples that training added are left out where the program's data sets say by more than chance that they mislead.
-    """
-    policy, losses = _decide(table, model, predicts)
-    if table.own == len(table.databases):
-        return policy
-    alone, own = _decide(table.alone(), model, predicts)
-    return alone if is_significant_gain(losses, own) else policy
-
-
-def _decide(table: RunTable, model: AnyModel, predicts: Predicts) -> tuple[Policy, Array]:
-    """The policy, and its regret in cross-validation, one number a data set (none where there is one data set).
-
     One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data
     set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
     else with a share of 0.03.
@@ -352,9 +355,8 @@ def _decide(table: RunTable, model: AnyModel, predicts: Predicts) -> tuple[Polic
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
         number, why, unsettled = _winner(all_, losses, sized, scale)
-        lost = losses[number]
     else:
-        (number, why), unsettled, lost = _unvalidated(all_), 0, np.zeros(0)
+        (number, why), unsettled = _unvalidated(all_), 0
     standings = [
         Standing(c.name, c.share, float(per.mean()), float(per.std(ddof=1) / np.sqrt(len(per))))
         for c in all_ if c.name in judged for per in [judged[c.name][0]]
@@ -377,12 +379,12 @@ def _decide(table: RunTable, model: AnyModel, predicts: Predicts) -> tuple[Polic
         others={word: one for word, (one, _) in others.items()},
     )
     if winner.further is None:
-        return policy, lost
+        return policy
     further = replace(
         policy, share=winner.further.share - winner.share, table=table.keeping(winner.further.setting), standings=(),
         predictor=second, others={word: one for word, (_, one) in others.items() if one is not None},
     )  # fmt: skip
-    return replace(policy, further=further), lost
+    return replace(policy, further=further)
 
 
 def _at_others(
@@ -401,11 +403,9 @@ def _at_others(
 def _losses(
     candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
 ) -> tuple[Array, list[Array]]:
-    """The mean regret in cross-validation: of each data set of the program's, and of each at each order of magnitude of
-    rows. Examples that training added have taken part in fitting, and decide nothing."""
+    """The mean regret in cross-validation: of each data set, and of each at each order of magnitude of rows."""
     view, regret = cross_validate(candidate, table, model, predicts, scale)
-    mine = view.database < table.own
-    return by_database(view[mine], regret[mine]), by_size(table, view[mine], regret[mine])
+    return by_database(view, regret), by_size(table, view, regret)
 
 
 def _winner(
@@ -489,7 +489,7 @@ def _gain(plain: Array, better: Array) -> tuple[float, float]:
 
 
 def _unvalidated(all_: list[Candidate]) -> tuple[int, str]:
-    """With one data set the model, at the share that is named, else free, else at `FALLBACK_SHARE`."""
+    """With one data set: the model, at the share that the program names, else free, else at `FALLBACK_SHARE`."""
     learned = [k for k, c in enumerate(all_) if c.learned]
     if not learned:
         return 0, "there is no feature to choose by"

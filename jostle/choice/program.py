@@ -24,14 +24,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import date
 from functools import lru_cache
-from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Amount, quanta
-from jostle.choice.table import EXAMPLE, ChoiceParts, all_handles, number_from, public_answers
+from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.exposures import Handle, Source
@@ -149,62 +148,12 @@ AMOUNTS = "epsilons"
 NAME = "name"
 
 
-FEW, ENOUGH, INSTANCES = 6, 24, 72
-"""Training takes example histograms beside as many histograms along a line as `FEW`, up to `ENOUGH` in all, and up to
-so many instances, which are data sets at a number of rows: training takes about as long as before."""
-
-
-def with_examples(databases: tuple[object, ...], public: PublicData) -> tuple[object, ...]:
-    """The training records, and where these are few histograms along a line, `example_histogram`s beside them.
-
-    A dozen shapes are too few to tell from chance what rows decide, and those made up by hand are smoother than columns
-    of tables (docs/experiments/choice.md). An example has the cells and the queries of a record, by turns, and its
-    sizes or as many rows. Records that hold more than one cube and queries over it stay alone, for what else they hold
-    may be true of their own cube only.
-    """
-    if not FEW <= len(databases) < ENOUGH:
-        return databases
-    lines = [(data, _line_of(data, public)) for data in databases]
-    from jostle.kernels.simulated_points import simulated_cells
-
-    left = INSTANCES - sum(len(_sizes(data) or SCALES) for data in databases)
-    added: list[object] = []
-    for number, (data, cube) in enumerate(islice(cycle(lines), ENOUGH - len(lines)), 1):
-        if cube is None or not isinstance(data, dict):
-            return databases
-        left -= len(_sizes(data) or SCALES)
-        if left < 0:
-            break
-        cells = simulated_cells(cube.shape, 1, number)
-        if SIZES not in data:
-            cells = resample(cells, int(public.cells(cube).sum()), number)
-        like = replace(cube, cells=public.keep(cells))
-        record = {name: like if value is cube else value for name, value in data.items()}
-        added.append(Record({**record, NAME: f"{EXAMPLE} {number}"}))
-    return databases if any(cube is None for _, cube in lines) else (*databases, *added)
-
-
-def _line_of(data: object, public: PublicData) -> Cube | None:
-    """The histogram along a line that a training record holds, with nothing but queries beside it."""
-    if not isinstance(data, dict):
-        return None
-    from jostle.kernels.workloads.boxes import Workload
-
-    own = [value for name, value in data.items() if name not in (SIZES, AMOUNTS, NAME)]
-    cubes = [value for value in own if isinstance(value, Cube)]
-    alone = len(cubes) == 1 and all(isinstance(value, Cube | Workload) for value in own)
-    fits = alone and len(cubes[0].shape) == 1 and cubes[0].shape[0] > 1 and not cubes[0].private
-    return cubes[0] if fits and public.cells(cubes[0]).sum() > 0 else None
-
-
 class ProgramBench:
     """Implements `choice.bench.Bench` for one program, one unit of amount and one stability."""
 
     def __init__(self, interp: Evaluator, parts: ChoiceParts, unit: str = "epsilon", stability: int = 1) -> None:
         self._interp = interp
-        self.own_names = _names_of(parts.databases)
-        """The names of the data sets that the program gives; `with_examples` may have added others."""
-        self._parts = parts = replace(parts, databases=with_examples(parts.databases, interp.data))
+        self._parts = parts
         self._unit = unit
         self._stability = stability
         self.option_names = parts.option_names
@@ -220,7 +169,8 @@ class ProgramBench:
         rows, data = self.database_rows[database], self._parts.databases[database]
         if not rows:
             return (1.0,)
-        return tuple(size / rows for size in _sizes(data)) or SCALES
+        sizes = data.get(SIZES) if isinstance(data, dict) else None
+        return SCALES if sizes is None else tuple(size / rows for size in _numbers(SIZES, sizes, "numbers of rows", 1))
 
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
         """Those of `grid` that a training record's field `epsilons` names, or all where it names none of them."""
@@ -341,12 +291,6 @@ def _names_of(databases: Sequence[object]) -> tuple[str, ...]:
         unusable = not isinstance(name, str) or not name or name in names
         names.append(f"database {i + 1}" if unusable else str(name))
     return tuple(names)
-
-
-def _sizes(data: object) -> list[float]:
-    """The numbers of rows that a training record asks for; none where it names none."""
-    sizes = data.get(SIZES) if isinstance(data, dict) else None
-    return [] if sizes is None else _numbers(SIZES, sizes, "numbers of rows", 1)
 
 
 def _numbers(field: str, value: Any, what: str, least: float) -> list[float]:

@@ -270,8 +270,6 @@ class ExchangedBench:
 
 
 EPSILON = "epsilon"
-EXAMPLE = "example histogram"
-"""What a data set that training adds is called, before its number."""
 
 
 class Setting(Struct, frozen=True):
@@ -322,11 +320,6 @@ class RunTable(Struct, frozen=True, dict=True):
         return not self.epsilons
 
     @cached_property
-    def own(self) -> int:
-        """How many of the data sets, the first ones, the program gives: the others are examples that training added."""
-        return sum(not name.startswith(f"{EXAMPLE} ") for name in self.databases)
-
-    @cached_property
     def scale(self) -> UtilityScale:
         return scale_of(u for run in self.runs for level in run.utilities for u in level)
 
@@ -361,11 +354,6 @@ class RunTable(Struct, frozen=True, dict=True):
     def without(self, database: int) -> RunTable:
         """The runs on all other data sets."""
         return replace(self, runs=tuple(r for r in self.runs if r.database != database))
-
-    def alone(self) -> RunTable:
-        """The runs on the data sets that the program gives."""
-        runs = tuple(r for r in self.runs if r.database < self.own)
-        return replace(self, databases=self.databases[: self.own], rows=self.rows[: self.own], runs=runs)
 
     def keeping(self, setting: int) -> RunTable:
         """Returns the table with one of its feature settings."""

@@ -13,13 +13,11 @@ import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
-from jostle.choice.program import ProgramBench
-from jostle.choice.table import EXAMPLE, RunTable, train_event
+from jostle.choice.table import RunTable, train_event
 from jostle.choice.training import LEAST, REPEATS, RUNS, seed, tenth_of_a_decade, train
 from jostle.diagnostics import Refusal, refuse
 from jostle.kernels.simulated_points import simulated_cells
 from jostle.source import Source, Span
-from jostle.tools.session import Session
 
 
 @pytest.mark.parametrize(
@@ -195,58 +193,6 @@ def test_an_option_without_a_value_where_less_was_tried_costs_what_it_did_elsewh
     assert len(good) == 32
     for run in good:
         assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.5, run.utilities[0][1]), rel=0.05)
-
-
-LINES = """\
-use histograms
-Each = Option (data) { return flat(data.database, data.queries) }
-Even = Option (data) { return uniform(data.database, data.queries) }
-people = Feature (data) { return laplace(size(data.database)) }
-near = Utility (data, answers) { return -rmse(answers, exact(data.queries, data.database)) }
-"""
-LESSONS = "[{database: c, queries: prefixes(c)%s} for c in [counts([k * i %% 29 for k in 1..%d]) for i in 1..%d]]"
-
-
-def _bench(trained: str) -> ProgramBench:
-    session = Session()
-    text = f"{LINES}choose = MkChoiceMaker among {{Each, Even}} informed by {{people}} trained on {trained} wrt near\n"
-    session.execute(Source("lines", text))
-    choose: Any = session.names()["choose"]
-    bench: ProgramBench = choose.bench(session._interp)
-    return bench
-
-
-@pytest.mark.parametrize(
-    ("trained", "given", "added"),
-    [
-        (LESSONS % ("", 9, 6), 6, 18),
-        (LESSONS % (", sizes: [50, 500]", 9, 12), 12, 12),
-        (LESSONS % (", sizes: [10, 30, 100, 300, 1000, 3000]", 9, 6), 6, 6),  # training takes about as long as before
-        (LESSONS % ("", 9, 5), 5, 0),
-        (LESSONS % ("", 9, 24), 24, 0),
-        (LESSONS % (", truth: 3", 9, 6), 6, 0),  # which may be true of that cube only
-        (LESSONS % (", other: c", 9, 6), 6, 0),
-        ("[{database: c, queries: prefixes(c)} for c in [counts([[i, 2], [3, 4]]) for i in 1..6]]", 6, 0),
-        ("[{database: c, queries: prefixes(c)} for c in [counts([0, 0, 0]) for i in 1..6]]", 6, 0),
-    ],
-)
-def test_few_histograms_along_a_line_have_examples_beside_them(trained: str, given: int, added: int) -> None:
-    bench = _bench(trained)
-    assert len(bench.own_names) == given and bench.database_names[:given] == bench.own_names
-    assert bench.database_names[given:] == tuple(f"{EXAMPLE} {number}" for number in range(1, added + 1))
-    for number in range(added):
-        scales, own = bench.scales(given + number), bench.scales(number % given)
-        rows = bench.database_rows[given + number], bench.database_rows[number % given]
-        assert [s * rows[0] for s in scales] == pytest.approx([s * rows[1] for s in own])
-
-
-def test_what_is_evaluated_are_the_data_of_the_program() -> None:
-    session = Session()
-    session.execute(Source("lines", f"""{LINES}
-choose = MkChoiceMaker among {{Each, Even}} informed by {{people}} trained on {LESSONS % ("", 9, 6)} wrt near
-judged = choose.evaluate(epsilon = 1)
-"""))  # fmt: skip
-    assert "leaving out one of 6 data sets (24 in all)" in session.names()["judged"]["text"]
 
 
 def test_example_histograms_are_like_columns_of_tables() -> None:

@@ -53,7 +53,8 @@ def _line(n: int, rng: Rng) -> Floats:
         wide = max(1, int(n * rng.uniform(0.3, 0.9)))
         start = 0 if rng.random() < 0.5 else int(rng.integers(n - wide + 1))
     cells = start + np.arange(high - low) * wide // (high - low)
-    return np.bincount(cells, weights=rows[low:high], minlength=n) / rows.sum()
+    line: Floats = np.bincount(cells, weights=rows[low:high], minlength=n) / rows.sum()
+    return line
 
 
 def _log_uniform(low: float, high: float, rng: Rng) -> float:

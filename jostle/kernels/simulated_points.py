@@ -1,9 +1,10 @@
 """Simulated histograms to train choices on: seeded draws from many kinds of shapes, in one dimension or more.
 
-Real histograms differ in where their rows lie (hills, long tails, plateaus, a few points, walks), and in what people
-and machines do to numbers: a usual value that most share, round numbers, ranges that nobody is in, cells that are empty
-by chance. A shape is a kind drawn at random, and then some of these habits. In two and more dimensions kinds are drawn
-along the axes, which speak together or apart, or are of the plane: hills that lean, blocks, points, lines, cascades.
+Real columns differ in where their rows lie (hills, long tails, plateaus, walks), in the steps that their values are
+told in, in how many rows there are, and in what people and machines do to numbers: a usual value, round numbers, bounds
+wider than the values. A line is a kind drawn at random, and then all of this, as often as in 46 columns of public
+tables (docs/experiments/choice.md). In two and more dimensions kinds are drawn along the axes, which speak together or
+apart, or are of the plane: hills that lean, blocks, points, lines, cascades.
 
 Simulated rows of numbers to train choices on: seeded draws of points within [−1, 1] from many kinds of shapes.
 
@@ -40,8 +41,20 @@ def simulated_cells(shape: Sequence[float], seed: int, number: int) -> NDArray[n
 
 
 def _line(n: int, rng: Rng) -> Floats:
-    density = _LINES[int(rng.integers(len(_LINES)))](n, rng)
-    return _habits(density / density.sum(), rng)
+    """A column in `n` cells, as tables have them: its values stand on a lattice of their own, which is finer or coarser
+    than the cells, and so many rows of it are there."""
+    steps = int(_log_uniform(24, 3000, rng)) if rng.random() < 0.7 else max(n, 500)
+    density = _habits(_LINES[int(rng.integers(len(_LINES)))](steps, rng), rng)
+    rows = rng.multinomial(int(_log_uniform(300, 60_000, rng)), density)
+    used = np.flatnonzero(rows)
+    low, high = (used[0], used[-1] + 1) if rng.random() < 0.5 else (0, steps)
+    wide, start = n, 0
+    if rng.random() < 0.1:  # bounds that are wider than where rows lie
+        wide = max(1, int(n * rng.uniform(0.3, 0.9)))
+        start = 0 if rng.random() < 0.5 else int(rng.integers(n - wide + 1))
+    cells = start + np.arange(high - low) * wide // (high - low)
+    line: Floats = np.bincount(cells, weights=rows[low:high], minlength=n) / rows.sum()
+    return line
 
 
 def _log_uniform(low: float, high: float, rng: Rng) -> float:
@@ -55,7 +68,8 @@ def _bell(x: Floats, at: float, wide: float) -> Floats:
 
 def _hills(n: int, rng: Rng) -> Floats:
     x = np.arange(n) / n
-    hills = [rng.pareto(1.5) * _bell(x, rng.random(), _log_uniform(0.004, 0.3, rng)) for _ in range(rng.integers(1, 7))]
+    many = rng.integers(1, 5)
+    hills = [rng.pareto(1.5) * _bell(x, rng.uniform(0.1, 0.9), _log_uniform(0.04, 0.3, rng)) for _ in range(many)]
     total: Floats = np.sum(hills, axis=0) + 1e-9
     return total
 
@@ -65,11 +79,11 @@ def _tail(n: int, rng: Rng) -> Floats:
     i = np.arange(n)
     kind = rng.integers(3)
     if kind == 0:
-        tail = np.exp(-i / (n * _log_uniform(0.01, 1, rng)))
+        tail = np.exp(-i / (n * _log_uniform(0.06, 1, rng)))
     elif kind == 1:
-        tail = (1.0 + i) ** -rng.uniform(0.5, 2.5)
+        tail = (1 + i / n * _log_uniform(3, 30, rng)) ** -rng.uniform(0.7, 2.5)
     else:
-        tail = _bell(np.log1p(i), np.log1p(n * _log_uniform(0.01, 0.6, rng)), rng.uniform(0.2, 1.2)) / (1 + i)
+        tail = _bell(np.log1p(i), np.log1p(n * _log_uniform(0.08, 0.6, rng)), rng.uniform(0.3, 1)) / (1 + i)
     return (tail if rng.random() < 0.8 else tail[::-1]) + 1e-12
 
 
@@ -86,50 +100,30 @@ def _steps(n: int, rng: Rng) -> Floats:
     return steps
 
 
-def _points(n: int, rng: Rng) -> Floats:
-    points = np.zeros(n)
-    many = max(1, int(n * _log_uniform(0.01, 0.3, rng)))
-    points[rng.choice(n, many, replace=False)] = rng.pareto(rng.uniform(0.7, 2), many) + 0.02
-    return points
-
-
 def _walk(n: int, rng: Rng) -> Floats:
     walk: Floats = np.exp(np.cumsum(rng.normal(0, _log_uniform(0.02, 0.5, rng), n)))
     return walk
 
 
-def _permuted(n: int, rng: Rng) -> Floats:
-    return rng.permutation((1.0 + np.arange(n)) ** -rng.uniform(0.5, 2))
-
-
 _LINES: tuple[Callable[[int, Rng], Floats], ...] = (
-    _hills, _hills, _tail, _tail, _plain, _steps, _points, _walk, _permuted,
+    *(_hills,) * 6, *(_tail,) * 4, *(_plain,) * 2, _steps, *(_walk,) * 3,
 )  # fmt: skip
-"""The kinds; those of which tables have most come twice."""
+"""The kinds, as often as columns of public tables are like them."""
 
 
 # What people and machines do to numbers -------------------------------------------------------------
 
 
 def _habits(density: Floats, rng: Rng) -> Floats:
-    """Round numbers, an island, roughness, empty cells and a usual value, each now and then; (n,) in and out."""
+    """Round numbers and a usual value, each now and then; the shares of the values, (n,), of what is in proportion."""
     n = len(density)
     if rng.random() < 0.25:
-        every = int(rng.integers(2, max(3, n // 6)))
-        density = density * np.where(np.arange(n) % every == rng.integers(every), _log_uniform(1.5, 40, rng), 1)
-    if rng.random() < 0.25:
-        wide = max(1, int(n * rng.uniform(0.1, 0.7)))
-        start = 0 if rng.random() < 0.5 else int(rng.integers(n - wide + 1))
-        density = np.where((np.arange(n) >= start) & (np.arange(n) < start + wide), density, 0)
-    if rng.random() < 0.5:
-        density = density * rng.gamma(*_reciprocal(_log_uniform(0.3, 30, rng)), n)
-    if rng.random() < 0.2:
-        density = density * (rng.random(n) < rng.uniform(0.1, 0.7))
-    total = density.sum()
-    density = density / total if total > 0 else np.eye(1, n)[0]
-    if rng.random() < 0.3:
+        every = int(rng.integers(2, 13))
+        density = density * np.where(np.arange(n) % every == rng.integers(every), _log_uniform(1.5, 8, rng), 1)
+    density = density / density.sum()
+    if rng.random() < 0.15:
         usual = 0 if rng.random() < 0.6 else int(rng.integers(n))
-        share = rng.uniform(0.05, 0.97)
+        share = rng.uniform(0.03, 0.5)
         density = (1 - share) * density
         density[usual] += share
     return density

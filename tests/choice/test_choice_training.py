@@ -9,12 +9,14 @@ import os
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.table import RunTable, train_event
 from jostle.choice.training import LEAST, REPEATS, RUNS, seed, tenth_of_a_decade, train
 from jostle.diagnostics import Refusal, refuse
+from jostle.kernels.simulated_points import simulated_cells
 from jostle.source import Source, Span
 
 
@@ -191,3 +193,13 @@ def test_an_option_without_a_value_where_less_was_tried_costs_what_it_did_elsewh
     assert len(good) == 32
     for run in good:
         assert run.utilities[1] == pytest.approx((run.utilities[0][0] / 0.5, run.utilities[0][1]), rel=0.05)
+
+
+def test_example_histograms_are_like_columns_of_tables() -> None:
+    """Of 46 columns of public tables in 48 cells half have no less than 0.92 of their cells in use, 0.08 of the rows in
+    the fullest cell, and neighbours that correlate by 0.8. Those of before had 0.58, 0.34 and 0.08."""
+    shares = [cells / cells.sum() for cells in (simulated_cells([48], 1, number) for number in range(1, 101))]
+    assert np.median([np.mean(share > 0) for share in shares]) > 0.85
+    assert 0.05 < np.median([share.max() for share in shares]) < 0.12
+    assert np.median([np.corrcoef(share[1:], share[:-1])[0, 1] for share in shares]) > 0.7
+    assert np.mean([np.mean(share > 0) < 0.6 for share in shares]) > 0.05  # of few values, which leave cells between

@@ -97,7 +97,8 @@ class Forms(Interpreter):
             def indexed(of: object, at: object) -> object:
                 return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
 
-            raise Unknown(like=likes.tried(indexed, value, at))
+            like = likes.tried(indexed, value, at)
+            raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
         if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
@@ -111,17 +112,22 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
         like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
-        if like is None or isinstance(like, likes.Anything):
+        if is_model(likes.example(value)):
+            like = likes.example(value)
+        elif like is None or isinstance(like, likes.Anything):
             raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
         field = self._evaluated(node, scope, (node.value, like))
-        names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
-        raise Unknown(like=None if names_alone else likes.form(field))
+        if isinstance(field, Builtin):
+            return likes.Method(field.name, field.body)
+        raise Unknown(like=None if isinstance(value.like, likes.SomeGroups) else likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
             return self._operated(node, left, right, scope)
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
+        if likes.is_open(one) or likes.is_open(two):
+            raise Unknown(like=likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right))
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text

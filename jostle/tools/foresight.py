@@ -323,6 +323,9 @@ class Foresight(Forms):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
+        if isinstance(function, likes.Method):  # which says what it gives, whatever it is given
+            by_name = {name: likes.example(value) for name, value in (keywords or {}).items()}
+            return function.body(*map(likes.example, args), **by_name)
         self._need_known(function, args, keywords or {})
         try:
             return super().call(function, args, keywords, span)
@@ -430,18 +433,29 @@ def _bound(node: n.Stmt) -> set[str]:
 def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untrained:
     """A choice of which the clauses are looked at, and that learns nothing."""
     parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
-    need_clauses({word: value for word, value in parts.items() if not isinstance(value, NotKnown)}, node)
-    return Untrained()
+    known = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
+    return Untrained(need_clauses(known, node)[0])
 
 
 class Untrained(Nothing):
-    """A choice that has learned nothing: what it gives is not known."""
+    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
+
+    def __init__(self, options: Sequence[object]) -> None:
+        self.options = options
 
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
-        raise Unknown
+        like = None
+        try:
+            for option in self.options[:1]:
+                like = likes.operand(interp.call(option, args, keywords, span))
+        except Refusal:
+            pass
+        except Unknown as unknown:
+            like = likes.operand(unknown.value)
+        raise Unknown(like=None if like is None else likes.kind_alone(like))
 
 
 def door(events: Stream) -> tuple[Door, PublicData]:

@@ -23,7 +23,7 @@ from jostle.run.externals import KERNELS
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, is_model, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
@@ -119,7 +119,7 @@ class Forms(Interpreter):
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
-        raise Unknown(like=None if isinstance(value.like, likes.SomeGroups) else likes.form(field))
+        raise Unknown(like=likes.numbers() if isinstance(value.like, likes.SomeGroups) else likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
@@ -168,8 +168,8 @@ class Forms(Interpreter):
         value = self.part(node.operand, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
-        if likes.example(value) is None:
-            raise Unknown
+        if likes.example(value) is None or likes.is_open(value):
+            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value))
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
@@ -263,18 +263,24 @@ class Forms(Interpreter):
         return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
 
     def _call(self, node: n.Call, scope: Scope) -> object:
-        try:
-            if isinstance(node.function, n.Name):
-                scope.variable(node.function.id)
-        except Unknown as unknown:
-            if likes.kind(unknown.value) not in (None, "a function"):
-                raise Refusal(no_call(str(likes.kind(unknown.value)))).at(node.span) from None
+        if id(node) in self.aggregates:
+            return super().eval(node, scope)
         around = self.selecting, self.calling
         self.selecting, self.calling = False, node
         try:
+            function = self.part(node.function, scope)
+            if isinstance(function, NotKnown) and likes.kind(function) not in (None, "a function"):
+                raise Refusal(no_call(str(likes.kind(function)))).at(node.span)
+            self.parts[id(node.function)] = function
+            for first in node.args[:1] if isinstance(function, RowForm) else ():
+                value = self.part(first, scope)
+                example = likes.operand(value) if likes.kind(value) is not None else None
+                self.parts[id(first)] = value if example is None else example
             return super().eval(node, scope)
         finally:
             self.selecting, self.calling = around
+            for part in (node.function, *node.args[:1]):
+                self.parts.pop(id(part), None)
 
     def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None

@@ -24,7 +24,7 @@ from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, is_integral, kind_of, listed_values
-from jostle.plan.plan import Domain, Plan, RowExpr, Scan, inputs
+from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.public_data import PublicData
@@ -317,24 +317,20 @@ class Foresight(Forms):
         if isinstance(function, Function):
             self.entered.add(id(function.body))
         self._need_fit(function, self.calling, args, keywords or {}, span)
+        if isinstance(function, likes.Method):  # which says what it gives, whatever it is given
+            by_name = {name: likes.example(value) for name, value in (keywords or {}).items()}
+            return function.body(*map(likes.example, args), **by_name)
         if isinstance(function, Builtin):
             need_public(function, arguments)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
-        if isinstance(function, likes.Method):  # which says what it gives, whatever it is given
-            by_name = {name: likes.example(value) for name, value in (keywords or {}).items()}
-            return function.body(*map(likes.example, args), **by_name)
         self._need_known(function, args, keywords or {})
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
-            like = None
-            if isinstance(function, Function) and (unknown.returned or not isinstance(function.body, n.Block)):
-                like = unknown.value.like
-            elif isinstance(function, Builtin):
-                like = likes.of_measurement(function.name, arguments)
+            like = _given(function, arguments, unknown)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
     def _need_fit(
@@ -362,21 +358,27 @@ class Foresight(Forms):
         if isinstance(function, Builtin):
             if function.body.__module__ == no_error.__module__ and arguments:
                 of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
-                if of or self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
-                    raise no_error(of) if of else Unknown
+                if of:
+                    raise no_error(of)
+                number = likes.measured(arguments[0])
+                if number is not None and not any(isinstance(value, NotKnown) for value in arguments[1:]):
+                    super().call(function, [number, *args[1:]], dict(keywords))  # which may refuse the others
+                if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
+                    raise Unknown(like=likes.of_function(function))
             if _is_unknown(function.name, self.kernel):
-                raise Unknown(like=likes.of_function(function.name))
+                raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
             if like is None and isinstance(function, Builtin):
-                like = likes.of_function(function.name)
+                like = likes.of_function(function)
             raise Unknown(like=like)
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
         each of these."""
         row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
-        if row is None or row.effect is not Effect.PURE or row.reads not in _QUIETLY:
+        quiet = row is not None and row.effect is Effect.PURE and row.reads in _QUIETLY
+        if not quiet and not isinstance(function, Open):
             return None
         work = super().call
 
@@ -384,6 +386,15 @@ class Foresight(Forms):
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
         return likes.tried(of, *args, *keywords.values())
+
+
+def _given(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
+    """What is known of what a call gives that came to something which is not known."""
+    if not isinstance(function, Builtin):
+        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
+        return unknown.value.like if passes_on else None
+    like = likes.of_measurement(function.name, arguments)
+    return likes.of_function(function) if like is None else like
 
 
 def _taken_down(row: RowExpr, schema: dict[str, Domain], plan: Plan | None, listed: bool, column: bool) -> bool:
@@ -433,8 +444,8 @@ def _bound(node: n.Stmt) -> set[str]:
 def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untrained:
     """A choice of which the clauses are looked at, and that learns nothing."""
     parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
-    known = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
-    return Untrained(need_clauses(known, node)[0])
+    values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
+    return Untrained(need_clauses(values, node)[0])
 
 
 class Untrained(Nothing):

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
+from functools import cache
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
 from jostle.check.warnings import unallowed
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.lazy import np
+from jostle.noise_laws import Laplace
 from jostle.plan.kinds import kind_of as domain_kind
 from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Cube, Vectors
@@ -28,7 +32,7 @@ from jostle.privacy.scores import Score, Scores
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.sequences import NumberColumn, column_of
-from jostle.run.values import Builtin, Grouped, Record, is_model, is_number, is_vector
+from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
@@ -67,6 +71,12 @@ ADAPTIVE = frozenset({
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
 
 
+@cache
+def numbers() -> Anything:
+    """A list or a vector that numbers may be calculated with."""
+    return Anything(np.zeros(0))
+
+
 def form(value: object) -> object:
     """The form of what an operation made of stand-ins; None where it is not known."""
     inner = _form(value)
@@ -95,7 +105,7 @@ def _form(value: object) -> object:
 
 def is_open(value: object) -> bool:
     """Whether of a list, a record or a model only the kind is known, and of a model what it has."""
-    like = known(value)
+    like = like_of(value)
     it = like.example if isinstance(like, Anything) else None
     return isinstance(it, list | Record) or is_vector(it) or is_model(it)
 
@@ -107,14 +117,14 @@ def kind_alone(value: object) -> object:
     return Anything(value) if is_model(value) else None if isinstance(value, Grouped) else form(value)
 
 
-def known(value: object) -> object:
+def like_of(value: object) -> object:
     """What is known of a value, as a stand-in."""
     return value.like if isinstance(value, NotKnown) else value
 
 
 def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
-    like = known(value)
+    like = like_of(value)
     return like.example if isinstance(like, Anything) else like
 
 
@@ -142,22 +152,36 @@ def tried(work: Callable[..., object], *values: object) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
     an answer are, which are of one kind for all: so one value at most may have such."""
     refusals, unsure = [], sum(operand(value) is None for value in values)
-    opened = [example(value) for value in values if is_open(value)]
+    examples = [example(value) for value in values if is_open(value)]
     for cell in CELLS:
         like = [operand(value, cell) for value in values]
         if any(one is None for one in like):
             return None
         try:
             result = work(*like)
-            return None if unsure else kind_alone(result) if opened else form(result)
+            return None if unsure else kind_alone(result) if examples else form(result)
         except Refusal as refusal:
             any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
-            nameless = any_text or not all(map(is_model, opened))
+            nameless = any_text or not all(map(is_model, examples))
             certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
-            if unsure > 1 or refusal.first.kind not in certain or (opened and refusal.__cause__ is not None):
+            if unsure > 1 or refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
                 return None
             refusals.append(refusal)
     raise refusals[0]
+
+
+def measured(value: object) -> object:
+    """An example of a value that is not known, with numbers that were measured; None where its form is not known."""
+    like = like_of(value) if isinstance(value, NotKnown) else None
+    if is_number(like):
+        return Noised(1.0, Laplace(1.0))
+    if isinstance(like, list | Record):
+        parts = [measured(NotKnown(like=one)) for one in (like.values() if isinstance(like, Record) else like)]
+        whole = bool(parts) and all(isinstance(part, Noised) for part in parts)
+        return None if not whole else Record(zip(like, parts, strict=True)) if isinstance(like, Record) else parts
+    if isinstance(like, Anything):
+        return None if is_open(value) and not is_model(like.example) else like.example
+    return like if isinstance(like, str | Function) else None
 
 
 def kind(value: object) -> str | None:
@@ -250,9 +274,11 @@ def _of_noise(exposed: object) -> object:
     return None
 
 
-def of_function(name: str) -> object:
+def of_function(function: Builtin) -> object:
     """What a function or a kernel of the library gives, whatever its arguments are."""
-    return given_by(kernel_of(name)) if name in KERNELS else A_TEXT if name in TEXTS else None
+    if function.name in TEXTS:
+        return A_TEXT
+    return given_by(kernel_of(function.name) if function.name in KERNELS else function.body)
 
 
 # What functions of Python say that they give ------------------------------------------------------
@@ -260,7 +286,9 @@ def of_function(name: str) -> object:
 
 def given_by(function: Callable[..., object]) -> object:
     """What a function gives whatever its arguments are, as its annotation says."""
-    return of_hint(get_type_hints(function, include_extras=True).get("return"))
+    with suppress(NameError):  # of a name that only a checker of types loads
+        return of_hint(get_type_hints(function, include_extras=True).get("return"))
+    return None
 
 
 def of_hint(hint: Any) -> object:
@@ -280,7 +308,7 @@ def of_hint(hint: Any) -> object:
         return Anything(_of_class(of)) if of is not Report else None
     if is_typeddict(of):
         return Record({name: inside(of_hint(kind)) for name, kind in get_type_hints(of).items()})
-    return A_RECORD if issubclass(of, dict) else Anything(np.zeros(0)) if issubclass(of, np.ndarray) else None
+    return A_RECORD if issubclass(of, dict) else numbers() if issubclass(of, np.ndarray) else None
 
 
 _PLAIN = {float: 1.0, int: 1.0, str: A_TEXT, bool: A_TRUTH}
@@ -299,15 +327,16 @@ def _of_class(kind: Any, facts: str = "") -> object:
     key = (facts, *kinds)
     if key not in _MADE:
         all_of_them = {name: at for one in reversed(kinds) for name, at in one.jostle_members.items()}
-        made: Any = type(kind.__name__, (kind,), {"__module__": __name__, "jostle_members": all_of_them})
-        made.__abstractmethods__, made.facts = frozenset(), dict.fromkeys(facts.split(), ANY)  # nobody calls them
-        _MADE[key] = object.__new__(made)  # a tree is made of trees
+        stand_in: Any = type(kind.__name__, (kind,), {"__module__": __name__, "jostle_members": all_of_them})
+        stand_in.__abstractmethods__ = frozenset()  # nobody calls them
+        stand_in.facts = dict.fromkeys(facts.split(), ANY)
+        _MADE[key] = object.__new__(stand_in)  # a tree is made of trees
         fields = get_type_hints(kind, include_extras=True)
         for at in all_of_them.values():
-            declared = getattr(kind, at, None)
-            getter = getattr(declared, "fget", None) or getattr(declared, "func", None)
+            own = getattr(kind, at, None)
+            getter = getattr(own, "fget", None) or getattr(own, "func", None)
             like = of_hint(fields[at]) if at in fields else given_by(getter) if getter is not None else None
-            setattr(made, at, _method(declared) if isfunction(declared) else inside(like))
+            setattr(stand_in, at, _method(own) if isfunction(own) else inside(like))
     return _MADE[key]
 
 
@@ -346,7 +375,7 @@ class Unknown(Exception):
 
 def inside(value: object) -> object:
     """What stands in a list or record, as a part of a stand-in."""
-    like = known(value)
+    like = like_of(value)
     return ANY if like is None else like
 
 

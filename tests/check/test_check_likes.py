@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jostle.run.externals import KERNELS
+from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
 from jostle.tools import likes
 from jostle.tools.session import Session
@@ -143,7 +143,7 @@ def test_what_an_answer_has_or_may_have_passes(line: str, session: Session) -> N
 
 def facts(kernel: str) -> list[str]:
     """The fields of its own that a kernel's report has, as its annotation says."""
-    report: Any = likes.example(likes.of_function(kernel))
+    report: Any = likes.example(likes.given_by(kernel_of(kernel)))
     return [name for name in report.facts if name not in report.jostle_members]
 
 
@@ -157,7 +157,7 @@ def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> Non
         "log_rank_test": 'log_rank(d, "age", "died", "sex")',
         "hazard_model": 'hazard_ratios(d, "age", "died", ["sex"])',
     }  # fmt: skip
-    reports = {name for name in KERNELS if getattr(likes.example(likes.of_function(name)), "facts", None)}
+    reports = {name for name in KERNELS if getattr(likes.example(likes.given_by(kernel_of(name))), "facts", None)}
     assert reports - {*calls} == {"softmax_fit"}
     for kernel, call in calls.items():
         line = f"d = derive(t, died = w > 0.5)\nrelease report = {call} with epsilon 4"

@@ -162,7 +162,7 @@ class GaussianMixture(Model):
     jostle_kind = "a mixture of Gaussians"
     jostle_members = members(
         "columns weights density ellipse", size="n_components", means="means_", covariances="covariances_",
-        log_likelihood="_likelihood", responsibilities="predict_proba", predict="likeliest", sample="drawn",
+        log_likelihood="_likelihood", responsibilities="predict_proba", predict="likeliest", sample="rows",
     )  # fmt: skip
 
     @property
@@ -179,7 +179,7 @@ class GaussianMixture(Model):
         """The likeliest component of each row, as numbers of the language."""
         return self.predict(rows).astype(float)
 
-    def drawn(self, rows: int, seed: int = 0) -> Floats:
+    def rows(self, rows: int, seed: int = 0) -> Floats:
         """Synthetic rows, without their components."""
         return self.sample(rows, seed)[0]
 

@@ -97,7 +97,7 @@ class Forms(Interpreter):
             def indexed(of: object, at: object) -> object:
                 return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
 
-            like = likes.tried(indexed, value, at)
+            like = likes.tried(indexed, value, at, by_kind=True)
             raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
@@ -115,7 +115,8 @@ class Forms(Interpreter):
         if is_model(likes.example(value)):
             like = likes.example(value)
         elif like is None or isinstance(like, likes.Anything):
-            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
+            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
+            raise Unknown(like=tried)
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
@@ -127,7 +128,8 @@ class Forms(Interpreter):
             return self._operated(node, left, right, scope)
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if likes.is_open(one) or likes.is_open(two):
-            raise Unknown(like=likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right))
+            tried = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right, by_kind=True)
+            raise Unknown(like=tried)
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
@@ -169,7 +171,8 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
         if likes.example(value) is None or likes.is_open(value):
-            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value))
+            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value, by_kind=True)
+            raise Unknown(like=tried)
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:

@@ -461,11 +461,11 @@ class Untrained(Nothing):
         like = None
         try:
             for option in self.options[:1]:
-                like = likes.operand(interp.call(option, args, keywords, span))
+                like = likes.example(interp.call(option, args, keywords, span))
         except Refusal:
             pass
         except Unknown as unknown:
-            like = likes.operand(unknown.value)
+            like = likes.example(unknown.value)
         raise Unknown(like=None if like is None else likes.kind_alone(like))
 
 

@@ -135,7 +135,7 @@ def operand(value: object, cell: object = None) -> object:
 
 def _whole(like: object, cell: object) -> object:
     if isinstance(like, Anything):
-        return cell if like is ONE else like.example
+        return cell if like is ONE else None if is_open(like) and not is_model(like.example) else like.example
     if isinstance(like, Grouped) and not isinstance(like, SomeGroups):
         columns = {name: _whole(column, cell) for name, column in like.columns.items()}
         return None if any(column is None for column in columns.values()) else Grouped(columns, like.keys)
@@ -148,13 +148,14 @@ def _whole(like: object, cell: object) -> object:
     return like
 
 
-def tried(work: Callable[..., object], *values: object) -> object:
+def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such."""
-    refusals, unsure = [], sum(operand(value) is None for value in values)
+    an answer are, which are of one kind for all: so one value at most may have such. `by_kind`: what is refused for a
+    kind is refused whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
+    refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
     for cell in CELLS:
-        like = [operand(value, cell) for value in values]
+        like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
         if any(one is None for one in like):
             return None
         try:
@@ -231,7 +232,7 @@ def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
     return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
 
 
-_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT, "boolean": A_TRUTH}
+_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT}
 
 
 def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:

@@ -358,7 +358,9 @@ class Forms(Interpreter):
         """A public table, of which the description is known, and no row."""
         if source_kind(node.source) not in ("table", "bound"):
             raise Unknown
-        domains = self.eval(node.domains, scope)
+        domains = self.part(node.domains, scope)
+        if isinstance(domains, NotKnown):
+            raise Unknown(like=likes.A_SOURCE)
         if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
             domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)

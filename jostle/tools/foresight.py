@@ -330,7 +330,7 @@ class Foresight(Forms):
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
-            like = _given(function, arguments, unknown)
+            like = _form_of(function, arguments, unknown)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
     def _need_fit(
@@ -388,7 +388,7 @@ class Foresight(Forms):
         return likes.tried(of, *args, *keywords.values())
 
 
-def _given(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
+def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
     """What is known of what a call gives that came to something which is not known."""
     if not isinstance(function, Builtin):
         passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)

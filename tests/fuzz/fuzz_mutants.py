@@ -289,14 +289,16 @@ class Judge:
         self.folder, self.fine = folder, dict[str, bool]()
 
     def check(self, text: str) -> list[object]:
-        return list(Session(cwd=self.folder, ledger=self.folder / "l.db").checked(Source("p.jst", text), tries=False)[0])
+        session = Session(cwd=self.folder, ledger=self.folder / "l.db")
+        return list(session.checked(Source("p.jst", text), tries=False)[0])
 
     def run(self, text: str) -> tuple[bool, bool, object]:
         with Session(simulate=1, rows=200, cwd=self.folder, ledger=self.folder / "l.db") as session:
             session._check = lambda *_: []  # type: ignore[method-assign]
             session._affordable = lambda *_: None  # type: ignore[method-assign]
             result = session.attempt(Source("p.jst", text))
-        paid = any(float(a["spent"]) > 0 for units in result.budget.values() for a in units.values() if isinstance(a, dict))
+        amounts = [amount for units in result.budget.values() for amount in units.values()]
+        paid = any(float(amount["spent"]) > 0 for amount in amounts if isinstance(amount, dict))
         return result.ok, paid, result.diagnostics[0] if result.diagnostics else None
 
     def sound(self, text: str) -> bool:

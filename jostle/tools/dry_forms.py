@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
+from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -18,8 +19,10 @@ from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, linked
 from jostle.run.externals import KERNELS
+from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
@@ -27,7 +30,7 @@ from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_mo
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
-from jostle.tools.likes import Names, NotKnown, Unknown
+from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
 
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are reported also where a run may never come by."""
@@ -372,3 +375,31 @@ class Forms(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+
+
+def declared_choice(interp: Forms, node: n.Choice, scope: Scope) -> Untrained:
+    """A choice of which the clauses are looked at, and that learns nothing."""
+    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
+    values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
+    return Untrained(need_clauses(values, node)[0])
+
+
+class Untrained(Nothing):
+    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
+
+    def __init__(self, options: Sequence[object]) -> None:
+        self.options = options
+
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
+        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
+        like = None
+        try:
+            for option in self.options[:1]:
+                like = likes.example(interp.call(option, args, keywords, span))
+        except Refusal:
+            pass
+        except Unknown as unknown:
+            like = likes.example(unknown.value)
+        raise Unknown(like=None if like is None else likes.kind_alone(like))

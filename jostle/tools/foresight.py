@@ -13,12 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jostle.check.warnings import Report, Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
-from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
@@ -32,7 +31,7 @@ from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.faults import LIBRARY
 from jostle.run.fitting import no_argument
 from jostle.run.groups import multiples
 from jostle.run.looks import Looks, Planned
@@ -44,7 +43,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from jostle.events import Stream
     from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
-    from jostle.run.evaluator import Evaluator, Returned
+    from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
 """Refusals, looks by the statements that pay for them, warnings, and what wanted errors take, in quanta, by place."""
@@ -439,34 +438,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untrained:
-    """A choice of which the clauses are looked at, and that learns nothing."""
-    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
-    values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
-    return Untrained(need_clauses(values, node)[0])
-
-
-class Untrained(Nothing):
-    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
-
-    def __init__(self, options: Sequence[object]) -> None:
-        self.options = options
-
-    def jostle_call(
-        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
-    ) -> NoReturn:
-        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
-        like = None
-        try:
-            for option in self.options[:1]:
-                like = likes.example(interp.call(option, args, keywords, span))
-        except Refusal:
-            pass
-        except Unknown as unknown:
-            like = likes.example(unknown.value)
-        raise Unknown(like=None if like is None else likes.kind_alone(like))
 
 
 def door(events: Stream) -> tuple[Door, PublicData]:

@@ -279,7 +279,8 @@ def of_function(function: Builtin) -> object:
     """What a function or a kernel of the library gives, whatever its arguments are."""
     if function.name in TEXTS:
         return A_TEXT
-    return given_by(kernel_of(function.name) if function.name in KERNELS else function.body)
+    of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
+    return given_by(kernel_of(function.name) if of_kernel else function.body)
 
 
 # What functions of Python say that they give ------------------------------------------------------

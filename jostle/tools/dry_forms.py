@@ -123,7 +123,7 @@ class Forms(Interpreter):
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
-        raise Unknown(like=likes.numbers() if isinstance(value.like, likes.SomeGroups) else likes.form(field))
+        raise Unknown(like=likes.NUMBERS if isinstance(value.like, likes.SomeGroups) else likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from functools import cache
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -51,7 +50,7 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
-A_LIST, A_RECORD = Anything([]), Anything(Record())
+A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
@@ -69,12 +68,6 @@ ADAPTIVE = frozenset({
     "privtree", "sf", "shrinkage", "tree_shrinkage", "ugrid", "uniform",
 })  # fmt: skip
 """Options of the library whose answers have no error that is known: what they measure follows from answers."""
-
-
-@cache
-def numbers() -> Anything:
-    """A list or a vector that numbers may be calculated with."""
-    return Anything(np.zeros(0))
 
 
 def form(value: object) -> object:
@@ -310,7 +303,7 @@ def of_hint(hint: Any) -> object:
         return Anything(_of_class(of)) if of is not Report else None
     if is_typeddict(of):
         return Record({name: inside(of_hint(kind)) for name, kind in get_type_hints(of).items()})
-    return A_RECORD if issubclass(of, dict) else numbers() if issubclass(of, np.ndarray) else None
+    return A_RECORD if issubclass(of, dict) else NUMBERS if of.__name__ == "ndarray" else None
 
 
 _PLAIN = {float: 1.0, int: 1.0, str: A_TEXT, bool: A_TRUTH}

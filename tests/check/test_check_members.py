@@ -33,7 +33,7 @@ WRONG = (
     "[one for one in {}]", "error({})", "upper({})", "where({}, n > 3)", "date({})", "[{}][0].p_value", "-{}",
 )  # fmt: skip
 OTHERS = {
-    "band(n, level = 90)": "the level of a band", "many.sex": "has no `sex`", 
+    "band(n, level = 90)": "the level of a band", "many.sex": "has no `sex`",
     "where(n, n > 3)": "takes a table or a cube, not a number",
     "histogram(n, age)": "takes a table, not a number", "keys(n)": "a record", "date(many)": "a grouped result",
 }  # fmt: skip

@@ -70,6 +70,7 @@ def test_members_are_attributes_and_a_kernel_says_which_model_it_gives() -> None
     assert len(models) >= 60
 
 
+@pytest.mark.slow
 def test_few_of_many_mistakes_are_refused_late(tmp_path: Path) -> None:
     """A seed of `tests/fuzz/fuzz_mutants.py`; more of it takes longer (docs/experiments/checks.md)."""
     from fuzz_mutants import Judge, bases, mutants

@@ -79,15 +79,22 @@ def attribute(value: object, name: str) -> object:
         return identity(value.shape)
     if isinstance(value, Grouped) and name in value.parts:
         return value.column(name)
+    at = getattr(type(value), "jostle_members", {}).get(name)
+    if at is not None:
+        return _member(value, name, getattr(value, at))
     fields = fields_of(value)
     if fields is None:
         raise Refusal(no_fields(kind_name(value), name))
     if name not in fields:
         raise Refusal(no_field(kind_name(value), name, fields))
-    element = fields[name]
-    if is_model(value):
-        return of_kernel(name, element) if callable(element) else to_jostle(element)
-    return element
+    return _member(value, name, fields[name])
+
+
+def _member(value: object, name: str, element: object) -> object:
+    """A field as the language has it; of a model a function is a method."""
+    if not is_model(value):
+        return element
+    return of_kernel(name, element) if callable(element) else to_jostle(element)
 
 
 def _column_field(column: ColumnHandle, name: str) -> object:

@@ -261,7 +261,7 @@ _DECLARED: dict[tuple[str, tuple[tuple[str, object], ...]], Builtin] = {}
 
 def kernel(node: n.External) -> Callable[..., Any]:
     """The function of Python that a declaration names; refused where it has other parameters."""
-    function: Callable[..., Any] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[node.name]}"), node.name)
+    function = kernel_of(node.name)
     takes = list(signature(function).parameters.values())
     declared = takes[: len(node.params)]
     as_declared = all(p.name == q.name and (p.default is None or q.default is not q.empty)
@@ -271,6 +271,12 @@ def kernel(node: n.External) -> Callable[..., Any]:
             "ImportError", f"the kernel `{node.name}` is not as it is declared", node.span,
             help=f"write `external {node.name}({', '.join(q.name for q in takes)})`",
         )  # fmt: skip
+    return function
+
+
+def kernel_of(name: str) -> Callable[..., Any]:
+    """The function of Python of this name, which is loaded."""
+    function: Callable[..., Any] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
     return function
 
 

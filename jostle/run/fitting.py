@@ -20,7 +20,7 @@ from jostle.run.externals import parameters_of
 from jostle.run.faults import LIBRARY
 from jostle.run.scope import MISSING
 from jostle.run.sequences import NumberColumn
-from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_vector, kind_name
+from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import bound_in, children
@@ -93,7 +93,7 @@ def kind_of(value: object) -> str | None:
     if is_vector(value) or isinstance(value, NumberColumn):
         return None
     name = kind_name(value).replace("private ", "")
-    return name if name in PUBLIC or name in OF_HANDLES else None
+    return name if name in PUBLIC or name in OF_HANDLES or (is_model(value) and not hasattr(value, "__len__")) else None
 
 
 def no_argument(

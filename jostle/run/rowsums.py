@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import did_you_mean, refuse
+from jostle.kernels import Model, members
 from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import Floats, np
 from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
@@ -204,10 +205,11 @@ def _prepaid_steps(
         return PrepaidBudget(interp.kernel, interp.kernel.measure(purchase, span), batches, int(steps))
 
 
-class PrepaidBudget:
+class PrepaidBudget(Model):
     """What a program holds of a `Prepaid`, whose balance the kernel keeps; of public rows there is nothing to pay."""
 
     jostle_kind = "what was paid for at once"
+    jostle_members = members("noise mechanism left rate")
 
     def __init__(self, kernel: Kernel, paid: Prepaid | None, batches: tuple[Vectors, ...] = (), steps: int = 0) -> None:
         self._kernel, self.paid, self.batches = kernel, paid, batches
@@ -232,14 +234,23 @@ class PrepaidBudget:
         return {"sum": total, "noise": noise}
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        """`noise`: the deviation of a release of sensitivity 1 that takes all that was paid for, or one step of samples
-        (0: none). `rate`: the share of the rows that a sample keeps."""
-        if self.paid is None:
-            return {"noise": 0.0, "mechanism": "none", "left": 1.0, "rate": 1.0}
-        alone, rate = self.paid.how.kind(1 / self.paid.strength).deviation, getattr(self.paid, "rate", 1.0)
-        left = self._kernel.share_left(self.paid)
-        return {"noise": alone, "mechanism": self.paid.how.mechanism, "left": left, "rate": rate}
+    def noise(self) -> float:
+        """The deviation of a release of sensitivity 1 that takes all that was paid for, or one step of samples."""
+        return 0.0 if self.paid is None else self.paid.how.kind(1 / self.paid.strength).deviation
+
+    @property
+    def mechanism(self) -> str:
+        return "none" if self.paid is None else self.paid.how.mechanism
+
+    @property
+    def left(self) -> float:
+        """The share of what was paid for that is left."""
+        return 1.0 if self.paid is None else self._kernel.share_left(self.paid)
+
+    @property
+    def rate(self) -> float:
+        """The share of the rows that a sample keeps."""
+        return float(getattr(self.paid, "rate", 1.0))
 
     def as_json(self) -> object:
         return self.jostle_fields

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from jostle.accounting.amounts import Amount, quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import UNKNOWN, Noised, cut_text
+from jostle.kernels import Model, members
 from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
@@ -92,10 +93,11 @@ def _public(utilities: list[float], count: int) -> Ranking:
     return Ranking(order[:count], leads[:count], 0.0)
 
 
-class OpenWatch:
+class OpenWatch(Model):
     """What a program holds of a watch; without a `watch`, of public data, it compares exactly."""
 
     jostle_kind = "a watch for a threshold"
+    jostle_members = members("threshold most left tells within")
 
     def __init__(self, watch: Watch | None, threshold: float, most: int, tells: str) -> None:
         self.watch, self.threshold, self.most, self.tells = watch, threshold, most, tells
@@ -103,15 +105,13 @@ class OpenWatch:
 
     @property
     def left(self) -> int:
+        """Answers above that it still gives."""
         return self._publicly_left if self.watch is None else self.watch.left
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        """`left`: answers above that it still gives; `within`: how far from the threshold 95 % of answers are right."""
-        return {
-            "threshold": self.threshold, "most": float(self.most), "left": float(self.left), "tells": self.tells,
-            "within": 0.0 if self.watch is None else self.watch.law.half_width(),
-        }  # fmt: skip
+    def within(self) -> float:
+        """How far from the threshold 95 % of answers are right."""
+        return 0.0 if self.watch is None else self.watch.law.half_width()
 
     def as_json(self) -> object:
         return self.jostle_fields

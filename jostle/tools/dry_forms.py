@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
+from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -18,16 +19,18 @@ from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
+from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, linked
 from jostle.run.externals import KERNELS
+from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, is_model, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
-from jostle.tools.likes import Names, NotKnown, Unknown
+from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
 
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are reported also where a run may never come by."""
@@ -97,7 +100,8 @@ class Forms(Interpreter):
             def indexed(of: object, at: object) -> object:
                 return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
 
-            raise Unknown(like=likes.tried(indexed, value, at))
+            like = likes.tried(indexed, value, at, by_kind=True)
+            raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
         if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
@@ -111,17 +115,24 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
         like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
-        if like is None or isinstance(like, likes.Anything):
-            raise Unknown(like=likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value))
+        if is_model(likes.example(value)):
+            like = likes.example(value)
+        elif like is None or isinstance(like, likes.Anything):
+            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
+            raise Unknown(like=tried)
         field = self._evaluated(node, scope, (node.value, like))
-        names_alone = is_model(value.like) or isinstance(value.like, likes.SomeGroups)
-        raise Unknown(like=None if names_alone else likes.form(field))
+        if isinstance(field, Builtin):
+            return likes.Method(field.name, field.body)
+        raise Unknown(like=likes.NUMBERS if isinstance(value.like, likes.SomeGroups) else likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
             return self._operated(node, left, right, scope)
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
+        if likes.is_open(one) or likes.is_open(two):
+            tried = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right, by_kind=True)
+            raise Unknown(like=tried)
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
@@ -162,8 +173,9 @@ class Forms(Interpreter):
         value = self.part(node.operand, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
-        if likes.example(value) is None:
-            raise Unknown
+        if likes.example(value) is None or likes.is_open(value):
+            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value, by_kind=True)
+            raise Unknown(like=tried)
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
@@ -257,18 +269,24 @@ class Forms(Interpreter):
         return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
 
     def _call(self, node: n.Call, scope: Scope) -> object:
-        try:
-            if isinstance(node.function, n.Name):
-                scope.variable(node.function.id)
-        except Unknown as unknown:
-            if likes.kind(unknown.value) not in (None, "a function"):
-                raise Refusal(no_call(str(likes.kind(unknown.value)))).at(node.span) from None
+        if id(node) in self.aggregates:
+            return super().eval(node, scope)
         around = self.selecting, self.calling
         self.selecting, self.calling = False, node
         try:
+            function = self.part(node.function, scope)
+            if isinstance(function, NotKnown) and likes.kind(function) not in (None, "a function"):
+                raise Refusal(no_call(str(likes.kind(function)))).at(node.span)
+            self.parts[id(node.function)] = function
+            for first in node.args[:1] if isinstance(function, RowForm) else ():
+                value = self.part(first, scope)
+                example = likes.operand(value) if likes.kind(value) is not None else None
+                self.parts[id(first)] = value if example is None else example
             return super().eval(node, scope)
         finally:
             self.selecting, self.calling = around
+            for part in (node.function, *node.args[:1]):
+                self.parts.pop(id(part), None)
 
     def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
@@ -343,7 +361,9 @@ class Forms(Interpreter):
         """A public table, of which the description is known, and no row."""
         if source_kind(node.source) not in ("table", "bound"):
             raise Unknown
-        domains = self.eval(node.domains, scope)
+        domains = self.part(node.domains, scope)
+        if isinstance(domains, NotKnown):
+            raise Unknown(like=likes.A_SOURCE)
         if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
             domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)
@@ -355,3 +375,31 @@ class Forms(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+
+
+def declared_choice(interp: Forms, node: n.Choice, scope: Scope) -> Untrained:
+    """A choice of which the clauses are looked at, and that learns nothing."""
+    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
+    values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
+    return Untrained(need_clauses(values, node)[0])
+
+
+class Untrained(Nothing):
+    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
+
+    def __init__(self, options: Sequence[object]) -> None:
+        self.options = options
+
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
+        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
+        like = None
+        try:
+            for option in self.options[:1]:
+                like = likes.example(interp.call(option, args, keywords, span))
+        except Refusal:
+            pass
+        except Unknown as unknown:
+            like = likes.example(unknown.value)
+        raise Unknown(like=None if like is None else likes.kind_alone(like))

@@ -13,18 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from jostle.check.warnings import Report, Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
-from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.kinds import bounds_of, is_integral, kind_of, listed_values
-from jostle.plan.plan import Domain, Plan, RowExpr, Scan, inputs
+from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.public_data import PublicData
@@ -32,7 +31,7 @@ from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.faults import LIBRARY
 from jostle.run.fitting import no_argument
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
@@ -44,7 +43,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from jostle.events import Stream
     from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
-    from jostle.run.evaluator import Evaluator, Returned
+    from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
 """Refusals, looks by the statements that pay for them, warnings, and what wanted errors take, in quanta, by place."""
@@ -318,6 +317,9 @@ class Foresight(Forms):
         if isinstance(function, Function):
             self.entered.add(id(function.body))
         self._need_fit(function, self.calling, args, keywords or {}, span)
+        if isinstance(function, likes.Method):  # which says what it gives, whatever it is given
+            by_name = {name: likes.example(value) for name, value in (keywords or {}).items()}
+            return function.body(*map(likes.example, args), **by_name)
         if isinstance(function, Builtin):
             need_public(function, arguments)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
@@ -328,11 +330,7 @@ class Foresight(Forms):
         try:
             return super().call(function, args, keywords, span)
         except Unknown as unknown:
-            like = None
-            if isinstance(function, Function) and (unknown.returned or not isinstance(function.body, n.Block)):
-                like = unknown.value.like
-            elif isinstance(function, Builtin):
-                like = likes.of_measurement(function.name, arguments)
+            like = _form_of(function, arguments, unknown)
             raise Unknown(function.name if _is_adaptive(function) else "", like) from None
 
     def _need_fit(
@@ -360,21 +358,27 @@ class Foresight(Forms):
         if isinstance(function, Builtin):
             if function.body.__module__ == no_error.__module__ and arguments:
                 of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
-                if of or self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
-                    raise no_error(of) if of else Unknown
+                if of:
+                    raise no_error(of)
+                number = likes.measured(arguments[0])
+                if number is not None and not any(isinstance(value, NotKnown) for value in arguments[1:]):
+                    super().call(function, [number, *args[1:]], dict(keywords))  # which may refuse the others
+                if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
+                    raise Unknown(like=likes.of_function(function))
             if _is_unknown(function.name, self.kernel):
-                raise Unknown(like=likes.of_function(function.name))
+                raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
             if like is None and isinstance(function, Builtin):
-                like = likes.of_function(function.name)
+                like = likes.of_function(function)
             raise Unknown(like=like)
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
         each of these."""
         row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
-        if row is None or row.effect is not Effect.PURE or row.reads not in _QUIETLY:
+        quiet = row is not None and row.effect is Effect.PURE and row.reads in _QUIETLY
+        if not quiet and not isinstance(function, Open):
             return None
         work = super().call
 
@@ -382,6 +386,15 @@ class Foresight(Forms):
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
         return likes.tried(of, *args, *keywords.values())
+
+
+def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
+    """What is known of what a call gives that came to something which is not known."""
+    if not isinstance(function, Builtin):
+        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
+        return unknown.value.like if passes_on else None
+    like = likes.of_measurement(function.name, arguments)
+    return likes.of_function(function) if like is None else like
 
 
 def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
@@ -427,23 +440,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def declared_choice(interp: Foresight, node: n.Choice, scope: Scope) -> Untrained:
-    """A choice of which the clauses are looked at, and that learns nothing."""
-    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
-    need_clauses({word: value for word, value in parts.items() if not isinstance(value, NotKnown)}, node)
-    return Untrained()
-
-
-class Untrained(Nothing):
-    """A choice that has learned nothing: what it gives is not known."""
-
-    def jostle_call(
-        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
-    ) -> NoReturn:
-        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
-        raise Unknown
 
 
 def door(events: Stream) -> tuple[Door, PublicData]:

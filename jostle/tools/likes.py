@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime
-from typing import Any, NoReturn
+from inspect import isfunction, signature
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
 from jostle.check.warnings import unallowed
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
 from jostle.language.operations import ROW_FUNCTIONS
 from jostle.lazy import np
+from jostle.noise_laws import Laplace
 from jostle.plan.kinds import kind_of as domain_kind
 from jostle.plan.plan import Column
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
+from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.sequences import NumberColumn, column_of
-from jostle.run.values import Grouped, Record, is_number, is_vector
+from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
@@ -36,32 +41,20 @@ MOST = 100_000
 
 
 class Anything:
-    """What is inside a stand-in and not known, but perhaps its kind; an `example` is of that kind."""
+    """What is inside a stand-in and not known, but perhaps its kind; an `example` is of that kind. `item`: what each
+    item of a list is like, as far as it is known."""
 
-    def __init__(self, example: object = None) -> None:
-        self.example = example
+    def __init__(self, example: object = None, item: object = None) -> None:
+        self.example, self.item = example, item
 
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
+A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
-REPORTS: Mapping[str, tuple[str, ...]] = {
-    "linear_fit": ("coefficients", "r_squared", "count"),
-    "logistic_fit": ("coefficients", "count"),
-    "correlations": ("matrix", "names", "count"),
-    "group_means": ("chance", "statistic", "degrees", "means"),
-    "hazard_model": ("coefficients", "count"),
-    "log_rank_test": ("chance", "statistic", "degrees"),
-    "independence_test": ("chance", "statistic", "strength", "total"),
-    "rate_model": ("coefficients", "count"),
-    "softmax_fit": ("classes",),
-    "survival_curve": ("median", "median_low", "median_high", "count"),
-    "weighted_values": ("values", "total"),
-}
-"""Kernels of the library that give a report, and the fields of its own that it has."""
 
 
 QUICK = frozenset({
@@ -100,12 +93,31 @@ def _form(value: object) -> object:
         return column_of([1.0] * len(value), of_numbers=True)
     if isinstance(value, list):
         return [_form(item) for item in value] if len(value) <= MOST else ANY
-    return value if isinstance(value, Report) else ANY
+    return ANY
+
+
+def is_open(value: object) -> bool:
+    """Whether of a list, a record or a model only the kind is known, and of a model what it has."""
+    like = like_of(value)
+    it = like.example if isinstance(like, Anything) else None
+    return isinstance(it, list | Record) or is_vector(it) or is_model(it)
+
+
+def kind_alone(value: object) -> object:
+    """What is known of what was made of a list, a record or a model of which only the kind is known."""
+    if isinstance(value, list) or is_vector(value) or isinstance(value, Record):
+        return A_RECORD if isinstance(value, Record) else A_LIST
+    return Anything(value) if is_model(value) else None if isinstance(value, Grouped) else form(value)
+
+
+def like_of(value: object) -> object:
+    """What is known of a value, as a stand-in."""
+    return value.like if isinstance(value, NotKnown) else value
 
 
 def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
-    like = value.like if isinstance(value, NotKnown) else value
+    like = like_of(value)
     return like.example if isinstance(like, Anything) else like
 
 
@@ -116,7 +128,7 @@ def operand(value: object, cell: object = None) -> object:
 
 def _whole(like: object, cell: object) -> object:
     if isinstance(like, Anything):
-        return cell if like is ONE else like.example
+        return cell if like is ONE else None if is_open(like) and not is_model(like.example) else like.example
     if isinstance(like, Grouped) and not isinstance(like, SomeGroups):
         columns = {name: _whole(column, cell) for name, column in like.columns.items()}
         return None if any(column is None for column in columns.values()) else Grouped(columns, like.keys)
@@ -129,24 +141,41 @@ def _whole(like: object, cell: object) -> object:
     return like
 
 
-def tried(work: Callable[..., object], *values: object) -> object:
+def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such."""
-    refusals, unsure = [], sum(operand(value) is None for value in values)
+    an answer are, which are of one kind for all: so one value at most may have such. `by_kind`: what is refused for a
+    kind is refused whatever a list or a record holds."""
+    examples = [example(value) for value in values if is_open(value)]
+    refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
     for cell in CELLS:
-        like = [operand(value, cell) for value in values]
+        like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
         if any(one is None for one in like):
             return None
         try:
             result = work(*like)
-            return None if unsure else form(result)
+            return None if unsure else kind_alone(result) if examples else form(result)
         except Refusal as refusal:
             any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
-            certain = ("TypeError", "PrivateValue") if any_text else ("TypeError", "PrivateValue", "NameError")
-            if unsure > 1 or refusal.first.kind not in certain:
+            nameless = any_text or not all(map(is_model, examples))
+            certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
+            if unsure > 1 or refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
                 return None
             refusals.append(refusal)
     raise refusals[0]
+
+
+def measured(value: object) -> object:
+    """An example of a value that is not known, with numbers that were measured; None where its form is not known."""
+    like = like_of(value) if isinstance(value, NotKnown) else None
+    if is_number(like):
+        return Noised(1.0, Laplace(1.0))
+    if isinstance(like, list | Record):
+        parts = [measured(NotKnown(like=one)) for one in (like.values() if isinstance(like, Record) else like)]
+        whole = bool(parts) and all(isinstance(part, Noised) for part in parts)
+        return None if not whole else Record(zip(like, parts, strict=True)) if isinstance(like, Record) else parts
+    if isinstance(like, Anything):
+        return None if is_open(value) and not is_model(like.example) else like.example
+    return like if isinstance(like, str | Function) else None
 
 
 def kind(value: object) -> str | None:
@@ -158,6 +187,10 @@ def kind(value: object) -> str | None:
 def is_of_numbers(like: object) -> bool:
     """Whether a stand-in, or a known value, is calculated with: a number or numbers in a row."""
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
+
+
+class Method(Builtin):
+    """A method of a stand-in for a model."""
 
 
 class SomeGroups(Grouped):
@@ -192,7 +225,7 @@ def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
     return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
 
 
-_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT, "boolean": A_TRUTH}
+_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT}
 
 
 def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
@@ -235,11 +268,82 @@ def _of_noise(exposed: object) -> object:
     return None
 
 
-def of_function(name: str) -> object:
+def of_function(function: Builtin) -> object:
     """What a function or a kernel of the library gives, whatever its arguments are."""
-    if name in REPORTS:
-        return Report("", [], facts=dict.fromkeys(REPORTS[name], ANY))
-    return A_TEXT if name in TEXTS else None
+    if function.name in TEXTS:
+        return A_TEXT
+    of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
+    return given_by(kernel_of(function.name) if of_kernel else function.body)
+
+
+# What functions of Python say that they give ------------------------------------------------------
+
+
+def given_by(function: Callable[..., object]) -> object:
+    """What a function gives whatever its arguments are, as its annotation says."""
+    with suppress(NameError):  # of a name that only a checker of types loads
+        return of_hint(get_type_hints(function, include_extras=True).get("return"))
+    return None
+
+
+def of_hint(hint: Any) -> object:
+    """A stand-in for what an annotation tells of; None where that is too little."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Anything(_of_class(parts[0], parts[1]))
+    if origin in (list, tuple):
+        items = {*parts} - {...}
+        return Anything([], of_hint(items.pop()) if len(items) == 1 else None)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    of = origin or hint
+    if not isinstance(of, type):
+        return None
+    if hasattr(of, "jostle_members"):
+        return Anything(_of_class(of)) if of is not Report else None
+    if is_typeddict(of):
+        return Record({name: inside(of_hint(kind)) for name, kind in get_type_hints(of).items()})
+    return A_RECORD if issubclass(of, dict) else NUMBERS if of.__name__ == "ndarray" else None
+
+
+_PLAIN = {float: 1.0, int: 1.0, str: A_TEXT, bool: A_TRUTH}
+
+
+_MADE: dict[object, Any] = {}
+
+
+def _of_class(kind: Any, facts: str = "") -> object:
+    """A stand-in for a model of this class, whose members are stand-ins as their annotations say, and for a report
+    with these facts. What only some of its kinds have it may have."""
+    kinds = [kind]
+    for one in kinds:
+        kinds += one.__subclasses__()
+    kinds = [one for one in kinds if one.__module__ != __name__]
+    key = (facts, *kinds)
+    if key not in _MADE:
+        all_of_them = {name: at for one in reversed(kinds) for name, at in one.jostle_members.items()}
+        stand_in: Any = type(kind.__name__, (kind,), {"__module__": __name__, "jostle_members": all_of_them})
+        stand_in.__abstractmethods__ = frozenset()  # nobody calls them
+        stand_in.facts = dict.fromkeys(facts.split(), ANY)
+        _MADE[key] = object.__new__(stand_in)  # a tree is made of trees
+        fields = get_type_hints(kind, include_extras=True)
+        for at in all_of_them.values():
+            own = getattr(kind, at, None)
+            getter = getattr(own, "fget", None) or getattr(own, "func", None)
+            like = of_hint(fields[at]) if at in fields else given_by(getter) if getter is not None else None
+            setattr(stand_in, at, _method(own) if isfunction(own) else inside(like))
+    return _MADE[key]
+
+
+def _method(function: Callable[..., object]) -> Callable[..., NoReturn]:
+    """A method that takes what this one does, and gives a stand-in."""
+    call = signature(function)
+
+    def method(self: object, *args: object, **keywords: object) -> NoReturn:
+        call.bind(self, *args, **keywords)
+        raise Unknown(like=given_by(function))
+
+    return method
 
 
 # Values that are not known ------------------------------------------------------------------------
@@ -266,13 +370,14 @@ class Unknown(Exception):
 
 def inside(value: object) -> object:
     """What stands in a list or record, as a part of a stand-in."""
-    if not isinstance(value, NotKnown):
-        return value
-    return ANY if value.like is None else value.like
+    like = like_of(value)
+    return ANY if like is None else like
 
 
 def item(source: object, items: Sequence[object]) -> NotKnown:
     """What is known of each item of a stand-in, which has these, where they have it in common."""
+    if isinstance(source, Anything):
+        return NotKnown(like=source.item)
     if isinstance(source, Grouped):
         cells = {name: column[0] if len(column) else ONE for name, column in source.columns.items()}
         return NotKnown(like=Record(cells))

@@ -134,7 +134,7 @@ def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Bran
     return Branched(str(attribute["name"]), values_of(attribute), tuple(branches), bins_of([attribute]))
 
 
-def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> object:
+def binned_model(model: Classifier, cuts: Mapping[str, Sequence[float]]) -> Classifier:
     """Wraps a classifier of bins so that it takes raw columns, which it cuts at the edges `cuts`."""
     if not cuts:
         return model

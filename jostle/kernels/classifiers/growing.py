@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Value, value_tuple
 from jostle.kernels.classifiers.treemodel import TreeNode, tree_leaf, tree_node
@@ -22,7 +22,7 @@ MOST_NODES = 2**20
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class GrowingTree:
+class GrowingTree(Model):
     """`tree` with the values of its columns, the `edges` of those that number bins (none: empty), and the noisy size of
     each node, NaN where none was measured.
 
@@ -38,22 +38,31 @@ class GrowingTree:
 
     jostle_kind = "a tree that grows"
 
+    jostle_members = members("level leaves nodes")
+
     @property
-    def jostle_fields(self) -> dict[str, object]:
+    def level(self) -> list[dict[str, object]]:
         tree = self.tree
         names, branches = np.array([*tree.names, ""], dtype=object)[:-1], np.array(tree.branches, dtype=float)
         left, cells = tree.unasked, self.cells[tree.level].tolist()
-        level = [
+        return [
             {"attributes": names[some].tolist(), "branches": branches[some].tolist(), "cells": n}
             for some, n in zip(left, cells, strict=True)
         ]
-        return {"level": level, "leaves": len(tree.leaves), "nodes": len(tree.asks)}
+
+    @property
+    def leaves(self) -> int:
+        return len(self.tree.leaves)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.tree.asks)
 
     def as_json(self) -> dict[str, object]:
-        return {"nodes": len(self.tree.asks), "leaves": len(self.tree.leaves)}
+        return {"nodes": self.nodes, "leaves": self.leaves}
 
     def __str__(self) -> str:
-        return f"a tree of {len(self.tree.asks)} nodes, {len(self.tree.leaves)} of them leaves, that grows"
+        return f"a tree of {self.nodes} nodes, {self.leaves} of them leaves, that grows"
 
 
 def tree_start(attributes: Any) -> GrowingTree:

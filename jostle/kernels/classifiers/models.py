@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
 from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, tables_by_place
@@ -31,7 +31,7 @@ CLEAR = 3.5
 """Deviations of its noise that a value has to speak by to be named, the loudest of many as it is."""
 
 
-class Classifier(ABC):
+class Classifier(Model, ABC):
     """The face that all have, in a program, in Python and to `jostle.tools.estimators`.
 
     `classes`: the public class values, in the order of every row of probabilities. `attributes`: by name, the values
@@ -39,6 +39,7 @@ class Classifier(ABC):
     """
 
     jostle_kind = "a classifier"
+    jostle_members = members("classes", attributes="reads", predict="of_row", probabilities="shares_of_row")
     classes: tuple[Value, ...]
     attributes: dict[str, tuple[Value, ...] | Cuts]
 
@@ -67,19 +68,15 @@ class Classifier(ABC):
         return places
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "classes": list(self.classes),
-            "attributes": list(self.attributes),
-            "predict": self._predict_one,
-            "probabilities": self._probabilities_of_one,
-        }
+    def reads(self) -> list[str]:
+        """The names of its attributes."""
+        return list(self.attributes)
 
-    def _predict_one(self, row: Mapping[str, object]) -> Value:
+    def of_row(self, row: Mapping[str, object]) -> Value:
         """`model.predict({age: 40, sex: "Female"})`: the class of one row."""
         return self.classes[int(self.predict(_one(row))[0])]
 
-    def _probabilities_of_one(self, row: Mapping[str, object]) -> list[float]:
+    def shares_of_row(self, row: Mapping[str, object]) -> list[float]:
         """Returns the probabilities of one row, in the order of `model.classes`."""
         return [float(p) for p in self.probabilities(_one(row))[0]]
 
@@ -297,6 +294,8 @@ class Binned(Classifier):
     inner: Any
     cuts: dict[str, Cuts]
 
+    jostle_members = Classifier.jostle_members | members("dot")
+
     @property
     def classes(self) -> tuple[Value, ...]:  # type: ignore[override]
         return tuple(self.inner.classes)
@@ -326,10 +325,12 @@ class Binned(Classifier):
             "inner": self.inner.as_json(),
         }
 
-    @property
-    def jostle_fields(self) -> dict[str, object]:
+    def dot(self) -> str:
+        """The trees of what is inside as a drawing, with the bins that they ask for in words."""
         dot = getattr(self.inner, "dot", None)
-        return super().jostle_fields | ({} if dot is None else {"dot": lambda: dot(_words(self.cuts))})
+        if dot is None:
+            raise KernelError("only trees are drawn, and this model has none")
+        return str(dot(_words(self.cuts)))
 
     def summary(self, words: Words) -> str:
         inner: str = self.inner.summary({**words, **_words(self.cuts)})

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Positions, Value, positions, value_tuple
 from jostle.kernels.classifiers.models import Classifier, Columns, Words, rows_of, text_of
@@ -29,7 +29,7 @@ SHOWN = 60  # lines of a printed tree
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class TreeNode:
+class TreeNode(Model):
     """A node: noisy counts of the classes, and below an inner one a child for each value of its attribute.
 
     `leaves` measured counts add up to `counts`; `size` is the noisy size where one was measured; `cuts` are the edges
@@ -45,16 +45,12 @@ class TreeNode:
     cuts: Cuts | None = None
 
     jostle_kind = "a tree"
+    jostle_members = members("counts attribute children size")
 
     def called(self, value: Value, words: Words) -> str:
         """What people read of a value of the attribute: of a bin the numbers in it."""
         own = self.cuts.called if self.cuts is not None else text_of
         return words.get(self.attribute, own)(value)
-
-    @property
-    def jostle_fields(self) -> dict[str, object]:
-        size = {} if self.size is None else {"size": self.size}
-        return {"counts": self.counts, "attribute": self.attribute, "children": list(self.children), **size}
 
     def as_json(self) -> dict[str, object]:
         data: dict[str, object] = {"counts": [round(float(c), 6) for c in self.counts]}
@@ -169,6 +165,7 @@ class Trees(Classifier):
     """One tree or a forest."""
 
     jostle_kind = "a tree model"
+    jostle_members = Classifier.jostle_members | members("trees nodes depth roots dot")
 
     def __init__(
         self, classes: tuple[Value, ...], roots: tuple[TreeNode, ...], answer: str, noise: float, votes: str
@@ -191,10 +188,12 @@ class Trees(Classifier):
         return dict(self._values)
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        nodes = sum(len(flat.first) for flat in self._flat)
-        return {**super().jostle_fields, "trees": len(self.roots), "nodes": nodes, "depth": self.depth,
-                "roots": list(self.roots), "dot": self.dot}  # fmt: skip
+    def trees(self) -> int:
+        return len(self.roots)
+
+    @property
+    def nodes(self) -> int:
+        return sum(len(flat.first) for flat in self._flat)
 
     @property
     def depth(self) -> int:

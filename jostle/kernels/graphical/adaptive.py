@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from jostle.error_laws import laplace_scale
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import PairTables, cells_needed
 from jostle.kernels.graphical.learn import rows_in
@@ -107,13 +107,14 @@ def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
 
 
 @dataclass(frozen=True, eq=False)
-class TableSearch:
+class TableSearch(Model):
     """A model, the tables it was learned from, and which could be measured next. Public.
 
     `many` of `candidates` are to be chosen and measured with `share`, one tenth of it for choosing.
     """
 
     jostle_kind = "a search for tables"
+    jostle_members = members("model many share of_choosing left again", candidates="to_choose")
 
     model: GraphicalModel
     pairs: PairTables
@@ -129,12 +130,16 @@ class TableSearch:
     """What the last tables of several columns moved, squared and over all pairs, for each part of the amount."""
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        many, share = self.next_batch
-        return {
-            "model": self.model, "many": float(many), "share": share, "of_choosing": self.of_choosing,
-            "candidates": self.candidates if many and not self.again else [], "left": self.left, "again": self.again,
-        }  # fmt: skip
+    def many(self) -> int:
+        return self.next_batch[0]
+
+    @property
+    def share(self) -> float:
+        return self.next_batch[1]
+
+    @property
+    def to_choose(self) -> list[dict[str, object]]:
+        return self.candidates if self.many and not self.again else []
 
     def as_json(self) -> dict[str, object]:
         return {"model": self.model.as_json(), "left": self.left}

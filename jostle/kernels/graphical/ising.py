@@ -30,14 +30,14 @@ Independent variables: log-probabilities of single values from noisy counts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats, Ints, Rows
 
 MOST_ROWS = 10**7
@@ -202,10 +202,12 @@ SHOWN = 12  # pairs of a printed model
 
 
 @dataclass(frozen=True)
-class Field(ABC):
+class Field(Model, ABC):
     """A field over named variables; what it is made of is for its kind to say."""
 
     names: tuple[str, ...]
+
+    jostle_members = members("names width edges error sample log_likelihood")
 
     @property
     @abstractmethod
@@ -224,14 +226,6 @@ class Field(ABC):
     @abstractmethod
     def log_likelihood(self, rows: object) -> float:
         """The mean log-probability of public rows, as the model has its values."""
-
-    @property
-    def shared_fields(self) -> dict[str, object]:
-        """The fields that a program can read of both kinds of model."""
-        methods: dict[str, Callable[..., object]] = {
-            "edges": self.edges, "error": self.error, "sample": self.sample, "log_likelihood": self.log_likelihood,
-        }  # fmt: skip
-        return {"names": list(self.names), "width": self.width, **methods}
 
     @property
     def width(self) -> float:
@@ -286,12 +280,7 @@ class IsingModel(Field):
 
     jostle_kind = "an Ising model"
 
-    @property
-    def jostle_fields(self) -> dict[str, object]:
-        return self.shared_fields | {
-            "couplings": self.couplings.tolist(), "fields": self.fields.tolist(), "method": self.method,
-            "moments": lambda: self.moments().tolist(),
-        }  # fmt: skip
+    jostle_members = Field.jostle_members | members("couplings fields method moments")
 
     @property
     def pulls(self) -> Floats:

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.graphical.domain import Domain, Structure, TiedStructure, tie_cliques
 from jostle.kernels.graphical.junction import Calibrated, PairTables, calibrate, plan
@@ -35,10 +35,11 @@ from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise
 from jostle.noise_laws import Gaussian, Laplace
 
 
-class SyntheticRows:
+class SyntheticRows(Model):
     """Rows drawn from a model. `rows.column("age")`, `rows.size`; in Python `frame()` and `codes`."""
 
     jostle_kind = "synthetic rows"
+    jostle_members = members("size columns column table")
 
     def __init__(self, domain: Domain, codes: Ints) -> None:
         self.domain, self.codes = domain, codes
@@ -51,10 +52,8 @@ class SyntheticRows:
         return len(self.codes)
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "size": float(len(self)), "columns": list(self.domain.names), "column": self.column, "table": self.table,
-        }  # fmt: skip
+    def columns(self) -> tuple[str, ...]:
+        return self.domain.names
 
     def column(self, name: str) -> list[Any]:
         """The values of one variable."""
@@ -223,10 +222,18 @@ MOST_ROWS = 10**7
 LONGEST = 1000
 
 
-class GraphicalModel:
+NOTES = "learned rows noise warning ridge steps measured"
+"""What the notes of a model may say of how it was learned; what they do not is none."""
+
+
+class GraphicalModel(Model):
     """p(x) = exp(Σ_C θ_C(x_C) − A(θ)). `theta`: the flat log-potentials. Public; nothing here meets data."""
 
     jostle_kind = "a graphical model"
+    jostle_members = members(
+        "variables cliques log_partition potentials joined marginal probability conditional sample kl log_likelihood "
+        f"inference treewidth cells {NOTES}", marginals="tables",
+    )  # fmt: skip
 
     def __init__(
         self, structure: Structure, theta: Floats | None = None, notes: Mapping[str, Any] | None = None,
@@ -251,20 +258,42 @@ class GraphicalModel:
     def domain(self) -> Domain:
         return self.structure.domain
 
+    def __getattr__(self, name: str) -> object:
+        """A note, as a program reads it."""
+        if name not in NOTES.split():
+            raise AttributeError(name)
+        return self.notes.get(name, "" if name in ("learned", "warning") else None)
+
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        fields: dict[str, object] = {
-            "variables": list(self.domain.names),
-            "cliques": [self.domain.names_of(c) for c in self.structure.cliques],
-            "log_partition": self.log_partition, "potentials": self.structure.split(self.theta),
-            "marginals": self.tables, "joined": self._inferred[1], "marginal": self.marginal,
-            "probability": self.probability, "conditional": self.conditional, "sample": self.sample, "kl": self.kl,
-            "log_likelihood": self.log_likelihood, "inference": self.structure.inference,
-            "learned": "", "rows": None, "noise": None, "warning": "", **self.notes,
-        }  # fmt: skip
-        if self.structure.inference == "exact":
-            fields |= {"treewidth": float(self.structure.plan.treewidth), "cells": float(self.structure.plan.cells)}
-        return fields
+    def variables(self) -> tuple[str, ...]:
+        return self.domain.names
+
+    @property
+    def cliques(self) -> list[list[str]]:
+        return [self.domain.names_of(c) for c in self.structure.cliques]
+
+    @property
+    def potentials(self) -> list[Floats]:
+        return self.structure.split(self.theta)
+
+    @property
+    def joined(self) -> Floats:
+        """The marginal tables of all cliques, end to end."""
+        return self._inferred[1]
+
+    @property
+    def inference(self) -> str:
+        return self.structure.inference
+
+    @property
+    def treewidth(self) -> float | None:
+        """That of the junction tree; none where inference is not exact."""
+        return float(self.structure.plan.treewidth) if self.inference == "exact" else None
+
+    @property
+    def cells(self) -> float | None:
+        """Those of the junction tree; none where inference is not exact."""
+        return float(self.structure.plan.cells) if self.inference == "exact" else None
 
     @cached_property
     def calibrated(self) -> Calibrated:

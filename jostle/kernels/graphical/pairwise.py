@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats, Rows
 from jostle.kernels.graphical.ising import PRIOR, Field, log_shares, random_signs, ring_pairs, sample_states
 from jostle.kernels.rowprograms.contributions import sign_patterns
@@ -46,11 +46,7 @@ class PairwiseModel(Field):
 
     jostle_kind = "a pairwise field"
 
-    @property
-    def jostle_fields(self) -> dict[str, object]:
-        return self.shared_fields | {
-            "values": list(self.values), "table": self.table, "fields": self.fields.tolist(), "method": self.method,
-        }  # fmt: skip
+    jostle_members = Field.jostle_members | members("values table fields method")
 
     @property
     def pulls(self) -> Floats:
@@ -339,7 +335,7 @@ def column_place(rows: Rows, column: object) -> int:
 
 
 @dataclass(frozen=True)
-class LogisticModel:
+class LogisticModel(Model):
     """P(y = 1 | x) = σ(w·x + c), y the sign of column `target` and x the others, scaled by their public bounds."""
 
     names: tuple[str, ...]
@@ -351,12 +347,7 @@ class LogisticModel:
 
     jostle_kind = "a logistic model"
 
-    @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "names": list(self.names), "target": self.target, "weights": self.weights.tolist(),
-            "constant": self.constant, "probability": self.probability, "loss": self.loss,
-        }  # fmt: skip
+    jostle_members = members("names target weights constant probability loss")
 
     def probability(self, row: Mapping[str, float]) -> float:
         """That the target is positive: its upper half, for a row of the other columns, in the units of the data."""

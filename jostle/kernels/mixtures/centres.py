@@ -7,7 +7,7 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats, Moments, Rows
 from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator, inside_ball
 
@@ -21,7 +21,7 @@ class Map(TypedDict):
     noise: float | None
 
 
-class Centres:
+class Centres(Model):
     """Centres of clusters that were paid for: a public value with scikit-learn's face.
 
     `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
@@ -58,13 +58,19 @@ class Centres:
         return -self.score(rows) / max(1, len(np.atleast_2d(np.asarray(rows))))
 
     jostle_kind = "centres of clusters"
+    jostle_members = members("size columns nicv", centres="cluster_centers_", predict="nearest")
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "size": float(len(self.centres)), "columns": list(self.space.columns), "centres": self.cluster_centers_,
-            "predict": lambda x: self.predict(x).astype(float), "nicv": self.nicv,
-        }  # fmt: skip
+    def size(self) -> int:
+        return len(self.centres)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.space.columns
+
+    def nearest(self, rows: ArrayLike) -> Floats:
+        """The nearest centre of each row, as numbers of the language."""
+        return self.predict(rows).astype(float)
 
     def as_json(self) -> dict[str, object]:
         columns, centres = list(self.space.columns), self.cluster_centers_.tolist()

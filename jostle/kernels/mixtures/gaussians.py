@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats, Rows
 
 Rng = np.random.Generator
@@ -77,7 +77,7 @@ class Space:
         return units * self.scales + self.centres
 
 
-class GaussianMixture:
+class GaussianMixture(Model):
     """A mixture of Gaussians that was paid for: a public value, and of scikit-learn's shape in Python.
 
     `weights_` (K,), `means_` (K, d) and `covariances_` (K, d, d) are in the units of the data; `means`, `covariances`
@@ -160,16 +160,28 @@ class GaussianMixture:
     # As the language has it -------------------------------------------------------------------------
 
     jostle_kind = "a mixture of Gaussians"
+    jostle_members = members(
+        "columns weights density ellipse", size="n_components", means="means_", covariances="covariances_",
+        log_likelihood="_likelihood", responsibilities="predict_proba", predict="likeliest", sample="rows",
+    )  # fmt: skip
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "size": float(len(self.weights)), "columns": list(self.space.columns), "weights": self.weights,
-            "means": self.means_, "covariances": self.covariances_, "density": lambda x: np.exp(self.score_samples(x)),
-            "log_likelihood": self.score, "responsibilities": self.predict_proba,
-            "predict": lambda x: self.predict(x).astype(float), "sample": lambda n, seed=0: self.sample(n, seed)[0],
-            "ellipse": self.ellipse,
-        }  # fmt: skip
+    def columns(self) -> tuple[str, ...]:
+        return self.space.columns
+
+    def density(self, rows: ArrayLike) -> Floats:
+        return np.asarray(np.exp(self.score_samples(rows)))
+
+    def _likelihood(self, rows: ArrayLike) -> float:
+        return self.score(rows)
+
+    def likeliest(self, rows: ArrayLike) -> Floats:
+        """The likeliest component of each row, as numbers of the language."""
+        return self.predict(rows).astype(float)
+
+    def rows(self, rows: int, seed: int = 0) -> Floats:
+        """Synthetic rows, without their components."""
+        return self.sample(rows, seed)[0]
 
     def ellipse(self, component: int, deviations: float = 2.0, points: int = 64) -> Floats:
         """The outline of a component in its first two columns, (points, 2), at so many standard deviations."""
@@ -204,7 +216,7 @@ class GaussianMixture:
     __repr__ = __str__
 
 
-class FactorAnalysis:
+class FactorAnalysis(Model):
     """x = W z + mean + noise, z ~ N(0, I), noise ~ N(0, diag): a public value with scikit-learn's face.
 
     `components_` (factors, d), `noise_variance_` and `mean_` (d,) are in the units of the data.
@@ -255,13 +267,14 @@ class FactorAnalysis:
         return float(np.degrees(np.arccos(np.clip(cosines.min(), -1, 1))))
 
     jostle_kind = "a factor analysis"
+    jostle_members = members(
+        "columns transform angle", loadings="components_", noise="noise_variance_", mean="mean_",
+        log_likelihood="score",
+    )  # fmt: skip
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "columns": list(self.space.columns), "loadings": self.components_, "noise": self.noise_variance_,
-            "mean": self.mean_, "log_likelihood": self.score, "transform": self.transform, "angle": self.angle,
-        }  # fmt: skip
+    def columns(self) -> tuple[str, ...]:
+        return self.space.columns
 
     def as_json(self) -> dict[str, object]:
         return {

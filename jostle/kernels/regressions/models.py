@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Value, coded, plain, positions
 from jostle.kernels.statistics import text
@@ -90,7 +90,7 @@ class Levels:
 Part = Slope | Steps | Levels
 
 
-class Regression(ABC):
+class Regression(Model, ABC):
     """The face that all have, in a program and in Python.
 
     `target`, the column that is predicted, lies within `low` and `high`. `error`: the root of the mean square of what
@@ -98,6 +98,7 @@ class Regression(ABC):
     """
 
     jostle_kind = "a regression"
+    jostle_members = members("target attributes error", predict="of_row")
     target: str
     low: float
     high: float
@@ -137,14 +138,7 @@ class Regression(ABC):
         first, *rest = self.lines()
         return "\n".join([f"{self.target} by {first}{off}", *rest])
 
-    @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            "target": self.target, "attributes": list(self.attributes), "error": self.error,
-            "predict": self._predict_one,
-        }  # fmt: skip
-
-    def _predict_one(self, row: object) -> float:
+    def of_row(self, row: object) -> float:
         """`model.predict({age: 40, sex: "Female"})`: the number of one row."""
         if not isinstance(row, Mapping):
             raise KernelError("a row is a record of its cells, such as {age: 40}")

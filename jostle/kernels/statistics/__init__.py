@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jostle.kernels import KernelError
+from jostle.kernels import KernelError, Model, members
 
 DIGITS = 6
 INTERVAL = ("error", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
+class Report(Model):
     """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public.
 
     `mark` is printed in the place of errors and intervals that are not known.
@@ -33,13 +33,15 @@ class Report:
     mark: str = ""
 
     jostle_kind = "a report"
+    jostle_members = members("rows notes title columns column")
 
     @property
-    def jostle_fields(self) -> dict[str, object]:
-        return {
-            **self.facts, "rows": [dict(row) for row in self.rows], "notes": list(self.notes), "title": self.title,
-            "columns": list(self.rows[0]) if self.rows else [], "column": self.column,
-        }  # fmt: skip
+    def jostle_fields(self) -> Mapping[str, object]:
+        return {**self.facts, **super().jostle_fields}
+
+    @property
+    def columns(self) -> list[str]:
+        return list(self.rows[0]) if self.rows else []
 
     def __getattr__(self, name: str) -> object:
         """A further field, as a program reads it too: `report.difference`."""

@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class Cells:
 
 def effect_of_strata(
     sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, matched: bool = False
-) -> Report:
+) -> Annotated[Report, "effect error low high strata left_out"]:
     """The effect by strata: that of each, weighed by its rows.
 
     `sums`: the noisy sums of each of the `cells`, a stratum's untreated and treated rows in turn. With `matched` the
@@ -162,7 +162,7 @@ def _half_width(variance: float, fourth: float) -> float:
 
 def report(
     what: str, effect: float, error: float, wide: float, unit: float, rows: float, strata: int, left: float
-) -> Report:
+) -> Annotated[Report, "effect error low high strata left_out"]:
     """Of an effect, and half-widths, in x; `unit` is the range of y.
 
     No effect is beyond ±1, so what an interval says beyond is cut off, and the effect stands in the middle of the rest:
@@ -312,7 +312,9 @@ def risk_maps(m: int, late: float) -> tuple[Floats, Floats]:
     return events.reshape(m, -1), risks.reshape(m, -1)
 
 
-def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report:
+def survival_curve(
+    times: Sequence[float], cells: Floats, late: float
+) -> Annotated[Report, "median median_low median_high count"]:
     """The survival at each time, from noisy counts (times + 1, 2) of rows that left without and with an event."""
     counts = np.asarray(cells, dtype=float).reshape(len(times) + 1, 2)
     spread, quantile = deviation_of(cells)
@@ -353,7 +355,9 @@ def survival_curve(times: Sequence[float], cells: Floats, late: float) -> Report
     return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**half, "count": whole})
 
 
-def log_rank_test(times: Sequence[float], groups: Sequence[object], cells: Floats, late: float) -> Report:
+def log_rank_test(
+    times: Sequence[float], groups: Sequence[object], cells: Floats, late: float
+) -> Annotated[Report, "chance statistic degrees"]:
     """Whether groups survive alike, from noisy counts (times + 1, 2, groups)."""
     g, m = len(groups), len(times)
     counts = np.asarray(cells, dtype=float).reshape(m + 1, 2, g)
@@ -392,7 +396,9 @@ def log_rank_test(times: Sequence[float], groups: Sequence[object], cells: Float
     return Report("log-rank test", rows, notes, {"chance": chance, "statistic": square, "degrees": g - 1})
 
 
-def independence_test(names: Sequence[str], rows: Sequence[object], columns: Sequence[object], cells: Floats) -> Report:
+def independence_test(
+    names: Sequence[str], rows: Sequence[object], columns: Sequence[object], cells: Floats
+) -> Annotated[Report, "chance statistic strength total"]:
     """Whether two columns have to do with each other, from noisy counts (rows, columns) of their values.
 
     Of Σ(x − E)²/(E + s²), E by the margins and s the deviation of the noise, `chance` says how often it is as large

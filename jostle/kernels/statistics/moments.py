@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from scipy.special import chdtrc
@@ -153,7 +153,9 @@ def rounded_by(turn: Floats, inverse: Floats, constant: int, off: tuple[float, f
     return np.asarray(off[0] * along + off[1] * across)
 
 
-def group_difference(names: Sequence[object], seen: Sequence[Sums], middle: float, half: float, what: str) -> Report:
+def group_difference(
+    names: Sequence[object], seen: Sequence[Sums], middle: float, half: float, what: str
+) -> Annotated[Report, "difference chance error low high"]:
     """The second group's mean less the first's, from the noisy shares of each group, as a contrast of `group_means`."""
     both = group_means(names, seen, middle, half, what, [[-1.0, 1.0]])
     rows: list[dict[str, Any]] = [dict(row) for row in both.rows]
@@ -230,7 +232,11 @@ def _percent(chance: float) -> str:
     return f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 0.01 %"
 
 
-def cross_table(names: Sequence[str], rows: Sequence[object], columns: Sequence[object], answers: Floats) -> Report:
+def cross_table(
+    names: Sequence[str], rows: Sequence[object], columns: Sequence[object], answers: Floats
+) -> Annotated[
+    Report, "cells row_totals column_totals total errors row_errors column_errors total_error row_keys column_keys"
+]:
     """Cells, margins and the total, as a workload [cells, first margin, second margin, total] answers them."""
     a, b = len(rows), len(columns)
     wide = _half_widths(answers)
@@ -285,7 +291,7 @@ QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, 
 def describe(
     name: str, gone: Floats, seen: Sums, below: Floats, starts: Sequence[float], high: float,
     middle: float, half: float, whole: bool,
-) -> Report:  # fmt: skip
+) -> Annotated[Report, "mean deviation missing lowest p5 lower_quartile median upper_quartile p95 highest"]:
     """A summary of one column.
 
     `gone` (2,): noisy numbers of rows that have a value, and that have none. `seen`: the shares of (x − middle)/half.
@@ -384,7 +390,7 @@ def _contrasts(names: Sequence[object], weights: Sequence[Sequence[float]] | Non
 def group_means(
     names: Sequence[object], shares: Sequence[Sums], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
-) -> Report:  # fmt: skip
+) -> Annotated[Report, "chance statistic degrees means"]:  # fmt: skip
     """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together.
 
     x is middle + half · z. Sampling takes the groups as independent rows of larger ones (Welch). Chances count the
@@ -455,7 +461,7 @@ def alike(chance: float, what: str) -> str:
 
 def weighted_values(
     edges: Sequence[float], sums: Sequence[float], errors: Sequence[float], qs: Sequence[float], name: str
-) -> Report:
+) -> Annotated[Report, "values total"]:
     """Quantiles by noisy sums of weights between edges (one more), each with a 95 % half-width of its noise: `low` and
     `high` are edges, since where values lie between two of them is not known."""
     places = np.asarray(edges, dtype=float)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, product
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
@@ -50,7 +50,9 @@ class Curvature(TypedDict):
     noise: Floats
 
 
-def linear_fit(design: Sequence[Column], moments: Moments, radius: float) -> Report:
+def linear_fit(
+    design: Sequence[Column], moments: Moments, radius: float
+) -> Annotated[Report, "coefficients r_squared count"]:
     """Least squares of the last term of a design by the others, from released second moments."""
     m = second_moments(design, moments, radius)
     d = len(m.names)
@@ -114,7 +116,7 @@ def coefficients(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
 # Correlation -------------------------------------------------------------------------------------
 
 
-def correlations(design: Sequence[Column], moments: Moments, radius: float) -> Report:
+def correlations(design: Sequence[Column], moments: Moments, radius: float) -> Annotated[Report, "matrix names count"]:
     """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order."""
     m = second_moments(design, moments, radius)
     n, d = m.rows, len(m.names)
@@ -289,7 +291,7 @@ def _log_odds(weights: Floats, rows: Curvature) -> float:
 def logistic_fit(
     design: Sequence[Column], target: str, weights: object, curvature: Curvature,
     gradient: Sums, rows: Curvature, radius: float, mechanism: str,
-) -> Report:  # fmt: skip
+) -> Annotated[Report, "coefficients count"]:  # fmt: skip
     """The last step, and what noise and sampling leave open: (matrix)⁻¹ times the noise of the gradient, and itself.
 
     What the steps may still be short of is added to both. Where Δ leads to the optimum, a step leaves half of
@@ -363,7 +365,7 @@ def softmax_step(
 
 def softmax_fit(
     design: Sequence[Column], target: str, classes: Sequence[object], weights: object, radius: float
-) -> Report:
+) -> Annotated[Report, "classes"]:
     """The log-odds of each class as lines, in the units of the columns: of which only differences say something."""
     matrix = np.asarray(weights, dtype=float)
     matrix = matrix - matrix.mean(axis=0)
@@ -381,7 +383,9 @@ def softmax_fit(
 # Rates -------------------------------------------------------------------------------------------
 
 
-def hazard_model(times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float) -> Report:
+def hazard_model(
+    times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float
+) -> Annotated[Report, "coefficients count"]:
     """Log hazard ratios of columns, from noisy counts (times + 1, 2, strata): a level for each time beside."""
     m, k = len(times), math.prod(len(c["values"]) for c in columns)
     counts = np.asarray(cells, dtype=float).reshape((m + 1) * 2, k)
@@ -409,7 +413,9 @@ def hazard_model(times: Sequence[float], columns: Sequence[Column], cells: Float
                   {"coefficients": coefficients(lines), "count": whole})  # fmt: skip
 
 
-def rate_model(columns: Sequence[Column], shares: Mapping[str, Any], low: float, high: float, what: str) -> Report:
+def rate_model(
+    columns: Sequence[Column], shares: Mapping[str, Any], low: float, high: float, what: str
+) -> Annotated[Report, "coefficients count"]:
     """Log rates of a number within public bounds, from the noisy shares of each stratum."""
     names, design = _design(columns)
     sums, spread = np.asarray(shares["sums"], dtype=float).reshape(len(design), -1), float(shares["noise"])

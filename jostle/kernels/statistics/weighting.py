@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +224,7 @@ class Part:
 
 def effect_of_model(
     sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, sizes: Sequence[float]
-) -> Report:
+) -> Annotated[Report, "effect error low high strata left_out"]:
     """The mean of the scores over the rows that made them, from the noisy sums of each of the `cells` alone."""
     strata = Cells(shaped(sums, cells), noise)
     scores = scores_of(strata, sizes)
@@ -242,7 +242,7 @@ def effect_scores(sums: object, cells: int, noise: float, sizes: Sequence[float]
 def effect_of_scores(
     sums: object, noise: float, first: object, first_noise: float, cells: int, mechanism: str, low: float, high: float,
     what: str, sizes: Sequence[float],
-) -> Report:  # fmt: skip
+) -> Annotated[Report, "effect error low high strata left_out"]:  # fmt: skip
     """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows, and
     from `first` itself, each by how little noise it has."""
     strata = Cells(shaped(first, cells), first_noise)

@@ -1,0 +1,83 @@
+"""What a value has is declared once: a member that no model or report has is refused before anything is paid for it."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from jostle.kernels import Model
+from jostle.run.externals import KERNELS, kernel_of
+from jostle.source import Source
+from jostle.tools import likes
+from jostle.tools.session import Session
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))
+
+BEFORE = (
+    "use best\nuse statistics\nuse trees\nuse mixtures\nuse graphical\nuse ising\nuse effects\nuse regressions\n"
+    'private t = table("t.csv") described by {age: 0..99, sex: {"F", "M"}, w: 0.0..1.0, high: {0, 1}} protecting rows '
+    "budget epsilon 300\nv = vectors(t, age, w)\nmany = {{ select count(*) as n from t groupby age having n > 3 "
+    "with epsilon 1 }}\nn = {{ select count(*) from t with epsilon 1 }}\n"
+)
+CALLS = (
+    'best_classifier(pick(t, age, sex), "sex")', "best_mixture(v, 2)",
+    'linear_regression(t, "age", ["w"])', 'anova(t, "age", "sex")',
+    'logistic_regression(t, "sex", ["w"])', 'describe_numeric(t, "age")',
+    'ate_stratified(t, "high", "age", ["sex"])', 'crosstab(t, "sex", "high")',
+)  # fmt: skip
+WRONG = (
+    "{}.predict_proba({{age: 3}})", "{}.p_value", "{} > 1", "{} + 1", "max({}, 1)", "round({})", "{}(1)",
+    "[one for one in {}]", "error({})", "upper({})", "where({}, n > 3)", "date({})", "[{}][0].p_value", "-{}",
+)  # fmt: skip
+OTHERS = {
+    "band(n, level = 90)": "the level of a band", "many.sex": "has no `sex`",
+    "where(n, n > 3)": "takes a table or a cube, not a number",
+    "histogram(n, age)": "takes a table, not a number", "keys(n)": "a record", "date(many)": "a grouped result",
+}  # fmt: skip
+FINE = (
+    "{}.title", "str({})", "[{}, 1]", "{{a: {}}}.a", "{} == 3",
+)  # fmt: skip
+
+
+def check(text: str) -> list[str]:
+    return [fault.message for fault in Session().check(Source("p.jst", BEFORE + text + "\n"))]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_no_model_and_no_report_has_is_refused_before_it_is_paid_for(call: str) -> None:
+    fine = [form.format("m") for form in FINE[call.startswith("best_") :]]
+    assert check(f"m = {call} with epsilon 1\n" + "\n".join(f"print({line})" for line in fine)) == []
+    told = {form: check(f"m = {call} with epsilon 1\nprint({form.format('m')})") for form in WRONG}
+    assert [form for form, messages in told.items() if len(messages) != 1] == []
+
+
+@pytest.mark.parametrize("line", OTHERS)
+def test_what_no_answer_can_be_asked(line: str) -> None:
+    (message,) = check(f"print({line})")
+    assert OTHERS[line] in message
+
+
+def test_members_are_attributes_and_a_kernel_says_which_model_it_gives() -> None:
+    models = []
+    for name in KERNELS:
+        like = likes.example(likes.given_by(kernel_of(name)))
+        if isinstance(like, Model):
+            models.append(name)
+            assert all(hasattr(like, at) for at in like.jostle_members.values()), name
+    assert len(models) >= 60
+
+
+@pytest.mark.slow
+def test_few_of_many_mistakes_are_refused_late(tmp_path: Path) -> None:
+    """A seed of `tests/fuzz/fuzz_mutants.py`; more of it takes longer (docs/experiments/checks.md)."""
+    from fuzz_mutants import Judge, bases, mutants
+
+    draw = random.Random(7)
+    chosen = [mutant for base in bases() if base.title.startswith("examples/") for mutant in mutants(base, draw)]
+    judge, verdicts = Judge(tmp_path), []
+    for mutant in draw.sample(chosen, 60):
+        verdicts.append(judge.judge(mutant).verdict)
+    assert verdicts.count("early") >= 20 and verdicts.count("late") <= 4, verdicts

@@ -16,7 +16,8 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language import facts, row_mistakes
-from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
 from jostle.privacy.kernel.exposures import Handle

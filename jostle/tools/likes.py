@@ -17,7 +17,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.plan.kinds import kind_of as domain_kind
 from jostle.plan.plan import Column

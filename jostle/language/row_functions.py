@@ -163,8 +163,8 @@ class Function(Operation, frozen=True, eq=False):
 
 
 def _function(name: str, bounds: Callable[..., Interval | None] = unbounded, *columns: Any, **more: Any) -> Function:
-    known = operations.OPERATIONS[name]
-    facts = (known.name, known.kinds, known.gives, known.whole, known.constants, known.check)
+    base = operations.OPERATIONS[name]
+    facts = (base.name, base.kinds, base.gives, base.whole, base.constants, base.check)
     return Function(*facts, bounds, *columns, **more)
 
 

@@ -191,7 +191,7 @@ def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None
                 raise refuse("ValueError", message, help=help)
 
 
-def _united(kind: str, domains: Sequence[Domain]) -> Domain:
+def _union(kind: str, domains: Sequence[Domain]) -> Domain:
     """The smallest domain that holds the values of several, which are of one kind.
 
     Categories are listed together, in order of appearance, and ranges span from the least to the largest end.
@@ -213,7 +213,7 @@ def _united(kind: str, domains: Sequence[Domain]) -> Domain:
     return Integer(int(low), int(high)) if whole else Real(low, high)
 
 
-def _derived(expr: RowExpr, kind: str, schema: Schema) -> Domain | None:
+def _domain(expr: RowExpr, kind: str, schema: Schema) -> Domain | None:
     """The domain of a derived column: numbers have interval bounds where there are any."""
     if kind == "text":
         values = text_values(expr, schema)
@@ -293,28 +293,13 @@ def _check_count(count: int, limit: int) -> None:
         )
 
 
-class PublicFacts(schemas.Facts):
-    """All that is publicly known of expressions, from their own schema."""
-
-    def bounds(self, expr: RowExpr, schema: Schema) -> Interval | None:
-        return bounds_of(expr, schema)
-
-    def domain(self, expr: RowExpr, kind: str, schema: Schema) -> Domain | None:
-        return _derived(expr, kind, schema)
-
-    def united(self, kind: str, domains: Sequence[Domain]) -> Domain:
-        return _united(kind, domains)
-
-    def key(self, expr: RowExpr, schema: Schema, limit: int) -> Key | None:
-        if isinstance(expr, Column) and expr.name in schema:
-            return column_key(expr, schema[expr.name], limit)
-        values = key_values(expr, schema, limit)
-        return None if values is None else Key(expr, values)
-
-    def check_listed(self, expr: RowExpr, values: schemas.Values, schema: Schema) -> None:
-        need_starts(expr, values, schema)
+def _key(expr: RowExpr, schema: Schema, limit: int) -> Key | None:
+    if isinstance(expr, Column) and expr.name in schema:
+        return column_key(expr, schema[expr.name], limit)
+    values = key_values(expr, schema, limit)
+    return None if values is None else Key(expr, values)
 
 
-FACTS = PublicFacts()
+FACTS = schemas.Facts(bounds_of, _domain, _union, _key, need_starts)
 derived_domain, key_of = partial(schemas.derived_domain, facts=FACTS), partial(schemas.key_of, facts=FACTS)
 schema_of, united_domain = partial(schemas.schema_of, facts=FACTS), partial(schemas.united_domain, facts=FACTS)

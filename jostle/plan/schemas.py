@@ -12,10 +12,12 @@ taken from there, nor that a number is whole: by these cells are read.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.moments import PERIOD
@@ -53,27 +55,24 @@ Values = range | tuple[KeyValue, ...]
 Columns = tuple[tuple[str, Domain], ...]
 
 
-class Facts:
-    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions."""
+def _nothing(*_: object) -> None:
+    """What kinds alone tell."""
 
-    def bounds(self, expr: RowExpr, schema: Schema) -> tuple[float, float] | None:
-        """The smallest and the largest finite value that a number expression can have."""
-        return None
 
-    def domain(self, expr: RowExpr, kind: str, schema: Schema) -> Domain | None:
-        """The domain of a column that is calculated so."""
-        return None
+class Facts(Struct, frozen=True, eq=False):
+    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions.
 
-    def united(self, kind: str, domains: Sequence[Domain]) -> Domain | None:
-        """A domain that holds the values of several, all of a kind."""
-        return None
+    `bounds`: the smallest and the largest finite value of a number expression. `domain`: that of a column which is
+    calculated so, of a kind; `union`: one that holds the values of several, all of a kind. `key`: a group key over the
+    values that it can have, of which more than a limit are refused. `check_values` refuses values of a key that no row
+    can have.
+    """
 
-    def key(self, expr: RowExpr, schema: Schema, limit: int) -> Key | None:
-        """A group key over the values that it can have; more than `limit` are refused."""
-        return None
-
-    def check_listed(self, expr: RowExpr, values: Values, schema: Schema) -> None:
-        """Refuses values of a key that no row can have."""
+    bounds: Callable[[RowExpr, Schema], tuple[float, float] | None] = _nothing
+    domain: Callable[[RowExpr, str, Schema], Domain | None] = _nothing
+    union: Callable[[str, Sequence[Domain]], Domain | None] = _nothing
+    key: Callable[[RowExpr, Schema, int], Key | None] = _nothing
+    check_values: Callable[[RowExpr, Values, Schema], None] = _nothing
 
 
 BY_KINDS = Facts()
@@ -96,17 +95,17 @@ def united_domain(name: str, domains: Sequence[Domain], facts: Facts = BY_KINDS)
             raise mixed(f"the column `{name}` of this union", kind, other)
     whole = all(is_integral(Column(name), {name: domain}) for domain in domains)
     plain = Open(kind if kind != "number" else "integer" if whole else "real")
-    return _agreeing(facts.united(kind, domains), plain)
+    return _agreeing(facts.union(kind, domains), plain)
 
 
-def _agreeing(known: Domain | None, plain: Open) -> Domain:
+def _agreeing(domain: Domain | None, plain: Open) -> Domain:
     """A domain that is known, of the kind of the plain one, and of whole numbers only where that is."""
-    if known is None:
+    if domain is None:
         return plain
-    whole = plain.kind == "real" and is_integral(Column(""), {"": known})
-    if domain_kind(known) != domain_kind(plain) or whole:
-        raise ValueError(f"what is known of a column, {known}, is not of its kind")
-    return known
+    whole = plain.kind == "real" and is_integral(Column(""), {"": domain})
+    if domain_kind(domain) != domain_kind(plain) or whole:
+        raise ValueError(f"what is known of a column, {domain}, is not of its kind")
+    return domain
 
 
 def with_period(
@@ -241,7 +240,7 @@ def key_of(expr: RowExpr, over: Values | None, schema: Schema, limit: int, facts
     for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
-    facts.check_listed(expr, over, schema)
+    facts.check_values(expr, over, schema)
     return Key(expr, over)
 
 

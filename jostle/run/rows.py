@@ -290,8 +290,7 @@ class RowCompiler:
 
     def _inside(self, value: RowExpr, low: RowExpr, high: RowExpr) -> Apply:
         """Between two ends, both included."""
-        ends = ((">=", low), ("<=", high))
-        return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ends))
+        return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ((">=", low), ("<=", high))))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
         if (value := self.part(node.left)) is None:

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_742,
-    "files": 349,
+    "lines": 90_928,
+    "files": 350,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 19_708,
-    "lines that everyday queries import": 9_864,
+    "lines that privacy and engine import": 19_081,
+    "lines that everyday queries import": 9_229,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 597,
+    "lines with Any": 598,
     "lines with a name for Any": 128,
     "participle names": 42,
     "functions of one name in run and check": 9,

@@ -15,7 +15,7 @@ from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
 from jostle.check.warnings import Report, of_epsilon
 from jostle.diagnostics import Diagnostic
-from jostle.language.operations import FOLDS
+from jostle.language.row_functions import FOLDS
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every_of
 

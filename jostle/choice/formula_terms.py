@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from jostle.choice.models import Array
-from jostle.language.operations import OPERATIONS
+from jostle.language.row_functions import OPERATIONS
 from jostle.lazy import np
 from jostle.records import replace
 

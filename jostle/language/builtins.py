@@ -10,7 +10,7 @@ is an import error; whatever a check before the run does not find here may charg
 from __future__ import annotations
 
 from jostle.language.facts import Builtin, Effect, Gives, Reads
-from jostle.language.operations import OVERLOADS, ROW_FUNCTIONS, Operation
+from jostle.language.row_functions import OVERLOADS, ROW_FUNCTIONS, Function
 
 BUILTINS: dict[str, Builtin] = {}
 """The rows by name."""
@@ -245,7 +245,7 @@ row("simulated_studies", "count, seed = 1, *, rows = none",
 # Numbers ---------------------------------------------------------------------------------------------
 
 
-def _with_kinds(operation: Operation) -> str:
+def _with_kinds(operation: Function) -> str:
     """The signature of a function of rows, with what each parameter takes."""
     if operation.name == "number" or operation.name in {spelled for spelled, *_ in OVERLOADS}:  # of several kinds
         return operation.signature

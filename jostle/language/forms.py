@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import SOURCES
-from jostle.language.operations import COMPARISONS, OPERATIONS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import OPERATIONS
 from jostle.noise_laws import SmoothLaplace
 from jostle.records import replace
 from jostle.syntax import nodes as n

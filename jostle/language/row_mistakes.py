@@ -18,7 +18,8 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
 from jostle.language.methods import way
-from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
 from jostle.source import Span
 from jostle.syntax import nodes as n

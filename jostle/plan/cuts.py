@@ -16,7 +16,7 @@ from typing import assert_never
 
 from jostle.diagnostics import Refusal
 from jostle.language.operations import COMPARISONS
-from jostle.plan.kinds import bounds_of
+from jostle.plan.facts import bounds_of, key_values, schema_of
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -34,7 +34,7 @@ from jostle.plan.plan import (
     inputs,
     rows_below,
 )
-from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
+from jostle.plan.schemas import MOST_KEYS
 
 _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 

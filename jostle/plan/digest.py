@@ -67,7 +67,7 @@ class _Reader:
         if isinstance(value, range):
             return ["range", value.start, value.stop, value.step]
         if is_record(value):
-            parts = [name for name in field_names(type(value)) if name != "origin"]
+            parts = [name for name in field_names(type(value)) if name not in ("origin", "facts")]
             self.closed &= bool(parts)
             return [type(value).__name__, *(self.plain(getattr(value, name)) for name in parts)]
         tobytes = getattr(value, "tobytes", None)

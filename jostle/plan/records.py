@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 
 from jostle.plan.plan import Apply, Column, Derive, Domain, Filter, Integer, Key, Plan, RowExpr
-from jostle.plan.schemas import derived_domain, united_schema
+from jostle.plan.schemas import BY_KINDS, Facts, derived_domain, united_schema
 
 Schema = tuple[tuple[str, Domain], ...]
 
@@ -117,34 +117,35 @@ def size_of(plan: Records) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=2**12)
-def record_schema(plan: Records) -> Schema:
+def record_schema(plan: Records, facts: Facts = BY_KINDS) -> Schema:
     """The columns of a plan with what is publicly known of each: a function of the plan, whatever rows there are."""
     match plan:
         case Rows():
             return plan.columns
         case Kept():
-            return record_schema(plan.source)
+            return record_schema(plan.source, facts)
         case Mapped():
-            inner = dict(record_schema(plan.source))
-            return tuple((name, derived_domain(expr, inner)) for name, expr in plan.columns)
+            inner = dict(record_schema(plan.source, facts))
+            return tuple((name, derived_domain(expr, inner, facts)) for name, expr in plan.columns)
         case Shaved():
-            return (*record_schema(plan.source), (plan.name, Integer(0, plan.most - 1)))
+            return (*record_schema(plan.source, facts), (plan.name, Integer(0, plan.most - 1)))
         case Sized():
-            return (*_keys(plan), (plan.name, Integer(1, plan.most)))
+            return (*_keys(plan, facts), (plan.name, Integer(1, plan.most)))
         case Reduced():
-            of = dict(record_schema(plan.source))[plan.of]
+            of = dict(record_schema(plan.source, facts))[plan.of]
             domain = Integer(int(plan.low), int(plan.high)) if plan.reducer == "sum" else of
-            return (*_keys(plan), (plan.name, domain))
+            return (*_keys(plan, facts), (plan.name, domain))
         case Joined():
-            more = [column for column in record_schema(plan.right) if column[0] not in plan.on]
-            return (*record_schema(plan.left), *more)
+            more = [column for column in record_schema(plan.right, facts) if column[0] not in plan.on]
+            return (*record_schema(plan.left, facts), *more)
         case Combined():
-            return tuple(united_schema([dict(record_schema(plan.left)), dict(record_schema(plan.right))]).items())
+            sides = [dict(record_schema(side, facts)) for side in (plan.left, plan.right)]
+            return tuple(united_schema(sides, facts).items())
     assert_never(plan)
 
 
-def _keys(plan: Sized | Reduced) -> Schema:
-    inner = dict(record_schema(plan.source))
+def _keys(plan: Sized | Reduced, facts: Facts) -> Schema:
+    inner = dict(record_schema(plan.source, facts))
     return tuple((name, inner[name]) for name in plan.by)
 
 

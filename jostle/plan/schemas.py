@@ -1,37 +1,30 @@
-"""What is publicly known of the columns of a plan, and the public values of group keys.
+"""The columns of a plan, and group keys: of what kinds they are, and whether they are whole numbers.
 
-All are functions of expressions and schemas alone, so answers and refusals may be shown. Facts are worked out anew for
+All are functions of expressions and schemas alone, so answers and refusals may be shown. They are worked out anew for
 every plan: a column that is redefined has the facts of its new definition and no others.
+
+What else is publicly known, bounds and listed values, is told by `Facts`, which hold no rows. It decides between which
+ends a sum clamps, what a selection chooses among and which groups there are. A wrong fact is another question, at the
+same price: summands are clamped before they are added, and a row whose key is not listed is in no group. Kinds are not
+taken from there, nor that a number is whole: by these cells are read.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 from functools import lru_cache
 from typing import Any
 
+from msgspec import Struct
+
 from jostle.diagnostics import Refusal, refuse
-from jostle.language.moments import DAY, PERIOD, SPANS, days_in, kind_of_moment, moment_of, number_of, starts, truncated
-from jostle.plan.kinds import (
-    DEPTH,
-    Schema,
-    as_double,
-    bounds_of,
-    domain_kind,
-    domain_of,
-    is_integral,
-    kind_of,
-    listed_values,
-    mixed,
-    value_kind,
-)
+from jostle.language.moments import PERIOD
+from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, is_integral, kind_of, mixed, value_kind
 from jostle.plan.plan import (
     Apply,
     Bound,
-    Categories,
     Column,
     Constant,
     Count,
@@ -46,7 +39,6 @@ from jostle.plan.plan import (
     Key,
     Known,
     Listed,
-    Moments,
     Open,
     Plan,
     Real,
@@ -58,86 +50,97 @@ from jostle.plan.plan import (
     inputs,
 )
 
-
-def text_values(expr: RowExpr, schema: Schema) -> tuple[str, ...] | None:
-    """Every text an expression can be, in order of appearance; None where a column of it is open."""
-    values = listed_values(expr, schema)
-    return None if values is None else tuple(value for value in values if isinstance(value, str))
-
-
-def unit_of(expr: RowExpr, schema: Schema) -> str:
-    """The unit whose first days or moments alone a date or time can be; empty where it can be any."""
-    match expr:
-        case Column(name=name):
-            domain = domain_of(name, schema)
-            return domain.unit if isinstance(domain, Moments | Open) else ""
-        case Apply("trunc" | "trunc time", (value, Constant(value=str() as unit))):
-            own = unit_of(value, schema)
-            return own if divides(own, unit) else unit
-        case Apply("time", (value,)):
-            return unit_of(value, schema) or "day"
-        case Apply("coalesce", (value, Constant(value=date() as other))):
-            kind, number, unit = kind_of_moment(other), number_of(other), unit_of(value, schema)
-            return unit if unit and truncated(kind, number, unit) == number else ""
-    return ""
-
-
-_MONTHS = ("year", "quarter", "month")
-
-
-def divides(unit: str, finer: str) -> bool:
-    """Whether the first moments of a unit are first ones of a `finer` one as well."""
-    if finer in SPANS or finer == "day":
-        return SPANS.get(unit, DAY) >= SPANS.get(finer, DAY) if unit else False
-    return unit in _MONTHS and finer in _MONTHS[_MONTHS.index(unit) :]
-
-
-def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None:
-    """Refuses dates and times among the values of a key that no row has, since they begin no unit of it."""
-    unit, name = unit_of(expr, schema), expr.name if isinstance(expr, Column) else "key"
-    for value in values if unit else ():
-        if isinstance(value, date):
-            start = moment_of(kind_of_moment(value), truncated(kind_of_moment(value), number_of(value), unit))
-            if start != value:
-                message = f"no row has `{name}` {value.isoformat()}: that is in {start.isoformat()}"
-                help = f'`trunc({value.isoformat()}, "{unit}")` is the first one'
-                raise refuse("ValueError", message, help=help)
-
-
+KeyValue = str | float | bool | date
+Values = range | tuple[KeyValue, ...]
 Columns = tuple[tuple[str, Domain], ...]
 
 
-def with_period(plan: Plan, schema: Columns, column: str, unit: str) -> tuple[Plan, Columns]:
+def _nothing(*_: object) -> None:
+    """What kinds alone tell."""
+
+
+class Facts(Struct, frozen=True, eq=False):
+    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions.
+
+    `bounds`: the smallest and the largest finite value of a number expression. `domain`: that of a column which is
+    calculated so, of a kind; `union`: one that holds the values of several, all of a kind. `key`: a group key over the
+    values that it can have, of which more than a limit are refused. `check_values` refuses values of a key that no row
+    can have.
+    """
+
+    bounds: Callable[[RowExpr, Schema], tuple[float, float] | None] = _nothing
+    domain: Callable[[RowExpr, str, Schema], Domain | None] = _nothing
+    union: Callable[[str, Sequence[Domain]], Domain | None] = _nothing
+    key: Callable[[RowExpr, Schema, int], Key | None] = _nothing
+    check_values: Callable[[RowExpr, Values, Schema], None] = _nothing
+
+
+BY_KINDS = Facts()
+
+
+def derived_domain(expr: RowExpr, schema: Schema, facts: Facts = BY_KINDS) -> Domain:
+    """The domain of a derived column: a bare column keeps its own."""
+    kind = kind_of(expr, schema)
+    if isinstance(expr, Column):
+        return schema[expr.name]
+    plain = Open(kind if kind != "number" else "integer" if is_integral(expr, schema) else "real")
+    return _agreeing(facts.domain(expr, kind, schema), plain)
+
+
+def united_domain(name: str, domains: Sequence[Domain], facts: Facts = BY_KINDS) -> Domain:
+    """A domain that holds the values of several, which are of one kind; a `TypeError` where they are not."""
+    kind, *others = map(domain_kind, domains)
+    for other in others:
+        if other != kind:
+            raise mixed(f"the column `{name}` of this union", kind, other)
+    whole = all(is_integral(Column(name), {name: domain}) for domain in domains)
+    plain = Open(kind if kind != "number" else "integer" if whole else "real")
+    return _agreeing(facts.union(kind, domains), plain)
+
+
+def _agreeing(domain: Domain | None, plain: Open) -> Domain:
+    """A domain that is known, of the kind of the plain one, and of whole numbers only where that is."""
+    if domain is None:
+        return plain
+    whole = plain.kind == "real" and is_integral(Column(""), {"": domain})
+    if domain_kind(domain) != domain_kind(plain) or whole:
+        raise ValueError(f"what is known of a column, {domain}, is not of its kind")
+    return domain
+
+
+def with_period(
+    plan: Plan, schema: Columns, column: str, unit: str, facts: Facts = BY_KINDS
+) -> tuple[Plan, Columns]:  # fmt: skip
     """Rows with a further column, the first day of the unit in which a date or time lies."""
     day = Column(column)
     start = Apply("trunc", (day if kind_of(day, dict(schema)) == "date" else Apply("date", (day,)), Constant(unit)))
     own: tuple[tuple[str, RowExpr], ...] = tuple([(name, Column(name)) for name, _ in schema])
-    return Derive(plan, (*own, (PERIOD, start))), (*schema, (PERIOD, derived_domain(start, dict(schema))))
+    return Derive(plan, (*own, (PERIOD, start))), (*schema, (PERIOD, derived_domain(start, dict(schema), facts)))
 
 
-def schema_of(plan: Plan) -> dict[str, Domain]:
+def schema_of(plan: Plan, facts: Facts = BY_KINDS) -> dict[str, Domain]:
     """The columns of a plan with what is publicly known of each, recomputed from its definition."""
-    return _schema(plan, 0)
+    return _schema(plan, facts, 0)
 
 
-def _schema(plan: Plan, depth: int) -> dict[str, Domain]:
+def _schema(plan: Plan, facts: Facts, depth: int) -> dict[str, Domain]:
     check_plan_depth(depth)
     while isinstance(plan, Filter | Truncate):
         plan = plan.source
     if isinstance(plan, GroupRows):
-        return group_rows_schema(plan, _schema(plan.source, depth + 1))
+        return group_rows_schema(plan, _schema(plan.source, facts, depth + 1), facts)
     if isinstance(plan, Bound):
         plan = plan.scan
     if isinstance(plan, Scan):
         return dict(plan.columns)
     if isinstance(plan, Derive):
-        inner = _schema(plan.source, depth + 1)
-        return {name: derived_domain(expr, inner) for name, expr in plan.columns}
+        inner = _schema(plan.source, facts, depth + 1)
+        return {name: derived_domain(expr, inner, facts) for name, expr in plan.columns}
     if isinstance(plan, Union):
-        return united_schema([_schema(source, depth + 1) for source in plan.sources])
+        return united_schema([_schema(source, facts, depth + 1) for source in plan.sources], facts)
     if isinstance(plan, Known | Listed):
         return dict(plan.columns)
-    return join_schema(plan, _schema(plan.left, depth + 1), _schema(plan.right, depth + 1))
+    return join_schema(plan, _schema(plan.left, facts, depth + 1), _schema(plan.right, facts, depth + 1), facts)
 
 
 def check_plan_depth(depth: int, most: int = DEPTH) -> None:
@@ -166,7 +169,7 @@ def plan_size(plan: Plan) -> tuple[int, int]:
     return 1 + max(steps for steps, _ in below), 1 + sum(parts for _, parts in below)
 
 
-def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:
+def join_schema(plan: Join, left: Schema, right: Schema, facts: Facts = BY_KINDS) -> dict[str, Domain]:
     """The columns of a join; both sides have the key columns, of one kind."""
     columns = dict(left) | {name: domain for name, domain in right.items() if name not in left}
     for name, theirs in plan.keys:
@@ -174,7 +177,7 @@ def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:
         if domain_kind(mine) != domain_kind(other):
             raise mixed(f"the join on `{name}`", domain_kind(mine), domain_kind(other))
         if name == theirs and plan.kind in ("right", "full"):
-            columns[name] = other if plan.kind == "right" else united_domain(name, [mine, other])
+            columns[name] = other if plan.kind == "right" else united_domain(name, [mine, other], facts)
     if plan.person and not (has_persons(plan.left) and has_persons(plan.right)):
         raise refuse("TypeError", "whose the rows of a side are is not known")
     if not plan.on and not plan.person:
@@ -182,7 +185,7 @@ def join_schema(plan: Join, left: Schema, right: Schema) -> dict[str, Domain]:
     return columns
 
 
-def united_schema(schemas: Sequence[Schema]) -> dict[str, Domain]:
+def united_schema(schemas: Sequence[Schema], facts: Facts = BY_KINDS) -> dict[str, Domain]:
     """The columns of a union: those of the first schema, each with all the values that it has in any of them."""
     if not schemas:
         raise refuse("TypeError", "a union needs a table")
@@ -195,58 +198,7 @@ def united_schema(schemas: Sequence[Schema]) -> dict[str, Domain]:
                     help="give all tables the same columns: `pick(t, a, b)` leaves others out, "
                     "`derive(t, a = 0)` adds one",
                 )  # fmt: skip
-    return {name: united_domain(name, [schema[name] for schema in schemas]) for name in first}
-
-
-def united_domain(name: str, domains: Sequence[Domain]) -> Domain:
-    """The smallest domain that holds the values of several, which are of one kind; a `TypeError` where they are not.
-
-    Categories are listed together, in order of appearance, and ranges span from the least to the largest end.
-    """
-    kinds = [domain_kind(domain) for domain in domains]
-    for kind in kinds[1:]:
-        if kind != kinds[0]:
-            raise mixed(f"the column `{name}` of this union", kinds[0], kind)
-    lists: list[Sequence[Any]] = [domain.values for domain in domains if isinstance(domain, Categories)]
-    if len(lists) == len(domains):
-        return Categories(tuple(dict.fromkeys(itertools.chain(*lists))))
-    schemas = [{name: domain} for domain in domains]
-    bounds = [bounds_of(Column(name), schema) for schema in schemas]
-    whole = all(is_integral(Column(name), schema) for schema in schemas)
-    ends = [pair for pair in bounds if pair is not None]
-    units = {unit_of(Column(name), schema) for schema in schemas}
-    unit = units.pop() if len(units) == 1 else ""
-    if kinds[0] not in ("number", "date", "time") or len(ends) < len(bounds):
-        return Open(kinds[0] if kinds[0] != "number" else "integer" if whole else "real", unit)
-    low, high = min(a for a, _ in ends), max(b for _, b in ends)
-    if kinds[0] != "number":
-        return Moments(kinds[0], int(low), int(high), unit)
-    return Integer(int(low), int(high)) if whole else Real(low, high)
-
-
-def derived_domain(expr: RowExpr, schema: Schema) -> Domain:
-    """The domain of a derived column: a bare column keeps its own; numbers have interval bounds where there are any."""
-    kind = kind_of(expr, schema)
-    if isinstance(expr, Column):
-        return schema[expr.name]
-    if kind == "text":
-        values = text_values(expr, schema)
-        return Categories(values) if values else Open("text")  # an empty list would tell no kind
-    if kind == "boolean":
-        return Open("boolean")
-    bounds = bounds_of(expr, schema)
-    if kind in ("date", "time"):
-        unit = unit_of(expr, schema)
-        return Moments(kind, int(bounds[0]), int(bounds[1]), unit) if bounds else Open(kind, unit)
-    if isinstance(expr, Apply) and expr.op == "coalesce" and isinstance(expr.args[0], Column):
-        listed = listed_values(expr, schema) if isinstance(schema[expr.args[0].name], Categories) else None
-        if listed is not None:
-            return Categories(tuple(value for value in listed if isinstance(value, float)))
-    if bounds is None:
-        return Open("integer" if is_integral(expr, schema) else "real")
-    if is_integral(expr, schema):
-        return Integer(int(bounds[0]), int(bounds[1]))
-    return Real(*bounds)
+    return {name: united_domain(name, [schema[name] for schema in schemas], facts) for name in first}
 
 
 def floors(key: Key) -> bool:
@@ -262,16 +214,16 @@ def whole_key(expr: RowExpr, schema: Schema) -> RowExpr:
     return expr if whole else Apply("floor", (expr,))
 
 
-def group_rows_schema(plan: GroupRows, inner: Schema) -> dict[str, Domain]:
+def group_rows_schema(plan: GroupRows, inner: Schema, facts: Facts = BY_KINDS) -> dict[str, Domain]:
     """The columns of groups of rows over a source with the schema `inner`."""
-    keys = {name: derived_domain(expr, inner) for name, expr in plan.keys}
-    return keys | {name: _term_domain(term, plan.most, inner) for name, term in plan.terms}
+    keys = {name: derived_domain(expr, inner, facts) for name, expr in plan.keys}
+    return keys | {name: _term_domain(term, plan.most, inner, facts) for name, term in plan.terms}
 
 
-def _term_domain(term: GroupTerm, most: int | None, schema: Schema) -> Domain:
+def _term_domain(term: GroupTerm, most: int | None, schema: Schema, facts: Facts) -> Domain:
     """What a group of at most `most` rows can have."""
     if isinstance(term, Extreme):
-        return derived_domain(term.expr, schema)
+        return derived_domain(term.expr, schema, facts)
     if isinstance(term, Count):
         return Open("integer") if most is None else Integer(int(term.expr is None), most)
     if most is None:
@@ -280,91 +232,36 @@ def _term_domain(term: GroupTerm, most: int | None, schema: Schema) -> Domain:
     return Integer(math.floor(low), math.ceil(high)) if not term.bits else Real(low, high)
 
 
-KeyValue = str | float | bool | date
-
 MOST_KEYS = 2**20
 """Values that the group keys of a select, or the parts of a table, have at most."""
 
 
-def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[KeyValue, ...] | None:
-    """The public values of a group key, in order; None for an open one.
-
-    Numbers: every integer between the floors of the bounds. Booleans: false, true. A bare column of categories: its
-    values as listed. Text: the categories and constants it can be. More than `limit` values are a `DataError`.
-    """
-    kind = kind_of(expr, schema)
-    if kind == "boolean":
-        return (False, True)
-    values: tuple[KeyValue, ...] | None = None
-    if kind == "text":
-        values = text_values(expr, schema)
-    elif isinstance(expr, Column) and isinstance(domain := schema[expr.name], Categories):
-        values = tuple(dict.fromkeys(float(value) for value in domain.values))
-    if kind == "text" or values is not None:
-        _check_count(0 if values is None else len(values), limit)
-        return values
-    if kind in ("date", "time"):
-        return _moments(expr, kind, schema, limit)
-    if isinstance(expr, Column) and isinstance(domain := schema[expr.name], Integer):
-        low, high = domain.low, domain.high
-    else:
-        bounds = bounds_of(expr, schema)
-        if bounds is None:
-            return None
-        low, high = math.floor(bounds[0]), math.floor(bounds[1])
-    _check_count(high - low + 1, limit)
-    return range(low, high + 1)
-
-
-def _moments(expr: RowExpr, kind: str, schema: Schema, limit: int) -> tuple[date, ...] | None:
-    """The first days or moments of the units between the bounds; a time that can be any has no list."""
-    bounds = bounds_of(expr, schema)
-    unit = unit_of(expr, schema) or ("day" if kind == "date" else "")
-    if bounds is None or not unit:
-        return None
-    low, high = int(bounds[0]), int(bounds[1])
-    step = SPANS.get(unit, 1 if kind == "date" else DAY)
-    shortest = {"year": 365, "quarter": 90, "month": 28}.get(unit) or days_in(unit) or 1
-    _check_count((high - low) // (step * shortest), limit)
-    return tuple(moment_of(kind, number) for number in starts(kind, low, high, unit))
-
-
-def key_of(expr: RowExpr, over: range | tuple[KeyValue, ...] | None, schema: Schema, limit: int) -> Key | None:
-    """A group key over the values that a program lists, or else over its own (`key_values`); None for an open one.
+def key_of(expr: RowExpr, over: Values | None, schema: Schema, limit: int, facts: Facts = BY_KINDS) -> Key | None:
+    """A group key over the values that a program lists, or else over those that are known; None for an open one.
 
     Listed values of another kind than the expression are a `TypeError`, and those that no row can have a `ValueError`.
     """
-    if over is None and isinstance(expr, Column) and expr.name in schema:
-        return column_key(expr, schema[expr.name], limit)
     if over is None:
-        values = key_values(expr, schema, limit)
-        return None if values is None else Key(expr, values)
+        return facts.key(expr, schema, limit)
     kind = kind_of(expr, schema)
     for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
-    need_starts(expr, over, schema)
+    facts.check_values(expr, over, schema)
     return Key(expr, over)
 
 
 def dimensions(
-    axes: Sequence[tuple[str, RowExpr, range | tuple[KeyValue, ...] | None]], schema: Schema, limit: int
+    axes: Sequence[tuple[str, RowExpr, Values | None]], schema: Schema, limit: int, facts: Facts = BY_KINDS
 ) -> tuple[tuple[Key, ...], tuple[str, ...], tuple[int, ...]]:
     """The keys of a histogram's dimensions, their names, and how many values each has; refuses an open one."""
     keys = []
     for name, expr, over in axes:
-        key = key_of(expr, over, schema, limit)
+        key = key_of(expr, over, schema, limit, facts)
         if key is None:
             raise open_keys(name)
         keys.append(key)
     return tuple(keys), tuple(name for name, _, _ in axes), tuple(len(key.values) for key in keys)
-
-
-@lru_cache(maxsize=2**12)
-def column_key(column: Column, domain: Domain, limit: int) -> Key | None:
-    """The key of a bare column over its own values; None for an open one."""
-    values = key_values(column, {column.name: domain}, limit)
-    return None if values is None else Key(column, values)
 
 
 def need_unicode(value: object) -> None:
@@ -392,13 +289,3 @@ def open_keys(name: str) -> Refusal:
         help="describe its column with a range or categories; a select may also list them, `groupby E over {…}`, "
         "or be given a delta, `with epsilon 1 delta 1e-9`",
     )  # fmt: skip
-
-
-def _check_count(count: int, limit: int) -> None:
-    if count > limit:
-        many = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
-        raise refuse(
-            "DataError",
-            f"the key has {many} possible values, more than the {limit:,} that can be held",
-            help="take something coarser, such as `x / 1000`, or list the keys of a select with `over {…}`",
-        )

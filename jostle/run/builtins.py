@@ -14,8 +14,8 @@ from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import no_value, total
 from jostle.formulas import Noised, calculated
-from jostle.language import operations
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language import row_functions
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.language.row_mistakes import no_categories
 from jostle.lazy import np
 from jostle.plan import plan as plans
@@ -263,7 +263,7 @@ def _values(value: object) -> list[Value]:
 def _number(value: object) -> float:
     if is_number(value):
         return need_number(value, "`number`")
-    spelled = operations.number(value) if isinstance(value, str) else None
+    spelled = row_functions.number(value) if isinstance(value, str) else None
     if spelled is not None:
         return spelled
     raise refuse("TypeError", f"{kind_name(value)} is not written as a number")

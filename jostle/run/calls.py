@@ -18,7 +18,7 @@ from jostle.formulas import UNKNOWN, cut_text
 from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.language.row_mistakes import no_call, no_fit, usage
 from jostle.plan.plan import Apply, Column, Constant, Open, RowExpr
 from jostle.privacy.kernel.exposures import Handle

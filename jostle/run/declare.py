@@ -22,6 +22,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import OPENERS, REMOTE
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Bound, Categories, Column, Derive, Domain, Integer, Moments, Open, Owners, Real, rows_below
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, partition_label
@@ -83,7 +84,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
     keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, keys, seed)
     announce(interp, source, node, [name for name, _ in schema])
-    table = private_table(source, key, schema, never_missing(node.described, schema))
+    table = private_table(source, key, schema, never_missing(node.described, schema), facts=FACTS)
     return interp.looks.described(table, node.described)
 
 
@@ -209,7 +210,7 @@ def linked(
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
         key = data.key
     announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
-    table = private_table(source, key, schema, never_missing(node.described, schema), unit, owners)
+    table = private_table(source, key, schema, never_missing(node.described, schema), unit, owners, FACTS)
     return interp.looks.described(table, node.described)
 
 
@@ -291,7 +292,7 @@ def _private_table(
     if unit.columns:
         check_private_columns(unit.columns, data, node.protecting.span)
     announce(interp, source, node, [name for name, _ in schema])
-    return interp.looks.described(private_table(source, data.key, schema, never), node.described)
+    return interp.looks.described(private_table(source, data.key, schema, never, facts=FACTS), node.described)
 
 
 def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:
@@ -353,7 +354,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
-        handle = private_table(source, data.key, terms.schema, terms.filled)
+        handle = private_table(source, data.key, terms.schema, terms.filled, facts=FACTS)
         label = source.periods or (partition_label(handle, Column(terms.each), exact=True) if terms.each else None)
         source.join(Account(ledger, dataset, data.key, label=label), span)
         return handle
@@ -363,7 +364,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     source = register.link(node.name, data.identity, owner.exposures[0].source, terms.unit, node.span)
     if isinstance(source.account, Account):
         source.account.linked[name] = dataset
-    return private_table(source, data.key, terms.schema, terms.filled, terms.unit, owners)
+    return private_table(source, data.key, terms.schema, terms.filled, terms.unit, owners, FACTS)
 
 
 def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
@@ -404,7 +405,8 @@ def open_public(
     else:
         schema = schema_of(domains, domains_span)
         check_columns(schema, data, domains_span)
-    return public_table(interp.data, data.key, schema, data.identity, span, never_missing(described, schema))
+    never = never_missing(described, schema)
+    return public_table(interp.data, data.key, schema, data.identity, span, never, FACTS)
 
 
 def public_array(interp: Evaluator, path: str, span: Span | None) -> object:

@@ -18,8 +18,8 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS, is_condition
+from jostle.plan.facts import key_values, need_starts
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
-from jostle.plan.schemas import key_values, need_starts
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.transformations import records, transform

@@ -25,10 +25,12 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of, starts
-from jostle.language.operations import COMPARISONS, OPERATIONS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np
-from jostle.plan.kinds import Schema, bounds_of, is_integral, kind_of, listed_values, value_kind
+from jostle.plan.facts import bounds_of, key_values, listed_values, schema_of
+from jostle.plan.kinds import Schema, is_integral, kind_of, value_kind
 from jostle.plan.plan import (
     Apply,
     Categories,
@@ -45,7 +47,7 @@ from jostle.plan.plan import (
     RowExpr,
     Truncate,
 )  # fmt: skip
-from jostle.plan.schemas import MOST_KEYS, key_values, schema_of
+from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.open_selects import Largest

@@ -21,6 +21,7 @@ from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
 from jostle.plan.cuts import expression
+from jostle.plan.facts import key_values, schema_of
 from jostle.plan.kinds import check_depth
 from jostle.plan.plan import (
     Apply,
@@ -41,7 +42,7 @@ from jostle.plan.plan import (
     Term,
     listed,
 )
-from jostle.plan.schemas import floors, key_values, schema_of
+from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
 from jostle.privacy.measurements.joint import KeyAxis

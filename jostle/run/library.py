@@ -16,7 +16,7 @@ from typing import Any
 
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Gives
-from jostle.language.operations import ROW_FUNCTIONS, Operation
+from jostle.language.row_functions import ROW_FUNCTIONS, Function
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.scores import Score, Scores
@@ -101,7 +101,7 @@ for _row_named in BUILTINS.values():
         implement(_row_named.name, _body(_row_named))
 
 
-def on_values(operation: Operation) -> Callable[..., object]:
+def on_values(operation: Function) -> Callable[..., object]:
     """The function of a program that a row of the table says."""
     signature = signature_of(BUILTINS[operation.name])
 

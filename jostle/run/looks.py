@@ -20,6 +20,7 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.plan.cuts import expression
+from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Apply,
@@ -40,7 +41,6 @@ from jostle.plan.plan import (
     unfilled,
 )  # fmt: skip
 from jostle.plan.records import Rows
-from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel

@@ -20,7 +20,8 @@ from jostle.language import patterns
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Parameter
 from jostle.language.moments import number_of
-from jostle.language.operations import COMPARISONS, OPERATIONS, OVERLOADS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import OPERATIONS, OVERLOADS
 from jostle.language.row_mistakes import arity_error, misfit
 from jostle.lazy import np
 from jostle.plan.kinds import WORDS, Schema, kind_of, value_kind
@@ -230,7 +231,7 @@ def _constant_value(name: str, expr: Apply) -> Any:
             raise refuse("TypeError", f"`{name}` takes {WORDS[kind]}, and this is {kind_name(value)}")
     if entry.check is not None:
         try:
-            entry.check(*arguments[len(arguments) - entry.constants :])
+            entry.check(*arguments[len(arguments) - len(entry.constants) :])
         except ValueError as error:
             raise refuse("ValueError", str(error)) from None
     result = entry.value(*arguments) if entry.value is not None else None

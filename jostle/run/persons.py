@@ -31,7 +31,8 @@ from jostle.language.moments import (
     number_of,
     truncated,
 )
-from jostle.plan.kinds import as_number, bounds_of, grid_bits, is_integral, kind_of
+from jostle.plan.facts import bounds_of, divides, key_of, unit_of
+from jostle.plan.kinds import as_number, grid_bits, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
     Column,
@@ -45,7 +46,7 @@ from jostle.plan.plan import (
     RowExpr,
     person_columns,
 )
-from jostle.plan.schemas import MOST_KEYS, divides, key_of, unit_of
+from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform

@@ -20,8 +20,9 @@ from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
 from jostle.language.facts import FLIPPED
 from jostle.language.moments import moment_of, number_of
-from jostle.language.operations import OPERATIONS, Operation
+from jostle.language.row_functions import OPERATIONS, Function
 from jostle.lazy import Array, Bools, Floats, Ints, np
+from jostle.plan.facts import FACTS
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
 from jostle.plan.schemas import floors
@@ -88,7 +89,7 @@ def _evaluate(expr: RowExpr, columns: Mapping[str, Array]) -> Values:
     return values, valid_args & np.isfinite(values)
 
 
-def _row_by_row(operation: Operation, args: list[Values]) -> Values:
+def _row_by_row(operation: Function, args: list[Values]) -> Values:
     """An operation on public values by its plain meaning, row by row."""
     columns = np.broadcast_arrays(*(value for value, _ in args), *(valid for _, valid in args))
     values, valid = columns[: len(args)], np.logical_and.reduce(columns[len(args) :])
@@ -102,7 +103,7 @@ def _row_by_row(operation: Operation, args: list[Values]) -> Values:
     return array, np.array([value is not None for value in results], dtype=bool).reshape(valid.shape)
 
 
-def _meant(operation: Operation, row: tuple[Any, ...]) -> Any:
+def _meant(operation: Function, row: tuple[Any, ...]) -> Any:
     """What an operation gives for a row of values, or None; dates and times as the numbers that stand for them."""
     if operation.value is None:
         return None
@@ -199,7 +200,7 @@ def partition(
     if isinstance(handle, Table):
         return transform.partition(interp.data, handle, expr, name, over)
     codes = _unread_codes if _unread(interp, handle) else partial(_codes, handle)
-    return transform.cube_parts(handle, expr, name, over, codes)
+    return transform.cube_parts(handle, expr, name, over, codes, FACTS)
 
 
 def ask(
@@ -213,7 +214,8 @@ def ask(
         _only_compared(condition)
     unread = _unread(interp, cells)
     test = None if condition is None else _unread_test(cells, condition) if unread else cell_test(cells, condition)
-    return prepare_cube(cells, condition, test, keys, of, _unread_codes if unread else partial(_codes, cells))
+    codes = _unread_codes if unread else partial(_codes, cells)
+    return prepare_cube(cells, condition, test, keys, of, codes, FACTS)
 
 
 def _unread(interp: Evaluator, cube: Cube) -> bool:

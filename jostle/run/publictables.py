@@ -15,6 +15,7 @@ from functools import reduce
 
 from jostle.diagnostics import refuse
 from jostle.language.moments import number_of
+from jostle.plan.facts import FACTS, text_values
 from jostle.plan.kinds import kind_of, value_kind
 from jostle.plan.plan import (
     Apply,
@@ -29,7 +30,6 @@ from jostle.plan.plan import (
     Real,
     RowExpr,
 )
-from jostle.plan.schemas import text_values
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.reading.minting import known_table, listed_table
 from jostle.privacy.reading.public_data import PublicData
@@ -315,7 +315,7 @@ def literal_table(names: Sequence[str], columns: Sequence[Sequence[object]]) -> 
             help=f"at most {MOST_ROWS:,}: put them into a file, or bind a frame from Python",
         )  # fmt: skip
     schema = tuple((name, _stated_domain(name, column)) for name, column in zip(names, columns, strict=True))
-    return listed_table(schema, list(zip(*columns, strict=True)))
+    return listed_table(schema, list(zip(*columns, strict=True)), FACTS)
 
 
 def _plural(kind: str) -> str:

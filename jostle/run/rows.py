@@ -16,7 +16,8 @@ from typing import Any
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language import facts, row_mistakes
-from jostle.language.operations import COMPARISONS, ROW_FUNCTIONS
+from jostle.language.operations import COMPARISONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Real, RowExpr
 from jostle.privacy.kernel.exposures import Handle
@@ -289,8 +290,7 @@ class RowCompiler:
 
     def _inside(self, value: RowExpr, low: RowExpr, high: RowExpr) -> Apply:
         """Between two ends, both included."""
-        ends = ((">=", low), ("<=", high))
-        return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ends))
+        return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ((">=", low), ("<=", high))))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
         if (value := self.part(node.left)) is None:

@@ -16,7 +16,8 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.kernels import Model, members
 from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import Floats, np
-from jostle.plan.kinds import as_number, bounds_of, domain_kind, kind_of
+from jostle.plan.facts import bounds_of
+from jostle.plan.kinds import as_number, domain_kind, kind_of
 from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel

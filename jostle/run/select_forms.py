@@ -22,10 +22,11 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates, is_smooth, keys_by_alias, lone_column, persons_by_column
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.plan.facts import key_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr
-from jostle.plan.schemas import MOST_KEYS, key_of
+from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements import aggregates as files_of_aggregates
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate

@@ -20,9 +20,9 @@ from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import PERSON
+from jostle.plan.facts import need_starts
 from jostle.plan.kinds import as_number, kind_of
 from jostle.plan.plan import Column, Open, RowExpr
-from jostle.plan.schemas import need_starts
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate

@@ -23,6 +23,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import CELLS, Engine, LruCache, Work
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Ints, NDArray, np
+from jostle.plan.facts import key_values, schema_of
 from jostle.plan.kinds import Schema, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
@@ -38,7 +39,6 @@ from jostle.plan.plan import (
     Term,
     rows_below,
 )  # fmt: skip
-from jostle.plan.schemas import key_values, schema_of
 from jostle.speed.bounding import let_go, on_disk
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept

@@ -31,7 +31,8 @@ from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
 from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
-from jostle.plan.kinds import bounds_of, is_integral
+from jostle.plan.facts import FACTS, bounds_of, text_values
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -42,6 +43,7 @@ from jostle.plan.plan import (
     Filter,
     FixedSum,
     Integer,
+    Key,
     Open,
     Plan,
     Real,
@@ -274,6 +276,9 @@ class QuickRows(RowSql):
             return ""
         return f"({inner} {expr.op} {self.dialect.number(float(shift))})"
 
+    def has_all(self, key: Key) -> bool:
+        return set(text_values(key.expr, self.schema) or (None,)) <= set(key.values)
+
     def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
         """A sum of a column, less a constant or not, is none in the rows where the column is."""
         return {
@@ -390,7 +395,7 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
     return stand_in
 
 
-QUICK: dict[str, Any] = {"emitter": QuickRows, "looked_up": looked_up, "united": united}
+QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united}
 """What a dialect names to have all of this."""
 def _bare(kind: str) -> str:
     """The date or time of a text without blanks and offset, to the microsecond, which most are; else of any."""

@@ -21,7 +21,7 @@ from jostle.diagnostics import KINDS
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.syntax.parser import expected, last_statement
 
 _NAME = r"[A-Za-z_]\w*"

@@ -15,6 +15,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import public_table
@@ -340,7 +341,7 @@ class Forms(Interpreter):
                 cells = {name: groups.column(name)[0] for name in groups.parts}
                 schema = {name: Open("text" if isinstance(cell, str) else "real") for name, cell in cells.items()}
                 name, columns = f"\u00b7{id(table)}", tuple(schema.items())
-                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span)
+                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span, facts=FACTS)
 
     def structure(
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
@@ -367,7 +368,7 @@ class Forms(Interpreter):
         if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
             domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)
-        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span)
+        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)
 
     def opens(self, node: n.Call, scope: Scope) -> bool:
         """Whether a call opens data; counts that are written in the program are none."""

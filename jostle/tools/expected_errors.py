@@ -23,7 +23,7 @@ from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, Formula, Noised, cuts_of, rounded_up
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
 from jostle.records import replace
 from jostle.run.propagation import additive, of_numbers

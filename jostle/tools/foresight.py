@@ -22,7 +22,8 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.plan.kinds import bounds_of, is_integral, kind_of, listed_values
+from jostle.plan.facts import bounds_of, listed_values
+from jostle.plan.kinds import is_integral, kind_of
 from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 
-from jostle.language.operations import ROW_FUNCTIONS, Operation
+from jostle.language.row_functions import ROW_FUNCTIONS, Operation
 
 TEXTS = ('""', '"Ames"', '"é"', '"a%b"', '" x "', '"2020-02-29"', '"-0"', '"٣"', '"1e308"')
 DATES = ('date("2020-02-29")', 'date("1970-01-01")', 'date("9999-12-31")', 'date("0001-01-01")')

@@ -17,6 +17,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.files import open_file
+from jostle.plan.facts import schema_of
 from jostle.plan.plan import (
     Categories,
     Column,
@@ -32,7 +33,6 @@ from jostle.plan.plan import (
     filling,
     unfilled,
 )
-from jostle.plan.schemas import schema_of
 from jostle.readers.databases import record
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet, Reading, paths

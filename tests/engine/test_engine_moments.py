@@ -32,10 +32,10 @@ from jostle.language.moments import (
     number_of,
     zone_of,
 )
-from jostle.language.operations import MOMENTS, OPERATIONS
-from jostle.plan.kinds import bounds_of, kind_of
+from jostle.language.row_functions import MOMENTS, OPERATIONS
+from jostle.plan.facts import bounds_of, derived_domain, key_values
+from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Domain, Integer, Key, Moments, Open, RowExpr, Scan
-from jostle.plan.schemas import derived_domain, key_values
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.run.operators import applied
 

@@ -15,6 +15,7 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.engine.base import LruCache
 from jostle.engine.sql.engine import SqlEngine
+from jostle.plan.facts import key_values, schema_of
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -35,7 +36,7 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.plan.schemas import holds, key_values, schema_of
+from jostle.plan.schemas import holds
 from jostle.readers import duckdb as duckdb_reader
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.speed import parts

@@ -18,6 +18,7 @@ from jostle.diagnostics import Refusal
 from jostle.engine.sql import relations
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import narrowed
+from jostle.plan.facts import schema_of
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -40,7 +41,6 @@ from jostle.plan.plan import (
     Truncate,
     Union,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
-from jostle.language.operations import OPERATIONS
-from jostle.plan.kinds import bounds_of, is_integral, kind_of
+from jostle.language.row_functions import OPERATIONS
+from jostle.plan.facts import bounds_of
+from jostle.plan.kinds import is_integral, kind_of
 from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import Counted, Cube
 from jostle.readers.duckdb import LocalDuckDb

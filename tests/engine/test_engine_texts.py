@@ -15,8 +15,10 @@ from engine_expressions import on_rows
 
 from jostle.diagnostics import Refusal
 from jostle.language import patterns
-from jostle.language.operations import LONGEST, OPERATIONS, TEXTS, lower, upper
-from jostle.plan.kinds import kind_of, listed_values
+from jostle.language.operations import LONGEST
+from jostle.language.row_functions import OPERATIONS, TEXTS, lower, upper
+from jostle.plan.facts import listed_values
+from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.run.operators import as_pattern
@@ -86,13 +88,13 @@ def cell(text: Any) -> Any:
     return None if text == "" else text
 
 
-@pytest.mark.parametrize("name", [op.name for op in TEXTS if op.takes == ("text",)])
+@pytest.mark.parametrize("name", [op.name for op in TEXTS if op.kinds == ("text",)])
 def test_functions_of_one_text(engine: LocalDuckDb, name: str) -> None:
     values = on_sql(engine, {"t": NASTY}, {"t": Open("text")}, Apply(name, (Column("t"),)))
     assert values == [meaning(name, cell(text)) for text in NASTY]
 
 
-@pytest.mark.parametrize("name", [op.name for op in TEXTS if op.takes == ("text", "text") and not op.constants])
+@pytest.mark.parametrize("name", [op.name for op in TEXTS if op.kinds == ("text", "text") and not op.constants])
 def test_functions_of_two_texts(engine: LocalDuckDb, name: str) -> None:
     pairs = list(itertools.product(NASTY, NASTY))
     columns = {"t": [a for a, _ in pairs], "u": [b for _, b in pairs]}
@@ -244,7 +246,7 @@ def test_what_they_can_be_is_listed_by_their_meaning(engine: LocalDuckDb) -> Non
     domains: dict[str, Domain] = {"t": Categories(cities), "u": Categories(("x", "y"))}
     columns = {"t": [*cities, "unlisted"], "u": ["x", "y"] * ((len(cities) + 1) // 2) + ["x"] * ((len(cities) + 1) % 2)}
     one = Column("t")
-    exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.takes == ("text",)]
+    exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.kinds == ("text",)]
     exprs += [Apply("concat", (one, Column("u"))), Apply("substring of count", (one, Constant(2.0), Constant(1.0)))]
     exprs += [Apply("part", (one, Constant(","), Constant(2.0))), Apply("coalesce", (one, Column("u")))]
     for expr in exprs:
@@ -256,7 +258,7 @@ def test_what_they_can_be_is_listed_by_their_meaning(engine: LocalDuckDb) -> Non
 def test_cubes_read_the_same(engine: LocalDuckDb) -> None:
     column = np.array(NASTY, dtype=object)
     one = Column("t")
-    exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.takes == ("text",)]
+    exprs: list[RowExpr] = [Apply(op.name, (one,)) for op in TEXTS if op.kinds == ("text",)]
     exprs += [Apply("matches", (one, Constant("^a|b$"))), Apply("contains", (one, Constant("a")))]
     exprs += [Apply("coalesce", (one, Constant("?"))), Apply("coalesce", (Apply("number", (one,)), Constant(-1.0)))]
     for expr in exprs:

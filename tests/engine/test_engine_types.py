@@ -8,7 +8,8 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.language.moments import FIRST_TIME, LAST_DAY, LAST_TIME
-from jostle.plan.kinds import bounds_of, is_integral, kind_of
+from jostle.plan.facts import bounds_of, derived_domain, key_values, schema_of
+from jostle.plan.kinds import is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
     Bound,
@@ -26,7 +27,6 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
 )  # fmt: skip
-from jostle.plan.schemas import derived_domain, key_values, schema_of
 
 SCHEMA = {
     "age": Integer(0, 99),

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from jostle.language.operations import OPERATIONS
 from jostle.language.patterns import matches
+from jostle.language.row_functions import OPERATIONS
+from jostle.plan.facts import schema_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Bound,
@@ -40,7 +41,6 @@ from jostle.plan.plan import (
     Union,
     has_persons,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
 
 Row = dict[str, Any]
 Scans = Callable[[Scan | Bound], list[Row]]

@@ -7,7 +7,8 @@ from datetime import date, datetime
 
 from engines_table import DOMAINS
 
-from jostle.language.operations import OPERATIONS
+from jostle.language.row_functions import OPERATIONS
+from jostle.plan.facts import schema_of
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
     Apply,
@@ -32,7 +33,6 @@ from jostle.plan.plan import (
     Union,
     filled,
 )  # fmt: skip
-from jostle.plan.schemas import schema_of
 
 NUMBERS = [0.0, 1.0, -1.0, 2.0, 3.0, 0.5, -0.1, 10.0, 1e308, 1e-308, 7.25, 60.0, 1e15]
 TEXTS = ["", "a", "A", "é", "e\u0301", "it's", " ", "aa", "b", "\U0001f600", "\\", "%", ","]

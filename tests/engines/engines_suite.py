@@ -23,10 +23,10 @@ from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.records import blocks, columns_of, sums_of
 from jostle.engine.sql.persons import names_in
 from jostle.language.moments import number_of
+from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Column, Exact, Key, Plan, RowExpr, Scan, Term
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
-from jostle.plan.schemas import schema_of
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 

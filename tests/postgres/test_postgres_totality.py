@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from jostle.backends.postgres.dialect import POSTGRES as D
-from jostle.language import operations
+from jostle.language import row_functions
 from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME
 
 LARGEST = 1.7976931348623157e308
@@ -175,10 +175,10 @@ def micros(text: str) -> int | None:
 
 LETTERS = ["", "abc", "É", "ß", "İ", "ŒΣσς", "ǅ", "\U00010400", "A\u0301", "ﬀ", "ᾳᾼ", *map(chr, range(1, 0xD800, 7))]
 TEXTS: dict[str, tuple[str, list[str], Callable[[str], Any]]] = {
-    "double_of": (D.double_of, SPELLED, operations.number), "whole_of": (D.whole_of, WHOLES, whole_of),
+    "double_of": (D.double_of, SPELLED, row_functions.number), "whole_of": (D.whole_of, WHOLES, whole_of),
     "micros": (D.micros, CLOCKS, micros), "size": (D.size, LETTERS, lambda text: len(text.encode())),
-    "lower": (D.operations["lower"], LETTERS, operations.lower),
-    "upper": (D.operations["upper"], LETTERS, operations.upper),
+    "lower": (D.operations["lower"], LETTERS, row_functions.lower),
+    "upper": (D.operations["upper"], LETTERS, row_functions.upper),
     "digest": (D.digest, LETTERS[:20], lambda text: int(hashlib.sha256(text.encode()).hexdigest()[:12], 16)),
     "place": (D.place.format("{0}", "'abc', 'É'"), LETTERS, lambda text: {"abc": 1, "É": 2}.get(text)),
 }  # fmt: skip

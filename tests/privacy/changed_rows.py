@@ -15,6 +15,7 @@ import numpy as np
 
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Plan, Scan
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
@@ -58,7 +59,8 @@ class Tables:
         """A table with these rows, private to a source where one is named."""
         columns = {name: np.array([row[i] for row in rows], dtype=object) for i, (name, _) in enumerate(schema)}
         plan = Scan(self.engine.open(columns, public=not source).key, schema)
-        return Table((Exposure.of(self.source(source), self.source(source).unit),) if source else (), plan, schema)
+        exposures = (Exposure.of(self.source(source), self.source(source).unit),) if source else ()
+        return Table(exposures, plan, schema, facts=FACTS)
 
     def rows(self, table: Table) -> Counter[Row]:
         """The rows of a table, with their columns and hidden weights, and how often each occurs."""

@@ -15,7 +15,7 @@ from jostle.backends.spark.dialect import SPARK
 from jostle.engine.sql import functions
 from jostle.language import moments
 from jostle.language.moments import moment_of
-from jostle.language.operations import lower, upper
+from jostle.language.row_functions import lower, upper
 
 LARGEST = 1.7976931348623157e308
 ENDS = [0.0, 5e-324, 2.2250738585072009e-308, 2.2250738585072014e-308, 1e-300, 0.1, 0.49999999999999994, 0.5, 1.5, 2.5,

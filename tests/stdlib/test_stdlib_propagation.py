@@ -13,6 +13,7 @@ from jostle.diagnostics import Refusal
 from jostle.error_laws import quantiles, sum_quantile
 from jostle.formulas import MOST_STEPS, Noised, calculated
 from jostle.noise_laws import Gaussian, Laplace, Selected
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
@@ -28,7 +29,7 @@ DISCRETE = math.sqrt(2 * math.exp(-1)) / (1 - math.exp(-1))
 """The deviation of discrete Laplace noise of scale 1."""
 
 SCHEMA = (("x", Integer(0, 10)), ("y", Integer(0, 10)))
-TABLE = Table((), Scan("t", SCHEMA), SCHEMA)
+TABLE = Table((), Scan("t", SCHEMA), SCHEMA, facts=FACTS)
 
 
 def known(value: float, level: float = 0.95) -> Uncertainty:

@@ -79,7 +79,7 @@ assert len(cells) == 11 and abs(answers[10] - 4) < 200
 assert spent(people) == 2
 """
 PAGES = {
-    "add-a-row-function": (3, SIGN, "exactly epsilon 1 of 10"),
+    "add-a-row-function": (4, SIGN, "exactly epsilon 1 of 10"),
     "add-a-statement": (6, REPEAT, "exactly epsilon 0.2 of 1"),
     "add-a-score": (2, TROUGH, "exactly epsilon 2 of 5"),
     "add-a-measurement": (2, AXIS_SUMS, "exactly epsilon 2 of 5"),

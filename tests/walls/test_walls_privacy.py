@@ -166,7 +166,7 @@ def test_what_is_optional_is_loaded_by_those_who_ask() -> None:
 PLAIN_MEANING = {
     "jostle/run/positions.py",  # of the values that a description lists, and of positions in a cube
     "jostle/run/operators.py",  # a date constant as a time
-    "jostle/plan/kinds.py",  # of the values that a description lists
+    "jostle/plan/facts.py",  # of the values that a description lists
     "jostle/run/library.py",  # of values of a program
 }
 ON_POSITIONS = {"jostle/run/jointworkload.py", "jostle/run/workloads.py"}

@@ -35,7 +35,8 @@ from decimal import Context, Decimal
 from jostle.diagnostics import refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes
 from jostle.language.moments import FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME
-from jostle.language.operations import DECIMAL, lower, upper
+from jostle.language.operations import DECIMAL
+from jostle.language.row_functions import lower, upper
 from jostle.speed.quicksql import QUICK
 
 _LAST_LETTER = 0x1F000  # no letter beyond has a capital

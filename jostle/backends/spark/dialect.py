@@ -32,7 +32,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import Work
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.moments import FIRST_DAY, LAST_DAY
-from jostle.language.operations import upper
+from jostle.language.row_functions import upper
 from jostle.lazy import Floats, np, pa
 from jostle.speed.quicksql import QUICK
 from jostle.version import __version__

@@ -29,6 +29,7 @@ from msgspec import Struct, field
 from jostle.diagnostics import refuse
 from jostle.language import patterns
 from jostle.language.moments import number_of
+from jostle.plan.schemas import BY_KINDS, Facts
 
 PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 
@@ -117,6 +118,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     orders: bool = True  # whether the rows of any relation may be asked for in order
     quantile: str  # of a column of doubles, linear between two: public tables only
 
+    facts: Facts = BY_KINDS  # what is known of the columns of relations, by which an emitter may be faster
     emitter: Callable[..., Any] | None = None  # of row expressions, in place of the plain one (`rows.RowSql`)
     looked_up: Callable[..., str] | None = None  # whether {0} is among many constants; empty for a plain comparison
     united: Callable[..., Any] | None = None  # a union, in place of its tables one by one, or none (`relations`)

@@ -141,7 +141,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
     rows, schema, columns, items = inner.rows(), {}, {}, []
     for i, (name, expr) in enumerate(plan.columns):
         alias = rows.whole_column(expr)
-        schema[name] = derived_domain(expr, inner.schema)
+        schema[name] = derived_domain(expr, inner.schema, inner.dialect.facts)
         column = inner.columns[expr.name] if isinstance(expr, Column) else Physical("")
         columns[name] = replace(column, alias=f"c{i}", whole=alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
@@ -151,7 +151,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
 
 
 def _join(plan: Join, left: Relation, right: Relation) -> Relation:
-    schema = join_schema(plan, left.schema, right.schema)
+    schema = join_schema(plan, left.schema, right.schema, left.dialect.facts)
     outer, weighted = (plan.kind in ("left", "full"), plan.kind in ("right", "full")), left.weighted or right.weighted
     if (left.weighted and right.weighted) or (plan.most is not None and weighted):
         raise refuse("TypeError", "rows that have weights are joined with one public table at a time")
@@ -202,13 +202,13 @@ def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
         raise refuse("TypeError", "these rows are of no persons, or have weights")
     sql, whole = persons.grouped(plan, inner.rows(), inner.sql)
     columns = {name: Physical(f"c{i}", whole[i]) for i, (name, _) in enumerate((*plan.keys, *plan.terms))}
-    schema = group_rows_schema(plan, inner.schema)
+    schema = group_rows_schema(plan, inner.schema, inner.dialect.facts)
     return Relation(sql, columns, schema, inner.most_rows, inner.dialect, personal=plan.person)
 
 
 def rows_of_all(sides: list[Relation]) -> Relation:
     """Rows one after the other; where some have weights, a row that has none weighs 1."""
-    schema = united_schema([side.schema for side in sides])
+    schema = united_schema([side.schema for side in sides], sides[0].dialect.facts)
     weighted, personal = any(side.weighted for side in sides), all(side.personal for side in sides)
     whole = {name: all(side.columns[name].whole for side in sides) for name in schema}
     parts = []

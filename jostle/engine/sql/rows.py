@@ -22,7 +22,7 @@ from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.kinds import Schema, domain_of, is_integral, kind_of
 from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, Domain, FixedSum, Integer, Key, RowExpr, Term
-from jostle.plan.schemas import floors, text_values
+from jostle.plan.schemas import floors
 from jostle.records import replace
 
 _SHORT = 60  # characters that may be said twice
@@ -108,6 +108,10 @@ class RowSql(Struct):
     def quick_sum(self, term: FixedSum, factor: float, largest: int, most_rows: float) -> tuple[str, float] | None:
         """One row's term of a sum as the integer over a power of two, and that; None where it is the integer itself."""
         return None
+
+    def has_all(self, key: Key) -> bool:
+        """Whether a key of texts lists all that its expression can be."""
+        return False
 
     def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
         """The columns whose rows with a value are those of one of the terms, by its place."""
@@ -208,7 +212,7 @@ class RowSql(Struct):
             return self._remainder(*args)
         if expr.op == "pair":
             return self._pair(*(self._text(arg, a) for arg, a in zip(expr.args, args, strict=True)))
-        constants = expr.args[len(args) - operation.constants :]
+        constants = expr.args[len(args) - len(operation.constants) :]
         literals = tuple(constant.value for constant in constants if isinstance(constant, Constant))
         piece = self._filled(functions.template(self.dialect, expr.op, literals), *args)
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
@@ -362,7 +366,7 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
             return None
         return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
     kind = kind_of(key.expr, schema)
-    if kind == "text" and set(text_values(key.expr, schema) or (None,)) <= set(key.values):
+    if kind == "text" and rows.has_all(key):
         return None
     return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values], kind)
 

@@ -6,6 +6,7 @@ holds a row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,7 @@ from jostle.diagnostics import refuse
 from jostle.engine.base import Answers
 from jostle.lazy import Bools, NDArray, np
 from jostle.plan.plan import WEIGHT_BITS, Categories, Column, Domain, Integer, Key, Plan, RowExpr, Summands
-from jostle.plan.schemas import check_steps
+from jostle.plan.schemas import BY_KINDS, Facts, Values, check_steps, key_of
 from jostle.privacy.kernel.exposures import Handle
 
 VALUES = "values"  # what a program calls the cells of a cube
@@ -41,11 +42,13 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Table(Handle):
-    """Rows. `origin` is the declaration while the table was only filtered since it, else `None`."""
+    """Rows. `origin` is the declaration while the table was only filtered since it, else `None`; `facts` tell what else
+    is publicly known of its columns."""
 
     plan: Plan
     schema: tuple[tuple[str, Domain], ...]
     origin: object | None = None
+    facts: Facts = BY_KINDS
 
     def __post_init__(self) -> None:
         check_steps(self.plan)
@@ -53,6 +56,15 @@ class Table(Handle):
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
         return dict(self.schema)
+
+    def bounds_of(self, expr: RowExpr) -> tuple[float, float] | None:
+        """The ends between which an expression is known to lie: finite numbers, the lower one first."""
+        ends = self.facts.bounds(expr, self.domains)
+        return ends if ends is not None and -math.inf < ends[0] <= ends[1] < math.inf else None
+
+    def key_of(self, expr: RowExpr, over: Values | None, limit: int) -> Key | None:
+        """A group key over listed values, or those that the expression is known to have; None where there are none."""
+        return key_of(expr, over, self.domains, limit, self.facts)
 
 
 class Counted(Struct, frozen=True, eq=False, weakref=True):

@@ -21,7 +21,7 @@ from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.lazy import Bools, Floats, Ints, np
 from jostle.plan.plan import Column, Key, RowExpr
-from jostle.plan.schemas import MOST_KEYS, key_of, open_keys
+from jostle.plan.schemas import MOST_KEYS, Facts, key_of, open_keys
 from jostle.privacy.kernel.handles import UNWEIGHTED, VALUES, Cube
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, needed, weighted_stability_of
@@ -144,7 +144,7 @@ class CubeSelect(LinearMeasurement[Answer]):
 
 def prepare_cube(
     cube: Cube, where: RowExpr | None, test: CellTest | None, group_keys: Sequence[GroupKey],
-    aggregates: Sequence[Aggregate], codes: Callable[[Key], Ints],
+    aggregates: Sequence[Aggregate], codes: Callable[[Key], Ints], facts: Facts,
 ) -> CubeRequest:  # fmt: skip
     """Checks that counts of cells stand only where their sensitivity is known, and takes the keys from the dimensions.
 
@@ -169,7 +169,7 @@ def prepare_cube(
             )  # fmt: skip
     keys = []
     for group_key in group_keys:
-        key = key_of(group_key.expr, group_key.over, dict(cube.schema), MOST_KEYS)
+        key = key_of(group_key.expr, group_key.over, dict(cube.schema), MOST_KEYS, facts)
         if key is None:
             raise open_keys(group_key.name)
         keys.append(key)

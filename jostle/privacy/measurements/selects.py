@@ -42,7 +42,7 @@ from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Column, Filter, GroupRows, Key, RowExpr, Term, Truncate, rows_below
 from jostle.plan.plan import Count as Counted
-from jostle.plan.schemas import MOST_KEYS, key_of, need_unicode
+from jostle.plan.schemas import MOST_KEYS, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -128,7 +128,7 @@ class Request(Struct, frozen=True):
 
     def exact(self, kernel: Kernel, data: PublicData) -> Answer:
         statistics = [a.statistics() for a in self.aggregates]
-        keys = tuple(key_of(k.expr, k.over, self.table.domains, MOST_KEYS) or k.expr for k in self.group_keys)
+        keys = tuple(self.table.key_of(k.expr, k.over, MOST_KEYS) or k.expr for k in self.group_keys)
         columns, values = data.exact(self.table, keys, tuple(s for some in statistics for s in some))
         rest = iter(values)
         groups = [zip(*islice(rest, len(some)), strict=True) for some in statistics]
@@ -161,7 +161,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     keys: list[Key] = []
     open_keys: tuple[RowExpr, ...] = ()
     for group_key in group_keys:
-        key = key_of(group_key.expr, group_key.over, table.domains, MOST_KEYS)
+        key = table.key_of(group_key.expr, group_key.over, MOST_KEYS)
         if key is None:
             if not any(e.source.measure.width > 1 for e in table.exposures):
                 raise refuse_open_keys(group_key.name)

@@ -15,7 +15,7 @@ from jostle.accounting.definitions import Measure
 from jostle.diagnostics import refuse
 from jostle.lazy import Ints
 from jostle.plan.plan import Bound, Column, Domain, Known, Listed, Owners, Plan, RowExpr, Scan, filled
-from jostle.plan.schemas import with_period
+from jostle.plan.schemas import BY_KINDS, Facts, with_period
 from jostle.privacy.kernel.exposures import Exposure, Exposures, Handle, Source
 from jostle.privacy.kernel.handles import Cube, Origin, Table, Vectors, partition_label
 from jostle.privacy.mechanisms.noise import Noise
@@ -28,7 +28,7 @@ Schema = tuple[tuple[str, Domain], ...]
 
 def private_table(
     source: Source, key: str, schema: Schema, never: Sequence[str] = (), unit: Unit | None = None,
-    owners: Owners | None = None,
+    owners: Owners | None = None, facts: Facts = BY_KINDS,
 ) -> Table:  # fmt: skip
     """A table of a source's persons: its described columns, of which `never` are never missing. `unit` is its own;
     `owners` say whose a row is. Where it has periods, a last column `period` is the first day of a row's."""
@@ -38,8 +38,8 @@ def private_table(
     by = (*by, (day, each)) if each and by and day not in by else by
     plan: Plan = Bound(scan, by, unit.rows, unit.weighted, owners) if unit.columns else scan
     plan, origin = filled(plan, schema, never), Origin(key, schema, never, unit, owners)
-    plan, schema = with_period(plan, schema, day, each) if each else (plan, schema)
-    table = Table((Exposure.of(source, unit),), plan, schema, origin=origin)
+    plan, schema = with_period(plan, schema, day, each, facts) if each else (plan, schema)
+    table = Table((Exposure.of(source, unit),), plan, schema, origin=origin, facts=facts)
     periods = partition_label(table, Column(schema[-1][0]), exact=True) if each else None
     if periods != (source.periods or periods):  # what is a person's rows of a period there, is not here
         raise refuse("DataError", f"`{source.name}` has these rows in other periods", help="describe both alike")
@@ -53,16 +53,18 @@ def private_cube(data: PublicData, source: Source, cells: Ints, names: Sequence[
 
 
 def public_table(
-    data: PublicData, key: str, schema: Schema, identity: object, span: Span | None, never: Sequence[str] = ()
-) -> Table:
+    data: PublicData, key: str, schema: Schema, identity: object, span: Span | None, never: Sequence[str] = (),
+    facts: Facts = BY_KINDS,
+) -> Table:  # fmt: skip
     """A public table; refused where `identity` is that of a private source."""
     data.read_publicly(identity, span)
-    return Table((), filled(Scan(key, schema), schema, never), schema, origin=Origin(key, schema, never))
+    plan = filled(Scan(key, schema), schema, never)
+    return Table((), plan, schema, origin=Origin(key, schema, never), facts=facts)
 
 
-def listed_table(schema: Schema, rows: Sequence[tuple[Any, ...]]) -> Table:
+def listed_table(schema: Schema, rows: Sequence[tuple[Any, ...]], facts: Facts = BY_KINDS) -> Table:
     """A public table of rows that a program states: no source is read."""
-    return Table((), Listed(schema, tuple(rows)), schema)
+    return Table((), Listed(schema, tuple(rows)), schema, facts=facts)
 
 
 def known_table(table: Table, schema: Schema) -> Table:

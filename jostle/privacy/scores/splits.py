@@ -22,7 +22,7 @@ from jostle.engine.base import CELLS
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.plan.plan import WEIGHT_BITS, Column, Count, Filter, Key, Plan, RowExpr, Scan, Summands, rows_below
-from jostle.plan.schemas import MOST_KEYS, column_key, holds, key_values, open_keys
+from jostle.plan.schemas import MOST_KEYS, holds, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader
@@ -94,16 +94,15 @@ def split_key(name: str, expr: RowExpr, table: Table) -> Key:
     """The key of a column, or of an expression, over its public values."""
     if isinstance(expr, Column):
         return key_of_column(expr, table)
-    values = key_values(expr, table.domains, MOST_KEYS)
-    if values is None:
+    key = table.key_of(expr, None, MOST_KEYS)
+    if key is None:
         raise open_keys(name)
-    return Key(expr, values)
+    return key
 
 
 def key_of_column(column: Column, table: Table) -> Key:
     """The key of a bare column over its public values."""
-    domain = table.domains.get(column.name)
-    key = None if domain is None else column_key(column, domain, MOST_KEYS)
+    key = table.key_of(column, None, MOST_KEYS) if column.name in table.domains else None
     if key is None:
         raise open_keys(column.name)
     return key

@@ -31,6 +31,7 @@ from jostle.plan.plan import (
     Column,
     Count,
     Derive,
+    Domain,
     Exact,
     Filter,
     GroupRows,
@@ -85,7 +86,12 @@ def join(
     _check_sides(left, right, on, most, kind)
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
-    return Table(_exposures(data, left, right, plan), plan, tuple(schema_of(plan).items()))
+    return Table(_exposures(data, left, right, plan), plan, _schema(plan, left), facts=left.facts)
+
+
+def _schema(plan: Plan, like: Table) -> tuple[tuple[str, Domain], ...]:
+    """The columns of a plan, with what is known of them as of those of a table."""
+    return tuple(schema_of(plan, like.facts).items())
 
 
 def _check_sides(left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str) -> None:
@@ -158,7 +164,7 @@ def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> i
     if table.private:
         return 1
     plan = GroupRows(table.plan, False, tuple((f"k{i}", Column(name)) for i, name in enumerate(on)), (("n", Count()),))
-    groups = replace(table, plan=plan, schema=tuple(schema_of(plan).items()), origin=None)
+    groups = replace(table, plan=plan, schema=_schema(plan, table), origin=None)
 
     def most_of_one_key() -> int:
         ((most,),) = data.exact(groups, (), (Exact("max", Column("n")),))[1]
@@ -245,7 +251,7 @@ def free_join(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJ
     plan = Join(left.plan, right.plan, mine, theirs=() if mine == theirs else theirs)
     paid = join_exposures([side.exposures for side in sides], [1] * len(sides))
     unbounded = tuple(replace(exposure, rows=None) for exposure in paid)
-    return FreeJoin(unbounded, plan, tuple(schema_of(plan).items()), joined=plan, sides=sides, paid=paid)
+    return FreeJoin(unbounded, plan, _schema(plan, left), facts=left.facts, joined=plan, sides=sides, paid=paid)
 
 
 def _bounded(exposures: Exposures) -> Exposures:
@@ -319,10 +325,11 @@ def union(tables: Sequence[Table]) -> Table:
     """All rows of the tables, whose columns have the same names and kinds; stabilities add up, by source."""
     if not 1 <= len(tables) <= MOST_UNITED:
         raise refuse("ValueError", f"a union is of 1 to {MOST_UNITED:,} tables")
-    schema = united_schema([table.domains for table in tables])
+    facts = tables[0].facts
+    schema = united_schema([table.domains for table in tables], facts)
     weighted = any(table.weighted for table in tables)
     exposures = join_exposures([_weighted(t) if weighted else t.exposures for t in tables], [1] * len(tables))
-    return Table(exposures, Union(tuple(table.plan for table in tables)), tuple(schema.items()))
+    return Table(exposures, Union(tuple(table.plan for table in tables)), tuple(schema.items()), facts=facts)
 
 
 def _weighted(table: Table) -> Exposures:
@@ -352,4 +359,4 @@ def common_table(tables: Sequence[Table]) -> Table:
             replace(mine, path=common_prefix(mine.path, e.path), agents=tuple(dict.fromkeys((*mine.agents, *e.agents))))
             for mine, e in zip(exposures, table.exposures, strict=True)
         )
-    return Table(exposures, base, tuple(schema_of(base).items()))
+    return Table(exposures, base, _schema(base, first), facts=first.facts)

@@ -95,7 +95,7 @@ def group_rows(
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
     exprs = tuple((name, _expr(key, table)) for name, key in keys)
     plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
-    return Table(exposures, plan, tuple(schema_of(plan).items()))
+    return Table(exposures, plan, tuple(schema_of(plan, table.facts).items()), facts=table.facts)
 
 
 def persons_of_groups(table: Table, keys: Sequence[tuple[str, Key | RowExpr]]) -> Table:
@@ -195,11 +195,11 @@ def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     names = () if mine == theirs else theirs
     plan = Join(left.plan, right.plan, mine, person=True, theirs=names, kind=kind)
-    schema = tuple(schema_of(plan).items())
+    schema = tuple(schema_of(plan, left.facts).items())
     (joined,) = join_exposures([left.exposures, right.exposures], [1, 1])
     rows = [side.exposures[0].rows for side in (left, right)]
     product = None if None in rows else math.prod(many for many in rows if many is not None)
-    return Table((replace(joined, rows=product),), plan, schema)
+    return Table((replace(joined, rows=product),), plan, schema, facts=left.facts)
 
 
 def _bounded(exposure: Exposure, rows: int | None, each: int | None) -> Exposure:

@@ -36,7 +36,7 @@ from jostle.plan.records import (
     record_schema,
     size_of,
 )  # fmt: skip
-from jostle.plan.schemas import check_steps, dimensions, united_schema
+from jostle.plan.schemas import BY_KINDS, Facts, check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Summed, Table
 from jostle.privacy.transformations.joins import join_exposures
@@ -59,10 +59,11 @@ class WeightedRecords(Handle):
     """Records with weights: a plan, of which it follows what is publicly known of their columns."""
 
     plan: Records
+    facts: Facts = BY_KINDS
 
     @property
     def schema(self) -> tuple[tuple[str, Domain], ...]:
-        return record_schema(self.plan)
+        return record_schema(self.plan, self.facts)
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -85,14 +86,14 @@ def weighted(table: Table) -> WeightedRecords:
             )  # fmt: skip
     exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
     check_steps(table.plan, MOST_TABLE_STEPS)
-    return WeightedRecords(exposures, Rows(table.plan, table.schema))
+    return WeightedRecords(exposures, Rows(table.plan, table.schema), table.facts)
 
 
 def where(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
     """The records for which the condition is true."""
     if kind_of(condition, records.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return _weighted(records.exposures, Kept(records.plan, condition))
+    return _weighted(records, records.exposures, Kept(records.plan, condition))
 
 
 def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
@@ -113,7 +114,7 @@ def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> Weighted
         kind = kind_of(expr, records.domains)
         if kind not in KINDS:
             raise refuse("TypeError", f"records have numbers, texts and truths, and `{name}` would be a {kind}")
-    return _weighted(records.exposures, Mapped(records.plan, tuple(columns.items())))
+    return _weighted(records, records.exposures, Mapped(records.plan, tuple(columns.items())))
 
 
 def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
@@ -124,7 +125,7 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
         raise refuse("ValueError", f"a record is shaved into 1 to {MOST_PARTS:,} parts", help="`most = 100`")
     units, whole = step.as_integer_ratio()
     plan = Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
-    return _weighted(records.exposures, plan)
+    return _weighted(records, records.exposures, plan)
 
 
 def grouped(
@@ -143,9 +144,9 @@ def grouped(
     if not 1 <= most <= 2**31:
         raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
     if reducer == "count" and of is None:
-        return _weighted(records.exposures, Sized(records.plan, tuple(by), name, most))
+        return _weighted(records, records.exposures, Sized(records.plan, tuple(by), name, most))
     low, high = _reduced(records, reducer, of, most)
-    return _weighted(records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
+    return _weighted(records, records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
 
 
 def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float]:
@@ -191,19 +192,19 @@ def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], mos
     if not 2 <= most <= 2**MOST_HEIGHT:
         raise refuse("ValueError", f"`most` is a weight from 2 to 2^{MOST_HEIGHT}", help="`most = 1000`")
     height = (int(-(-most // 1)) - 1).bit_length()
-    return _weighted(_both(left, right), Joined(left.plan, right.plan, tuple(on), height))
+    return _weighted(left, _both(left, right), Joined(left.plan, right.plan, tuple(on), height))
 
 
 def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> WeightedRecords:
     """`union`, `intersect`, `concat` or `without` of two collections with the same columns."""
-    schema = united_schema([left.domains, right.domains])
+    schema = united_schema([left.domains, right.domains], left.facts)
     other = right if tuple(right.domains) == tuple(schema) else picked(right, list(schema))
-    return _weighted(_both(left, right), Combined(how, left.plan, other.plan))
+    return _weighted(left, _both(left, right), Combined(how, left.plan, other.plan))
 
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """The weight of all records for each combination of public keys, as the cells of a cube."""
-    keys, names, shape = dimensions(dims, records.domains, MOST_CELLS)
+    keys, names, shape = dimensions(dims, records.domains, MOST_CELLS, records.facts)
     for name, expr, _ in dims:
         if kind_of(expr, records.domains) not in KINDS:
             raise refuse("TypeError", f"weights are added up by numbers, texts and truths, not by `{name}`")
@@ -240,7 +241,7 @@ def _both(left: WeightedRecords, right: WeightedRecords) -> Exposures:
     return join_exposures([left.exposures, right.exposures], [1, 1])
 
 
-def _weighted(exposures: Exposures, plan: Records) -> WeightedRecords:
+def _weighted(like: WeightedRecords, exposures: Exposures, plan: Records) -> WeightedRecords:
     if bits_of(plan) > MOST_BITS:
         raise refuse(
             "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",
@@ -253,4 +254,4 @@ def _weighted(exposures: Exposures, plan: Records) -> WeightedRecords:
             "RecursionLimit", f"records made in more than {many}",
             help="make them in fewer: one `derive` has several columns, and one `where` several conditions",
         )  # fmt: skip
-    return WeightedRecords(exposures, plan)
+    return WeightedRecords(exposures, plan, like.facts)

@@ -41,7 +41,8 @@ from jostle.plan.plan import (
 )
 from jostle.plan.schemas import (
     MOST_KEYS,
-    KeyValue,
+    Facts,
+    Values,
     derived_domain,
     dimensions,
     floors,
@@ -58,7 +59,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
 
 MOST_CELLS = 2**26
-Over = range | tuple[KeyValue, ...] | None
+Over = Values | None
 
 
 def where(table: Table, condition: RowExpr) -> Table:
@@ -86,8 +87,8 @@ def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
     exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
     for name, expr in columns:
         exprs[name] = expr
-        domains[name] = derived_domain(expr, table.domains)
-    return Table(table.exposures, Derive(table.plan, tuple(exprs.items())), tuple(domains.items()))
+        domains[name] = derived_domain(expr, table.domains, table.facts)
+    return Table(table.exposures, Derive(table.plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
 
 
 def pick(table: Table, names: Sequence[str]) -> Table:
@@ -96,12 +97,12 @@ def pick(table: Table, names: Sequence[str]) -> Table:
     for name in names:
         need_column(table.domains, name)
     plan = Derive(table.plan, tuple((name, Column(name)) for name in names))
-    return Table(table.exposures, plan, tuple((name, domains[name]) for name in names))
+    return Table(table.exposures, plan, tuple((name, domains[name]) for name in names), facts=table.facts)
 
 
 def partition(data: PublicData, table: Table, expr: RowExpr, name: str, over: Over) -> list[tuple[object, Table]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
-    key = key_of(expr, over, table.domains, MOST_KEYS)
+    key = table.key_of(expr, over, MOST_KEYS)
     if key is None:
         if table.private:
             raise open_keys(name)
@@ -112,11 +113,11 @@ def partition(data: PublicData, table: Table, expr: RowExpr, name: str, over: Ov
 
 
 def cube_parts(
-    cube: Cube, expr: RowExpr, name: str, over: Over, codes: Callable[[Key], Ints]
+    cube: Cube, expr: RowExpr, name: str, over: Over, codes: Callable[[Key], Ints], facts: Facts
 ) -> list[tuple[object, Cube]]:  # fmt: skip
     """The same of a cube. `codes` says where each cell stands among the values of a key, a public array: parts by it
     are disjoint, whatever it says. Those by a dimension, which may meet parts made elsewhere, are by its positions."""
-    key = key_of(expr, over, dict(cube.schema), MOST_KEYS)
+    key = key_of(expr, over, dict(cube.schema), MOST_KEYS, facts)
     if key is None:
         raise open_keys(name)
     if isinstance(expr, Column):
@@ -144,7 +145,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
 
 def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
-    keys, names, shape = dimensions(dims, table.domains, MOST_CELLS)
+    keys, names, shape = dimensions(dims, table.domains, MOST_CELLS, table.facts)
     if (cells := math.prod(shape)) > MOST_CELLS:
         raise too_large(cells)
     return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
@@ -224,7 +225,7 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
     columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))
     plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names, kind=how)
-    return replace(table, plan=plan, schema=tuple(schema_of(plan).items()), origin=None)
+    return replace(table, plan=plan, schema=tuple(schema_of(plan, table.facts).items()), origin=None)
 
 
 def _cell(value: Any) -> Any:

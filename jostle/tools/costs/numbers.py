@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic
-from jostle.language.operations import ROW_FUNCTIONS, Operation
+from jostle.language.row_functions import ROW_FUNCTIONS, Function
 from jostle.run import operators
 from jostle.run.evaluator import At
 from jostle.run.values import Builtin, JSet
@@ -115,7 +115,7 @@ def function(name: str, args: Sequence[object]) -> object:
     return _between_ends(operation, bounds) if exact and _are_numbers(bounds) else PUBLIC
 
 
-def _between_ends(operation: Operation, args: Sequence[object]) -> object:
+def _between_ends(operation: Function, args: Sequence[object]) -> object:
     """What a function that rises with each of its operands gives between their ends."""
     try:
         low, high = (float(operation.number(*[ends(v)[side] for v in args])) for side in (0, 1))  # type: ignore[misc]

@@ -28,7 +28,7 @@ from jostle import resources
 from jostle.language.aggregates import AGGREGATES, DISTINCT
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Builtin, Effect, Gives
-from jostle.language.operations import ROW_FUNCTIONS
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse

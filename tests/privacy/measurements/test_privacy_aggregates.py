@@ -18,6 +18,7 @@ from recording import Bench, Record, worst_losses
 from docs.reference import aggregates_table
 from jostle.language import aggregates as language
 from jostle.language.aggregates import AggregateRow, Kinds
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import aggregate as terms
@@ -123,7 +124,7 @@ def test_a_class_with_a_method_missing_cannot_be_imported(monkeypatch: pytest.Mo
 def test_what_needs_bounds_is_refused_without(name: str) -> None:
     """The table says so to the check before the run, and the class to the run."""
     row = ROWS[name]
-    table = Table((), Scan("t", (("x", Integer(0, 9)),)), (("x", Integer(0, 9)),))
+    table = Table((), Scan("t", (("x", Integer(0, 9)),)), (("x", Integer(0, 9)),), facts=FACTS)
     aggregate = select_forms.CLASSES[name]((Column("x"),) * row.expressions, (0.5,) * row.numbers)
     aggregate.check(table)
     aggregate.check_private(table)

@@ -15,6 +15,7 @@ from recording import Bench, Record, worst_losses
 
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
+from jostle.plan.facts import FACTS
 from jostle.plan.plan import Bound, Column, Integer, Key, Scan
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
@@ -172,7 +173,7 @@ def test_a_bound_on_rows_in_a_group_holds_for_those_groups_alone() -> None:
     """Of 6 rows of a person, one in each group by `c`, all may be in one group by `w`, whoever asks for that."""
     source = Source.declared("u", Measure("zcdp", Amount("rho", 10**12)), Unit(("who",), None), None, None)
     scan = Scan("d0", (("c", Integer(0, 9)), ("w", Integer(0, 9))))
-    table = Table((Exposure.of(source, source.unit),), Bound(scan, ("who",), None), scan.columns)
+    table = Table((Exposure.of(source, source.unit),), Bound(scan, ("who",), None), scan.columns, facts=FACTS)
     few = truncate(table, [Key(Column("c"), range(10))], 6, 1)
     by = {name: GroupKey(name, Column(name)) for name in ("c", "w")}
     for keys, moved in ((["c"], 6**0.5), (["c", "w"], 6**0.5), (["w"], 6.0), ([], 6.0)):

@@ -9,8 +9,8 @@ import pytest
 from changed_rows import Tables, sizes, worst
 
 from jostle.diagnostics import Refusal
+from jostle.plan.facts import schema_of, united_domain
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Moments, Open, Real, Union
-from jostle.plan.schemas import schema_of, united_domain
 from jostle.privacy.transformations.joins import union
 from jostle.privacy.transformations.transform import derive, where
 from jostle.source import Source

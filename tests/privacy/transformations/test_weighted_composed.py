@@ -20,7 +20,9 @@ from weighted_meaning import Weighed, meant
 
 from jostle.diagnostics import Refusal
 from jostle.engine.records import blocks, columns_of
-from jostle.language.operations import BOOLEAN, COMPARISONS, DATE, NUMBER, OPERATIONS, TEXT, TIME
+from jostle.language.operations import BOOLEAN, COMPARISONS, DATE, NUMBER, TEXT, TIME
+from jostle.language.row_functions import OPERATIONS
+from jostle.plan.facts import FACTS
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Open, Real, RowExpr, Scan
 from jostle.plan.records import CELL_BITS, Records, Rows, bits_of, record_schema, size_of
@@ -58,7 +60,7 @@ def opened(tables: Tables, rows: Sequence[Row], schema: Sequence[tuple[str, Doma
         columns[column] = np.array([row[i] for row in rows], dtype=kind)
     source = tables.source(name)
     plan = Scan(tables.engine.open(columns, public=False).key, tuple(schema))
-    return Table((Exposure.of(source, source.unit),), plan, tuple(schema))
+    return Table((Exposure.of(source, source.unit),), plan, tuple(schema), facts=FACTS)
 
 
 def weighed(tables: Tables, plan: Records) -> Weighed:

@@ -29,7 +29,7 @@ from jostle.integers import LIMIT, fixed_width
 from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
 from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
-from jostle.plan.kinds import bounds_of, check_depth, grid_bits, kind_of
+from jostle.plan.kinds import check_depth, grid_bits, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Apply,
@@ -331,8 +331,8 @@ def _counts_persons(expr: RowExpr | None, table: Table) -> bool:
 
 def public_bounds(expr: RowExpr, table: Table, name: str) -> tuple[float, float]:
     """The bounds of what is added; refused where there are none that can be added exactly."""
-    bounds = bounds_of(expr, table.domains)
-    if bounds is None or not all(math.isfinite(b) for b in bounds):
+    bounds = table.bounds_of(expr)
+    if bounds is None:
         raise refuse(
             "UnboundedSum", f"the terms of this {name} have no known bound",
             help="describe the column with a range, or bound them: `clamp(E, low, high)`; `bounds(E)` buys them",

@@ -27,9 +27,9 @@ from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
-from jostle.plan.kinds import bounds_of, is_integral
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
-from jostle.plan.schemas import KeyValue, key_values
+from jostle.plan.schemas import Values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
 from jostle.privacy.measurements.aggregates.aggregate import (
@@ -108,7 +108,7 @@ class Bounds(GroupAggregate):
         return {"low": values[0], "high": values[1]}
 
     def candidates(self, table: Table) -> Bins:
-        public = bounds_of(self.expr, table.domains)
+        public = table.bounds_of(self.expr)
         return bins(*(public if public is not None else (None, None)), is_integral(self.expr, table.domains))
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Additive:
@@ -162,14 +162,14 @@ class Mode(SelectionAggregate):
 
     row = AGGREGATES["mode"]
 
-    def candidates(self, table: Table) -> range | tuple[KeyValue, ...]:
-        values = key_values(self.expr, table.domains, MOST)
-        if values is None:
+    def candidates(self, table: Table) -> Values:
+        key = table.key_of(self.expr, None, MOST)
+        if key is None:
             raise refuse(
                 "OpenKeys", "the values that this mode is chosen from are not public",
                 help="describe the column with its categories or bounds",
             )  # fmt: skip
-        return values
+        return key.values
 
     def places(self, table: Table) -> Key:
         return Key(self.expr, self.candidates(table))

@@ -40,7 +40,7 @@ from jostle.integers import fixed_width
 from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Selected
-from jostle.plan.kinds import bounds_of, is_integral
+from jostle.plan.kinds import is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
@@ -243,8 +243,8 @@ class Quantile(SelectionAggregate):
             raise refuse("ValueError", "a quantile lies between 0 and 1", help=f"write `quantile(x, {share:g})`")
 
     def candidates(self, table: Table) -> tuple[float, float]:
-        bounds = bounds_of(self.expr, table.domains)
-        if bounds is None or not all(math.isfinite(b) for b in bounds):
+        bounds = table.bounds_of(self.expr)
+        if bounds is None:
             raise refuse(
                 "UnboundedSum", f"this {self.name} has no known bounds to search between",
                 help="describe the column with a range, or bound it: `clamp(E, low, high)`; `bounds(E)` buys them",

@@ -246,7 +246,7 @@ def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[KeyVa
     if kind == "text":
         values = text_values(expr, schema)
     elif isinstance(expr, Column) and isinstance(domain := schema[expr.name], Categories):
-        values = tuple(dict.fromkeys(float(value) for value in domain.values))
+        values = tuple(dict.fromkeys(float(value) + 0.0 for value in domain.values))
     if kind == "text" or values is not None:
         _check_count(0 if values is None else len(values), limit)
         return values

@@ -351,7 +351,8 @@ def test_zeros_of_both_signs_are_one_key_and_one_of_a_list(spark: Spark) -> None
     scan = Scan(opened.key, (("x", Real(-1.0, 1.0)),))
     tenth = Apply("/", (Apply("round", (Apply("*", (Column("x"), Constant(10.0))),)), Constant(10.0)))
     whole = Apply("round", (Column("x"),))
-    assert spark.rows(Filter(scan, Apply("in", (tenth, *map(Constant, (0.0, 0.2, 0.5)))))) == 5
+    for zero in (0.0, -0.0):
+        assert spark.rows(Filter(scan, Apply("in", (tenth, *map(Constant, (zero, 0.2, 0.5)))))) == 5
     for key, counts in ((Key(tenth, (-0.3, 0.0, 0.2, 0.5)), [1, 4, 1, 0]), (Key(whole, (0.0, 1.0, 3.0)), [6, 0, 0])):
         assert spark.group(scan, (key,), (Count(),))[0].tolist() == counts
     many = Key(tenth, tuple(i / 10 for i in range(-10, 1000)))

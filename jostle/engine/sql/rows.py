@@ -292,7 +292,7 @@ class RowSql(Struct):
         x = expr.args[0]
         kinds = [kind_of(arg, self.schema) for arg in expr.args if arg != Constant(None)]
         kind = kinds[0] if kinds else "number"
-        others = [self._tame(self._emit(arg, kind)) for arg in expr.args[1:] if not _is_missing(arg)]
+        others = [self._tame(self._emit(_unsigned(arg), kind)) for arg in expr.args[1:] if not _is_missing(arg)]
         value = self._tame(self._emit(x, kind))
         stage = max([value.stage, *(other.stage for other in others)])
         if all(isinstance(arg, Constant) for arg in expr.args[1:]):
@@ -330,6 +330,11 @@ class RowSql(Struct):
 def _whole(expr: RowExpr) -> int:
     """The whole number that a constant is."""
     return int(expr.value) if isinstance(expr, Constant) and isinstance(expr.value, float | int) else 0
+
+
+def _unsigned(expr: RowExpr) -> RowExpr:
+    """The same, and 0 for −0, which a database may tell apart in a list."""
+    return Constant(0.0) if isinstance(expr, Constant) and isinstance(expr.value, float) and not expr.value else expr
 
 
 def _is_missing(expr: RowExpr) -> bool:

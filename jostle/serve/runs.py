@@ -407,7 +407,7 @@ class Runs:
         except (LookupError, TypeError, ValueError):
             return None
 
-    def drawn(self, run: Run, name: str, who: Account, within: str = "") -> str | None:
+    def drawing(self, run: Run, name: str, who: Account, within: str = "") -> str | None:
         """What the trace of a run that is over shows, or that of its simulation; None where it cannot be shown."""
         folder = self.folder(run) / within
         if (run.state != "done" and not within) or not (folder / TRACE).exists():

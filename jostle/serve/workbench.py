@@ -155,7 +155,7 @@ def run_page(server: Server, call: Call) -> Response:
 @route("GET", "/runs/{id}/trace", EVERYBODY, page=True)
 def trace_page(server: Server, call: Call) -> Response:
     """The page that `jostle trace --html` writes, in a sandbox: its own script does not run."""
-    return _sandboxed(server.runs.drawn(seen_run(server, call), PAGE, call.who))
+    return _sandboxed(server.runs.drawing(seen_run(server, call), PAGE, call.who))
 
 
 @route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
@@ -164,7 +164,7 @@ def simulated_trace_page(server: Server, call: Call) -> Response:
     waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)
     if not waiting or server.runs.simulation(waiting[0]) is None:
         raise refuse("Missing", "there is no such trace", help="it is there when the simulation has ended")
-    return _sandboxed(server.runs.drawn(waiting[0], PAGE, call.who, SIMULATED))
+    return _sandboxed(server.runs.drawing(waiting[0], PAGE, call.who, SIMULATED))
 
 
 def _sandboxed(html: str | None) -> Response:
@@ -178,8 +178,8 @@ def _sandboxed(html: str | None) -> Response:
 @route("GET", "/runs/{id}/pictures/{number}", EVERYBODY, page=True)
 def picture(server: Server, call: Call) -> Response:
     """A picture that a program drew, as SVG; `?ink=light` on a dark page."""
-    number, drawn = call.path["number"], server.runs.drawn(seen_run(server, call), PICTURES, call.who)
-    images = json.loads(drawn or "[]")
+    number, text = call.path["number"], server.runs.drawing(seen_run(server, call), PICTURES, call.who)
+    images = json.loads(text or "[]")
     if not number.isascii() or not number.isdigit() or len(number) > 4 or int(number) >= len(images):
         raise refuse("Missing", "there is no such picture")
     ink = "#ececec" if call.query.get("ink") == "light" else "#1a1a1a"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from msgspec import Struct
 
@@ -134,7 +134,7 @@ def _figure(title: str, fields: Plot, ink: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    title, fields = _shown(title), cast("Plot", _shown(dict(fields)))
+    title, fields = str(_legible(title)), cast("Plot", _legible(dict(fields)))
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields, ink)
@@ -165,13 +165,13 @@ def _figure(title: str, fields: Plot, ink: str) -> Figure:
     return figure
 
 
-def _shown(value: Any) -> Any:
+def _legible(value: object) -> object:
     """What is drawn, its texts as they may be shown: their signs plain, and as long as there is room for."""
     if isinstance(value, str):
         return clean(value[:_LONGEST] + "…" * (len(value) > _LONGEST)).replace("\n", " ")
     if isinstance(value, Mapping):
-        return {_shown(key): _shown(item) for key, item in value.items()}
-    return [_shown(item) for item in value] if isinstance(value, list) else value
+        return {_legible(key): _legible(item) for key, item in value.items()}
+    return [_legible(item) for item in value] if isinstance(value, list) else value
 
 
 def _numbers(values: Sequence[object]) -> list[float]:

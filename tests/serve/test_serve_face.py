@@ -323,4 +323,4 @@ def test_what_a_trace_shows_is_drawn_in_a_process_once(
     monkeypatch.setattr(worker, "DRAWS_WITHIN", 0.001)  # it takes too long
     assert place.get("ana", f"/runs/{id}/trace").status_code == 404
     runs._draw = lambda *_: 1 / 0
-    assert runs.drawn(run, worker.PAGE, ana) is None  # and is not tried again
+    assert runs.drawing(run, worker.PAGE, ana) is None  # and is not tried again

@@ -412,14 +412,11 @@ class Runs:
         folder = self.folder(run) / within
         if (run.state != "done" and not within) or not (folder / TRACE).exists():
             return None
-        if not (folder / name).exists():
-            if (folder / TRACE).stat().st_size <= MOST_ANSWER:
-                with self._one_of_few(who.name, MOST_CHECKS // 2):
-                    self._draw(folder, name)
-            with suppress(FileExistsError):  # what cannot be drawn is not tried again
-                (folder / name).open("x").close()
-        size = (folder / name).stat().st_size
-        return (folder / name).read_text(encoding="utf-8") if 0 < size <= MOST_ANSWER else None
+        place = folder / name
+        if not place.exists() and (folder / TRACE).stat().st_size <= MOST_ANSWER:
+            with self._one_of_few(f"{who.name} sees", MOST_CHECKS // 2):
+                self._draw(folder, name)
+        return place.read_text(encoding="utf-8") if place.exists() and place.stat().st_size <= MOST_ANSWER else None
 
     def folder(self, run: Run) -> Path:
         return self.home.folder / "runs" / run.id

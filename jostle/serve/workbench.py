@@ -169,7 +169,7 @@ def simulated_trace_page(server: Server, call: Call) -> Response:
 
 def _sandboxed(html: str | None) -> Response:
     if html is None:
-        help = "it is there when the answer is, if it is not too large to show"
+        help = "it is there when the answer is, if it is not too large to show; where the server is busy, try again"
         raise refuse("Missing", "there is no trace of this run", help=help)
     policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
     return HTMLResponse(html, headers={"Content-Security-Policy": policy})

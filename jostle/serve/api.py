@@ -187,6 +187,9 @@ def revoke(server: Server, call: Call) -> Reply:
 def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Json]:
     measure, (value, delta) = dataset.terms.measure, spent_exactly(rows, dataset)
     budget = {"unit": measure.unit, "total": as_text(measure.limit.value), "spent": as_text(value)}
+    if dataset.terms.each:
+        ever = {"for_ever": as_text(measure.for_ever), "all_periods": as_text(dataset.state.spent[-1])}
+        budget |= {"each": str(dataset.terms.each), **(ever if measure.for_ever else {})}
     return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})
 
 
@@ -246,6 +249,10 @@ def register(server: Server, call: Call) -> Reply:
     if not _NAME.fullmatch(name) or not (table or (place is not None and not place.is_symlink())):
         help = "" if server.runs.engine else "tables of a server: `jostle serve --engine URL`"
         raise refuse("DataError", "this is no name, or no file of the folder `data`", help=help)
+    if re.search(r"\beach\b", budget := call.text("budget", "")):
+        help = "give an amount for all time; a grant says how much it takes in seven days at most. Or register it on "
+        help += "the machine, where its programs run too: `jostle data register --ledger`"
+        raise refuse("DataError", "a budget for each period cannot be granted", help=help)
     decimal = "," if call.flag("decimal") else None
     if call.flag("check"):
         fit = report(file if table else place or "", call.text("schema", most=20_000), Reading(decimal=decimal),
@@ -253,7 +260,7 @@ def register(server: Server, call: Call) -> Reply:
         return {"ok": True, "notes": fit.replace(str(place), file, 1) + "nothing is registered yet"}
     options = Namespace(
         name=name, file=file if table else str(place), schema=call.text("schema", most=20_000) or None,
-        protecting=call.text("protecting"), budget=call.text("budget", "") or None, ledger=server.home.ledger,
+        protecting=call.text("protecting"), budget=budget or None, ledger=server.home.ledger,
         copy=False, sheet=None, header=None, engine=server.runs.engine, decimal=decimal,
     )  # fmt: skip
     notes = command(options)
@@ -359,9 +366,8 @@ def seen_run(server: Server, call: Call) -> Run:
 @route("GET", "/api/runs/{id}", EVERYBODY, run=True)
 def run(server: Server, call: Call) -> Reply:
     one = seen_run(server, call)
-    events = server.runs.events(one)
-    pictures = [event.name for event in events if event.kind == "picture"]
-    more = {"mine": one.account == call.who.name, "traced": bool(events), "pictures": pictures}
+    pictures = server.runs.pictures(one)
+    more = {"mine": one.account == call.who.name, "traced": pictures is not None, "pictures": pictures or []}
     return {**as_json(one, program=True), **more}
 
 

@@ -23,19 +23,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 from msgspec import json as coded
 
 from jostle.diagnostics import refuse
-from jostle.events import Event
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import live
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import MINUTE, Dataset
 from jostle.records import replace
 from jostle.resources import Json
+from jostle.serve import worker
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret, older
 from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses, own_environment
 
@@ -117,12 +118,12 @@ def _followed(place: socket.socket, job: Job) -> None:
     shutil.rmtree(Path(job.folder) / "scratch", ignore_errors=True)
 
 
-def _process(what: str, folder: Path, whose: str, **pipes: Any) -> subprocess.Popen[bytes]:
+def _process(what: str, folder: Path, whose: str, *words: str, **pipes: Any) -> subprocess.Popen[bytes]:
     """A process of `worker`, in an empty folder."""
     empty = folder / "runs" / what / "empty"
     empty.mkdir(parents=True, exist_ok=True)
     return subprocess.Popen(
-        [sys.executable, "-m", "jostle.serve.worker", what], stderr=subprocess.DEVNULL, cwd=empty,
+        [sys.executable, "-m", "jostle.serve.worker", what, *words], stderr=subprocess.DEVNULL, cwd=empty,
         env=_environment(empty.parent, whose), start_new_session=True, **pipes,
     )  # fmt: skip
 
@@ -180,6 +181,24 @@ def _ended_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[N
         timer.cancel()
 
 
+class Drawer:
+    """Draws what a trace shows in a process of its own: what that takes is up to who wrote the program."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._lock = folder, threading.Lock()
+
+    def __call__(self, of: Path, name: str) -> None:
+        if not self._lock.acquire(timeout=worker.DRAWS_WITHIN):
+            raise refuse("Busy", "too many wait for something to be drawn", help="try again in some seconds")
+        try:
+            if not (of / name).exists():
+                process = _process("draws", self._folder, OF_CHECKS, str(of), name, stdin=subprocess.DEVNULL)
+                with _ended_after(process, worker.DRAWS_WITHIN):
+                    process.wait()
+        finally:
+            self._lock.release()
+
+
 class Checker:
     """Checks programs in one confined process, one after the other; one that takes too long ends with it."""
 
@@ -200,11 +219,8 @@ class Checker:
                 return answer
             except (OSError, ValueError):
                 self._process = None
-                error = {
-                    "kind": "ValueError",
-                    "message": "the program cannot be checked in time",
-                    "help": "make it simpler",
-                }
+                message = "the program cannot be checked in time"
+                error = {"kind": "ValueError", "message": message, "help": "make it simpler"}
                 return {"ok": False, "errors": [error], "cost": []}
 
     def begin(self) -> None:
@@ -232,12 +248,12 @@ class Runs:
     def __init__(
         self, home: Home, check: Callable[..., dict[str, object]], start: Launch | None = None,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
-        engine: str = "", ledger: str | None = None,
+        engine: str = "", ledger: str | None = None, draw: Callable[[Path, str], None] | None = None,
     ) -> None:  # fmt: skip
         """`ledger` is how processes of runs open the ledger, where that is not as the server does."""
         self.public, self.engine, self.ledger = public, engine, ledger or home.ledger
         self.home, self.check, self.start = home, check, start or Launcher(home.folder)
-        self.seconds, self.places = tuple(seconds), places
+        self.seconds, self.places, self._draw = tuple(seconds), places, draw or Drawer(home.folder)
         self._lock, self._checking = threading.Lock(), list[str]()
         self._entries, self._followed = dict[str, int](), 0  # how long histories were by so much of the log
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
@@ -246,12 +262,17 @@ class Runs:
     def checked(self, who: str, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Json]:
         """What `check` says, with what is published of their data. Refused where too many wait for it, so that nobody
         keeps the others waiting for long."""
+        with self._one_of_few(who, CHECKS_OF_ONE):
+            return self.check(program, settings, facts=self.facts(who), public=self.public, **more)
+
+    @contextmanager
+    def _one_of_few(self, who: str, most: int) -> Iterator[None]:
         with self._lock:
-            if len(self._checking) >= MOST_CHECKS or self._checking.count(who) >= CHECKS_OF_ONE:
+            if len(self._checking) >= MOST_CHECKS or self._checking.count(who) >= most:
                 raise refuse("Busy", "too many programs wait to be checked", help="try again in some seconds")
             self._checking.append(who)
         try:
-            return self.check(program, settings, facts=self.facts(who), public=self.public, **more)
+            yield
         finally:
             with self._lock:
                 self._checking.remove(who)
@@ -375,14 +396,27 @@ class Runs:
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
         return done
 
-    def events(self, run: Run, within: str = "") -> list[Event]:
-        """The trace of a run that is over, or of its simulation; empty where there is none that can be shown."""
-        from jostle.trace import jsonl
+    def pictures(self, run: Run) -> list[str] | None:
+        """The titles of a run's pictures; None where there is no trace of it that can be shown."""
+        path = self.folder(run) / TRACE
+        if run.state != "done" or not path.exists() or path.stat().st_size > MOST_ANSWER:
+            return None
+        lines = (line for line in path.read_bytes().split(b"\n") if b'"kind": "picture"' in line)
+        try:
+            return [str(json.loads(line)["name"]) for line in islice(lines, worker.MOST_PICTURES)]
+        except (LookupError, TypeError, ValueError):
+            return None
 
-        path = self.folder(run) / within / TRACE
-        if (run.state != "done" and not within) or not path.exists():
-            return []
-        return jsonl.read(path) if path.stat().st_size <= MOST_ANSWER else []
+    def drawing(self, run: Run, name: str, who: Account, within: str = "") -> str | None:
+        """What the trace of a run that is over shows, or that of its simulation; None where it cannot be shown."""
+        folder = self.folder(run) / within
+        if (run.state != "done" and not within) or not (folder / TRACE).exists():
+            return None
+        place = folder / name
+        if not place.exists() and (folder / TRACE).stat().st_size <= MOST_ANSWER:
+            with self._one_of_few(f"{who.name} sees", MOST_CHECKS // 2):
+                self._draw(folder, name)
+        return place.read_text(encoding="utf-8") if place.exists() and place.stat().st_size <= MOST_ANSWER else None
 
     def folder(self, run: Run) -> Path:
         return self.home.folder / "runs" / run.id

@@ -53,9 +53,8 @@ from jostle.serve.routing import (
 )
 from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
-from jostle.serve.worker import MADE_UP
+from jostle.serve.worker import MADE_UP, PAGE, PICTURES
 from jostle.tools.outlet import KIND, Others
-from jostle.trace.pictures import pictures
 
 _PAGES = Path(__file__).parent / "pages"
 _TYPES = {"serve.css": "text/css", "serve.js": "text/javascript", "work.js": "text/javascript"}
@@ -156,41 +155,35 @@ def run_page(server: Server, call: Call) -> Response:
 @route("GET", "/runs/{id}/trace", EVERYBODY, page=True)
 def trace_page(server: Server, call: Call) -> Response:
     """The page that `jostle trace --html` writes, in a sandbox: its own script does not run."""
-    from jostle.trace.html import page
-
-    events = server.runs.events(seen_run(server, call))
-    if not events:
-        help = "it is there when the answer is, if it is not too large to show"
-        raise refuse("Missing", "there is no trace of this run", help=help)
-    return _sandboxed(page(events))
+    return _sandboxed(server.runs.drawing(seen_run(server, call), PAGE, call.who))
 
 
 @route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
 def simulated_trace_page(server: Server, call: Call) -> Response:
     """The trace of a program that waits, of its run on simulated rows."""
-    from jostle.trace.html import page
-
     waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)
     if not waiting or server.runs.simulation(waiting[0]) is None:
         raise refuse("Missing", "there is no such trace", help="it is there when the simulation has ended")
-    return _sandboxed(page(server.runs.events(waiting[0], SIMULATED)))
+    return _sandboxed(server.runs.drawing(waiting[0], PAGE, call.who, SIMULATED))
 
 
-def _sandboxed(html: str) -> Response:
+def _sandboxed(html: str | None) -> Response:
+    if html is None:
+        help = "it is there when the answer is, if it is not too large to show; where the server is busy, try again"
+        raise refuse("Missing", "there is no trace of this run", help=help)
     policy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
-    return HTMLResponse(html.encode(errors="replace"), headers={"Content-Security-Policy": policy})
+    return HTMLResponse(html, headers={"Content-Security-Policy": policy})
 
 
 @route("GET", "/runs/{id}/pictures/{number}", EVERYBODY, page=True)
 def picture(server: Server, call: Call) -> Response:
     """A picture that a program drew, as SVG; `?ink=light` on a dark page."""
-    number, images = call.path["number"], pictures(server.runs.events(seen_run(server, call)))
+    number, text = call.path["number"], server.runs.drawing(seen_run(server, call), PICTURES, call.who)
+    images = json.loads(text or "[]")
     if not number.isascii() or not number.isdigit() or len(number) > 4 or int(number) >= len(images):
         raise refuse("Missing", "there is no such picture")
     ink = "#ececec" if call.query.get("ink") == "light" else "#1a1a1a"
-    return Response(
-        images[int(number)].svg().replace("currentColor", ink).encode(errors="replace"), media_type="image/svg+xml"
-    )
+    return Response(images[int(number)].replace("currentColor", ink), media_type="image/svg+xml")
 
 
 @route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True)

@@ -1,4 +1,4 @@
-"""The process of one run, and the process that checks programs: `python -m jostle.serve.worker forks | checks`.
+"""The process of one run, that which checks programs and that which draws: `python -m jostle.serve.worker WHAT`.
 
 A run reads its job from standard input, confines itself, runs the program for its analyst and leaves the answer in its
 folder: whole, on disk, or not at all. It says nothing to the server, which looks into the folder at the moment that
@@ -42,10 +42,13 @@ from jostle.syntax.walk import every_of
 from jostle.tools.outlet import guarded
 from jostle.tools.result import Result
 from jostle.tools.session import Session
+from jostle.trace.text import HIDDEN
 
-ANSWER, TRACE = "answer.json", "trace.jsonl"
+ANSWER, TRACE, PAGE, PICTURES = "answer.json", "trace.jsonl", "page.html", "pictures.json"
+MOST_PICTURES = 50
 MOST_ANSWER = 8 * 2**20  # bytes
 MOST_LINE = 2**20  # bytes of a request to the process that checks
+DRAWS_WITHIN = 30.0  # seconds
 
 
 class Job(Struct, frozen=True):
@@ -78,14 +81,6 @@ class Job(Struct, frozen=True):
         return self.ledger.startswith(SCHEMES)
 
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-"
-    "\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|\r(?!\n)"
-)
-"""Controls, ends of lines that are none to the language, marks that turn the order in which a text is shown, and signs
-that are shown as nothing: Unicode's `Default_Ignorable_Code_Point`."""
-
-
 def source_of(program: str) -> Source:
     return Source("program.jst", program)
 
@@ -95,7 +90,7 @@ def unregistered(source: Source, public: str = "") -> tuple[Diagnostic, ...]:
     the files in it, before files are looked for. What it does not understand it refuses: also a parameter that has the
     name of a source. A path that is calculated is refused where it is opened (`run/origins.py`). Refused too is what
     lets a reviewer read another program than the one that runs."""
-    if hidden := _HIDDEN.search(source.text):
+    if hidden := HIDDEN.search(source.text):
         before, code = source.text[: hidden.start()], f"{ord(hidden[0]):04X}"
         line, column = before.count("\n") + 1, hidden.start() - before.rfind("\n")
         help = "leave it out" + (f"; within a text it is written `\\u{code.lower()}`" if len(code) == 4 else "")
@@ -190,6 +185,18 @@ def leave(folder: Path, document: Mapping[str, object]) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def draw(folder: Path, name: str) -> None:
+    """Writes what a trace shows into its folder: the `PAGE`, or the `PICTURES`, a list of SVG."""
+    from jostle.trace.html import page
+    from jostle.trace.jsonl import read
+    from jostle.trace.pictures import pictures
+
+    events = read(folder / TRACE)
+    text = page(events) if name == PAGE else json.dumps([one.svg() for one in pictures(events)[:MOST_PICTURES]])
+    with replacing(folder / name) as file:
+        file.write(text.encode(errors="replace").decode())
 
 
 def check(request: Mapping[str, Json], folder: Path) -> dict[str, Json]:
@@ -437,6 +444,13 @@ def _checks() -> int:
     return 0
 
 
+def _draws(folder: Path, name: str) -> int:
+    """Draws for somebody who waits, of a trace that any program may have written."""
+    confine([], [folder, Path.cwd()], DRAWS_WITHIN, 4 * GIGABYTE, private=False)
+    draw(folder, name)
+    return 0
+
+
 def main(words: list[str]) -> int:
     """The status of the process: what goes wrong is said by no text of its own."""
     import gc
@@ -445,6 +459,8 @@ def main(words: list[str]) -> int:
     if words == ["forks"]:
         gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement
     warnings.simplefilter("ignore")
+    if words[:1] == ["draws"]:
+        return guarded(lambda: _draws(Path(words[1]), words[2]))
     return guarded(_forks if words == ["forks"] else _checks)
 
 

@@ -23,9 +23,9 @@ from jostle.syntax import parse
 from jostle.tools.arguments import completion as script
 from jostle.tools.arguments import read_program
 from jostle.tools.outlet import keep, stops
-from jostle.tools.render import clean, progress_on, tell, width_of
+from jostle.tools.render import progress_on, tell, width_of
 from jostle.tools.turns import beside
-from jostle.trace.text import folded
+from jostle.trace.text import clean, folded
 
 if TYPE_CHECKING:
     from jostle.tools.costs import Cost

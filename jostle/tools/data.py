@@ -47,8 +47,7 @@ from jostle.resources import Json, loads
 from jostle.source import Source
 from jostle.tools.datacheck import domain_text, misfits
 from jostle.tools.draft.init import reading_of
-from jostle.tools.render import clean
-from jostle.trace.text import align, plural
+from jostle.trace.text import align, clean, plural
 
 if TYPE_CHECKING:
     from jostle.run.clauses import Clauses

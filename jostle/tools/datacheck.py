@@ -23,8 +23,7 @@ from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.draft.columns import categories, column_word, name_of, quoted
 from jostle.tools.headers import separator_of
-from jostle.tools.render import clean
-from jostle.trace.text import number, plural
+from jostle.trace.text import clean, number, plural
 
 
 def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:

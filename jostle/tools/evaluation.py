@@ -40,8 +40,9 @@ from jostle.syntax.nodes import FEATURES
 from jostle.syntax.parser import parse
 from jostle.syntax.walk import every
 from jostle.tools.arguments import read_program
-from jostle.tools.render import clean, progress_on
+from jostle.tools.render import progress_on
 from jostle.tools.turns import beside
+from jostle.trace.text import clean
 
 if TYPE_CHECKING:
     from jostle.choice.evaluation import ChoiceReport

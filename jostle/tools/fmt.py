@@ -13,7 +13,8 @@ from jostle.diagnostics import Diagnostic, Refusal, unwritable
 from jostle.resources import replacing
 from jostle.source import Source
 from jostle.tools.arguments import read_program
-from jostle.tools.render import clean, tell
+from jostle.tools.render import tell
+from jostle.trace.text import clean
 
 _MOST = 8  # places of a file that are reported
 

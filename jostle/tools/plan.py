@@ -25,10 +25,10 @@ from jostle.tools.arguments import read_program
 from jostle.tools.costs import Charge, Cost
 from jostle.tools.costs.ledger import looks_text
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
-from jostle.tools.render import clean, progress_on
+from jostle.tools.render import progress_on
 from jostle.tools.turns import beside
 from jostle.trace.costs import joint_table, joint_text
-from jostle.trace.text import UNITS, align, number
+from jostle.trace.text import UNITS, align, clean, number
 
 if TYPE_CHECKING:
     from jostle.choice.plan import ChoicePlan, Curve

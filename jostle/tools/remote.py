@@ -176,10 +176,11 @@ def answer_text(result: RemoteResult) -> str:
 def prompt_there(url: str, seconds: float | None) -> int:
     """`jostle repl --server`: entries from a terminal or a pipe, run by a server; 1 if a pipe had any refused."""
     from jostle.tools.completion import Vocabulary
-    from jostle.tools.render import clean, tell
+    from jostle.tools.render import tell
     from jostle.tools.repl import prompt
     from jostle.tools.show import budget_text
     from jostle.tools.terminal import at_terminal, over_pipe
+    from jostle.trace.text import clean
 
     entries, failed = Entries(Remote(url, seconds=seconds)), False
     tables = entries.remote.datasets()

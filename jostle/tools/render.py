@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
 from jostle.source import Span
-from jostle.trace.text import bar, plural
+from jostle.trace.text import bar, clean, plural
 
 WIDTH = 120
 _TAB = 4
@@ -172,22 +172,6 @@ def _cut(before: list[str], marked: list[str], after: list[str], room: int) -> t
             if part is marked:
                 return before, marked, []
     return before, marked, after
-
-
-def clean(text: str) -> str:
-    """Control characters as their pictures, so that no text of a program can steer a terminal; line ends stay."""
-    if text.isprintable():
-        return text
-    return "".join(_picture(c) for c in text)
-
-
-def _picture(char: str) -> str:
-    if char in "\n\t" or char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "␡" if code == 0x7F else "\N{REPLACEMENT CHARACTER}"
 
 
 Progress = Callable[[str, int, int], None]

@@ -29,7 +29,7 @@ from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
 from jostle.tools.outlet import OutputFault, keep, report
-from jostle.tools.render import clean, progress_on, tell, width_of
+from jostle.tools.render import progress_on, tell, width_of
 from jostle.tools.show import (
     Provenance,
     assigned_names,
@@ -41,7 +41,7 @@ from jostle.tools.show import (
     released,
     show_picture,
 )
-from jostle.trace.text import UNITS, amount, exact
+from jostle.trace.text import UNITS, amount, clean, exact
 from jostle.version import __version__
 
 if TYPE_CHECKING:

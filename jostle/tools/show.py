@@ -52,9 +52,9 @@ from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
 from jostle.tools.outlet import stored
-from jostle.tools.render import clean, width_of
+from jostle.tools.render import width_of
 from jostle.trace.pictures import Picture, Plot
-from jostle.trace.text import align, measured, number, sparkline
+from jostle.trace.text import align, clean, measured, number, sparkline
 
 if TYPE_CHECKING:
     from jostle.run.interpreter import Interpreter

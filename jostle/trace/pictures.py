@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import refuse, unwritable
 from jostle.events import Event
+from jostle.trace.text import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +31,7 @@ DASHES: tuple[object, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0,
 MARKS = "osD^vP*X"
 _INK = "#010203"  # stands for the page's own colour until the SVG is written
 FORMATS = ("svg", "png", "pdf")
+_LONGEST, _MANY = 120, 1000  # characters of a text, and bars that are drawn one by one
 
 
 class Plot(TypedDict, total=False):
@@ -112,7 +114,7 @@ def _reproducible() -> AbstractContextManager[None]:
     need_to_draw()
     import matplotlib
 
-    return matplotlib.rc_context({"svg.hashsalt": "jostle", "svg.fonttype": "none"})
+    return matplotlib.rc_context({"svg.hashsalt": "jostle", "svg.fonttype": "none", "text.parse_math": False})
 
 
 def need_to_draw() -> None:
@@ -132,6 +134,7 @@ def _figure(title: str, fields: Plot, ink: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
+    title, fields = str(_legible(title)), cast("Plot", _legible(dict(fields)))
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields, ink)
@@ -160,6 +163,15 @@ def _figure(title: str, fields: Plot, ink: str) -> Figure:
     if len(fields.get("series") or ()) > 1 and fields.get("shape") != "heat":
         axes.legend(frameon=False, labelcolor=ink, fontsize=9)
     return figure
+
+
+def _legible(value: object) -> object:
+    """What is drawn, its texts as they may be shown: their signs plain, and as long as there is room for."""
+    if isinstance(value, str):
+        return clean(value[:_LONGEST] + "…" * (len(value) > _LONGEST)).replace("\n", " ")
+    if isinstance(value, Mapping):
+        return {_legible(key): _legible(item) for key, item in value.items()}
+    return [_legible(item) for item in value] if isinstance(value, list) else value
 
 
 def _numbers(values: Sequence[object]) -> list[float]:
@@ -216,6 +228,9 @@ def _bars(axes: Axes, fields: Plot, ink: str) -> None:
     labels = _places(fields, names[0])
     for i, name in enumerate(names):
         values = _numbers(fields["series"][name])
+        if len(values) * len(names) > _MANY:  # narrower than the lines of their outlines
+            axes.fill_between(range(len(values)), values, step="mid", color=COLOURS[i % len(COLOURS)], label=name)
+            continue
         middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,

@@ -6,6 +6,7 @@ Knows nothing of events. All widths are in characters.
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, InvalidOperation
@@ -14,6 +15,27 @@ from itertools import pairwise
 from msgspec import Struct, field
 
 from jostle.formulas import digits_beside
+
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-"
+    "\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]|\r(?!\n)"
+)
+"""Controls, ends of lines that are none to the language, marks that turn the order in which a text is shown, and signs
+that are shown as nothing: Unicode's `Default_Ignorable_Code_Point`."""
+
+
+def clean(text: str) -> str:
+    """A text as it may be shown: what steers a terminal, turns the order of a line or is shown as nothing stands as a
+    picture, so that texts of data and of programs that differ look different; line ends stay."""
+    if text.isprintable() and HIDDEN.search(text) is None:
+        return text
+    return "".join(c if c in "\n\t" or (c.isprintable() and HIDDEN.match(c) is None) else _picture(c) for c in text)
+
+
+def _picture(char: str) -> str:
+    code = ord(char)
+    return chr(0x2400 + code) if code < 0x20 else "␡" if code == 0x7F else "\N{REPLACEMENT CHARACTER}"
+
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from jostle.diagnostics import Refusal
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.records import replace
+from jostle.serve import runs as running
 from jostle.serve import worker
 from jostle.serve.runs import MOST_WAITING
 from jostle.serve.workbench import as_csv
@@ -296,3 +298,27 @@ def test_history_says_what_was_handed_in_and_how_it_went(place: Any) -> None:
     place.run("ana", count(5))
     runs = place.get("ana", "/api/runs").json()["runs"]
     assert {(run["title"][:9], run["ok"]) for run in runs} == {("How many ", True), ("n = {{ se", False)}
+
+
+def test_what_a_trace_shows_is_drawn_in_a_process_once(
+    place: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page and a picture take as long as a program wants: the server itself draws none, and what is drawn is kept."""
+    pytest.importorskip("matplotlib")
+    monkeypatch.setattr("jostle.trace.html.page", lambda _: 1 / 0)  # in this process
+    monkeypatch.setattr("jostle.trace.pictures.Picture.svg", lambda _: 1 / 0)
+    runs = place.server.runs
+    runs._draw = running.Drawer(place.home.folder)
+    id = place.run("ana", 'plot("a line", [1, 2, 3], [3, 1, 2])\nrelease x = 1\n')["id"]
+    for path in (f"/runs/{id}/trace", f"/runs/{id}/pictures/0"):
+        assert [place.get("ana", path).status_code for _ in range(2)] == [200, 200]
+    assert "a line" in place.get("ana", f"/runs/{id}/pictures/0").text
+    (run,) = runs.home.runs("id = ?", id)
+    runs._draw._lock.acquire()  # another is being drawn: who comes waits so long, and is told
+    monkeypatch.setattr(worker, "DRAWS_WITHIN", 0.1)
+    (runs.folder(run) / worker.PAGE).unlink()
+    assert place.get("ana", f"/runs/{id}/trace").status_code == 429
+    runs._draw._lock.release()
+    monkeypatch.setattr(worker, "DRAWS_WITHIN", 0.001)  # it takes too long
+    refused = place.get("ana", f"/runs/{id}/trace")
+    assert refused.status_code == 404 and "try again" in refused.text and not runs._checking

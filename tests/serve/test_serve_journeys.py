@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -464,3 +465,19 @@ def test_10_an_auditor_verifies(browser: Chromium, site: Site, keep: Callable[..
     (tmp_path / "log.json").write_text(json.dumps({"audit": json.loads(log)["audit"][1:]}))
     assert main(["serve", "--verify", str(tmp_path / "log.json")]) == 1
     assert shutil.which("chromium") or PROGRAM
+
+
+def test_a_page_shows_texts_as_a_terminal_does(site: Site, browser: Chromium) -> None:
+    """Of all below U+30000: what turns a line or is shown as nothing is a sign, in the script as in the package."""
+    from jostle.trace.text import clean
+
+    page = browser.page()
+    page.go(f"{site.url}/login")
+    page.shows("Log in")
+    codes = [code for code in range(0x30000) if not 0xD800 <= code < 0xE000]
+    changed = page.ask(
+        "Array.from({length: 0x30000}, (_, k) => k).filter(k => (k < 0xd800 || k > 0xdfff) && "
+        "shown(String.fromCodePoint(k)) !== String.fromCodePoint(k)).join(' ')"
+    )
+    here, there = {code for code in codes if clean(chr(code)) != chr(code)}, set(map(int, changed.split()))
+    assert {one for one in here ^ there if unicodedata.category(chr(one)) not in ("Cn", "Co")} == set()

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from jostle.accounting.amounts import QUANTA
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.serve.runs import STOPPED, Checker, Runs
 from jostle.serve.store import Home, verify
+from jostle.tools.data import register
+from jostle.tools.session import Session
 
 
 def test_a_run_is_answered_as_the_command_line_answers(place: Any) -> None:
@@ -342,3 +345,34 @@ def test_data_that_are_not_there_cannot_be_granted(place: Any) -> None:
     assert place.post("olga", "/api/grants", dataset="none", analyst="ana", amount="30 %").status_code == 400
     assert place.post("olga", "/api/datasets", name="t", file='postgres("a.b")', protecting="rows",
                       schema="{a: 0..9}", budget="epsilon 1").status_code == 400  # fmt: skip
+
+
+def test_a_budget_for_each_period_is_not_granted_and_every_refusal_says_what_is(place: Any) -> None:
+    """Registered by a page it would stay so, and nobody could ask it; what the machine registered is shown whole."""
+    (place.home.folder / "data" / "visits.csv").write_text(
+        "day,user\n" + "".join(f"2026-01-{5 + k % 9:02d},u{k}\n" for k in range(90))
+    )
+    terms = {
+        "schema": "{day: date}", "protecting": "user up to 3 rows",
+        "budget": "rho 1 each week of day, rho 20 for ever",
+    }  # fmt: skip
+    page = place.post("olga", "/api/datasets", name="visits", file="visits.csv", **terms)
+    assert page.status_code == 400 and "in seven days" in page.json()["error"]["help"]
+    options = {"copy": False, "sheet": None, "header": None, "engine": None, "ledger": place.home.ledger}
+    register(Namespace(name="visits", file=str(place.home.folder / "data" / "visits.csv"), **terms, **options))
+    asks = 'private v = dataset("visits")\nrelease n = {{ select count(*) from v[period = 2026-01-05] with rho 0.25 }}'
+    with Session(ledger=place.home.ledger) as session:
+        assert session.attempt(asks).ok
+    refused = place.post("olga", "/api/grants", dataset="visits", analyst="ana", amount="rho 0.5").json()["error"]
+    assert "each week of day" in refused["message"] and "in seven days" in refused["help"]
+    for name in ("olga", "aldo"):
+        (budget,) = [d["budget"] for d in place.get(name, "/api/datasets").json()["datasets"] if d["name"] == "visits"]
+        assert budget == {
+            "unit": "rho", "total": "1", "spent": "0.25", "each": "week of day", "for_ever": "20",
+            "all_periods": "0.25",
+        }  # fmt: skip
+        assert place.get(name, "/api/ledger/visits").json()["verified"] == 2
+    assert place.run("ana", asks)["answer"]["error"]["message"] == "you have no grant on `visits`"
+    assert [d["name"] for d in place.get("ana", "/api/datasets").json()["datasets"]] == ["people"]
+    for status in ("frozen", ""):
+        assert place.post("olga", "/api/status", name="visits", status=status).status_code == 200

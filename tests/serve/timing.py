@@ -120,6 +120,7 @@ def clocks(late: Any, beside: Any, stops: dict[str, int], seed: int, times: int)
         facts[what] = {
             "p": round(permuted(one, other, seed, times), 4),
             "ms": [round(1000 * float(np.median(x)), 2) for x in (one, other)],
+            "seen, ms": seen(both, n, seed),
             "of all, ms": {q: round(1000 * float(np.quantile(both, q)), 1) for q in (0, 0.5, 0.95, 0.99, 1)},
         }  # fmt: skip
     a, b = (stops[name] for name in sorted(stops))
@@ -140,6 +141,18 @@ def permuted(one: Any, other: Any, seed: int, times: int = 2000) -> float:
 
     here = apart(np.arange(len(values)))
     return (1 + sum(apart(rng.permutation(len(values))) >= here for _ in range(times))) / (times + 1)
+
+
+def seen(both: Any, n: int, seed: int, tries: int = 40) -> float | None:
+    """The least delay in ms of one side that the same test finds at 95 % in four of five, of sides that are drawn by
+    lot from all clocks and differ in nothing else."""
+    rng = np.random.default_rng(seed + 1)
+    for ms in (0.2, 0.5, 1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200):
+        sides = [rng.permutation(both) for _ in range(tries)]
+        hits = sum(permuted(one[:n] + ms / 1000, one[n:], seed, 99) <= 0.05 for one in sides)
+        if hits >= 0.8 * tries:
+            return ms
+    return None
 
 
 def main(words: list[str]) -> int:

@@ -409,6 +409,7 @@ def test_no_text_of_a_cell_steers_a_terminal() -> None:
     for text in ("print(sign)\n", "release x = sign\n", "release y = {a: sign}\n", f'z = "{sign}" + unknown\n'):
         shown = notebook.cell(text)
         told = shown.refused._render_traceback_() if shown.refused else []
+        assert not any(c in (shown.report._repr_html_() or "") for c in "\x1b\u202e\u200f\x9b")
         whole = "".join([*shown.texts, repr(shown.report), *told])
         assert "title" in whole and not [c for c in whole if not c.isprintable() and c != "\n"], repr(whole)
     assert notebook.cell("sign\n").value == sign  # Python's own to show

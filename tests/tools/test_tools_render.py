@@ -10,7 +10,8 @@ import pytest
 from jostle.diagnostics import Diagnostic, Note
 from jostle.source import Source, Span
 from jostle.tools import render as render_
-from jostle.tools.render import clean, render, render_all, wants_colour
+from jostle.tools.render import render, render_all, wants_colour
+from jostle.trace.text import clean
 
 
 def span(text: str, line: int, column: int, end: int, end_line: int | None = None, name: str = "a.jst") -> Span:

@@ -164,3 +164,34 @@ def test_what_is_missing_to_draw_is_said_once(monkeypatch: pytest.MonkeyPatch) -
     assert "not installed" not in page(events)
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
     assert page(events).count("not installed") == 1 and all(f"picture: drawn {i}" in page(events) for i in (1, 2, 3))
+
+
+def test_no_text_turns_a_line_or_is_shown_as_nothing() -> None:
+    """In names, values, keys, printed lines, settings, titles and places of pictures, and the program itself."""
+    from jostle.trace.html import difference_page
+    from jostle.trace.text import HIDDEN
+
+    signs = "\u202e\u2066\u200b\u00ad\u3164\ufe0f\U000e0041\x1b"
+    text = (
+        f'param p = "{signs}"\nprint(p + "x")\nrelease v = p + "y"\nrelease r = {{a: p, b: [p]}}\n'
+        'plot(p, ["a" + p, "b"], [1, 2], kind = "bars")\n'
+    )
+    result = Session().attempt(Source("signs", text))
+    assert result.ok and len(result.pictures) == 1
+    other = Session().attempt(Source("signs", text.replace('"y"', '"z"')))
+    for html in (page(result.events), difference_page(result.events, other.events), result.pictures[0].svg()):
+        assert HIDDEN.search(html) is None and "\N{REPLACEMENT CHARACTER}" in html
+
+
+def test_a_page_of_many_releases_takes_a_time_that_grows_as_they_do() -> None:
+    """It looked through all events for each release: 17 s of 20,000."""
+    import time
+
+    def took(many: int) -> float:
+        events = Session().attempt(Source("many", f"for i in 1..{many} {{ release x = i }}\n")).events
+        began = time.process_time()
+        page(events)
+        return time.process_time() - began
+
+    took(100)
+    assert took(8000) < 12 * took(2000) / 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -66,7 +67,30 @@ def test_an_unknown_format_is_refused(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_title_and_the_places_may_be_left_out(call: str, title: str, along: list[object]) -> None:
     text = 't = table([{city: "Ames", n: 2}, {city: "Boone", n: 3}])\n'
-    text += 'h = {{ select sum(n) as n from t groupby city }}\n'
+    text += "h = {{ select sum(n) as n from t groupby city }}\n"
     (picture,) = [e for e in Session().run_text(text + call + "\n").events if e.kind == "picture"]
     assert picture.name == title and picture.fields["x"] == along
     assert picture.fields["shape"] == ("bars" if "h" in call.split("(")[1] else "line")
+
+
+def test_dollars_are_no_formula_and_long_texts_are_cut() -> None:
+    fields: dict[str, Any] = {
+        "shape": "bars",
+        "x": ["in $ of 2020", "and $ now"],
+        "series": {"$n^2$": [1.0, 2.0], "m": [1.0, 2.0]},
+    }
+    image = Picture("$" + r"\frac{a}{" * 2000 + "$", fields).svg()  # it ran out of room for calls
+    assert "in $ of 2020" in image and "$n^2$" in image and "…" in image and len(image) < 30_000
+
+
+def test_bars_that_are_too_many_to_be_seen_are_drawn_as_one() -> None:
+    """20,000 of them took 15 s."""
+    values = [float(k % 7) for k in range(20_000)]
+    band = {"n": [v - 1 for v in values]}
+    fields: dict[str, Any] = {
+        "shape": "bars",
+        "x": [float(k) for k in range(20_000)],
+        "series": {"n": values},
+        "low": band,
+    }
+    assert Picture("many", fields).svg().count("<path") < 100

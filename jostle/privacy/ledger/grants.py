@@ -98,7 +98,7 @@ def add_grant(
         raise refuse("DataError", f"`{analyst}` is no name of an analyst", help="letters from a to z, digits, `._-`")
     why = _no_part(terms)
     if why:
-        help = "register it with a budget in epsilon or rho, or `budget epsilon e, delta d counted by basic`"
+        help = "data with a budget for all time are granted; a grant says how much it takes in seven days at most"
         raise refuse("DataError", f"`{terms.name}` {why}", help=help)
     need_open(dataset, now())
     name, others = grant_name(terms.name, analyst), [other.terms.name for other in rows.all()]

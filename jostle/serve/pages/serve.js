@@ -4,14 +4,19 @@ const meta = name => document.querySelector(`meta[name=${name}]`).content;
 const csrf = meta("csrf"), role = meta("role"), owner = role === "owner";
 const said = document.getElementById("said");
 
+// What turns the order of a line, or is shown as nothing, stands as a sign, as in `jostle.trace.text.clean`.
+const hidden = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}]/gu;
+const sign = code => code < 32 ? String.fromCodePoint(0x2400 + code) : code === 127 ? "\u2421" : "\ufffd";
+const shown = text => String(text).replace(hidden, one => sign(one.codePointAt(0)));
+
 function make(tag, text, ...children) {
   const node = document.createElement(tag);
-  if (text !== null && text !== undefined) node.textContent = text;
-  node.append(...children);
+  if (text !== null && text !== undefined) node.textContent = shown(text);
+  node.append(...children.map(one => typeof one === "string" ? shown(one) : one));
   return node;
 }
 // A sentence of the language's, its code as code.
-const prose = sentence => sentence.split("`").map((part, k) => k % 2 ? make("code", part) : part);
+const prose = sentence => sentence.split("`").map((part, k) => k % 2 ? make("code", part) : shown(part));
 const classed = (node, name) => Object.assign(node, {className: name});
 const link = (text, href) => Object.assign(make("a", text), {href});
 
@@ -48,14 +53,15 @@ function table(titles, rows, name) {
   const box = classed(make("div", null, make("table", null, make("thead", null, head), make("tbody", null, ...rows.map(row => make("tr", null, ...row.map(cell)))))), "table");
   box.tabIndex = 0;
   box.setAttribute("role", "region");
-  box.setAttribute("aria-label", name || "table");
+  box.setAttribute("aria-label", shown(name || "table"));
   return box;
 }
 
 // What was spent of a budget and, striped, what a program would add.
 function bar(budget, more = 0) {
   const total = Number(budget.total), spent = Number(budget.spent), tidy = x => String(Number(x.toPrecision(6)));
-  const words = `${budget.unit} ${tidy(spent)} of ${tidy(total)} spent` + (more ? `, ${spent ? "up to " : ""}${tidy(spent + more)} with this program` : "");
+  const ever = budget.for_ever ? `, ${tidy(Number(budget.all_periods))} of ${tidy(Number(budget.for_ever))} in all` : "";
+  const words = `${budget.unit} ${tidy(spent)} of ${tidy(total)} spent${budget.each ? ` each ${budget.each}` : ""}${ever}` + (more ? `, ${spent ? "up to " : ""}${tidy(spent + more)} with this program` : "");
   const box = classed(make("div"), "bar");
   for (const part of [spent, Math.min(more, total - spent)]) box.append(Object.assign(make("span"), {}));
   [...box.children].forEach((one, k) => { one.style.width = `${100 * Math.max(0, k ? Math.min(more, total - spent) : spent) / total}%`; });
@@ -188,7 +194,7 @@ function difference(lines) {
   const kind = line => line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : "";
   return focusable(classed(make("pre", null, ...lines.map(line => classed(make("span", line || " "), kind(line)))), "diff"), "difference");
 }
-function focusable(node, name) { node.tabIndex = 0; node.setAttribute("role", "region"); node.setAttribute("aria-label", name); return node; }
+function focusable(node, name) { node.tabIndex = 0; node.setAttribute("role", "region"); node.setAttribute("aria-label", shown(name)); return node; }
 
 const price = cost => cost.map(one => `${one.exact ? "" : "at most "}${one.asks === null ? "all that is left" : `${one.unit} ${one.asks}`} of ${one.source}`).join(", ");
 
@@ -229,7 +235,7 @@ function rounded(number, error) {
 function drawn(tag, attributes, text) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
+  if (text !== undefined) node.textContent = shown(text);
   return node;
 }
 
@@ -301,7 +307,7 @@ function files(run) {
 function result(box, run) {
   box.replaceChildren();
   const program = document.querySelector("[data-program]");
-  if (program) program.textContent = run.program;
+  if (program) program.textContent = shown(run.program);
   if (run.state !== "done") {
     const words = {waiting: "It waits for a reviewer. You can leave: its answer will be in your history.", refused: `${run.reviewer} refused it. ${run.note}`, returned: `${run.reviewer} sent it back to be changed. ${run.note}`};
     if (run.state === "running") box.append(countdown(run)); else box.append(make("p", words[run.state]));
@@ -311,7 +317,7 @@ function result(box, run) {
   box.append(answered(run.answer));
   if (run.reviewer) box.append(classed(make("p", `Approved by ${run.reviewer}. ${run.note}`), "hint"));
   (run.pictures || []).forEach((title, k) => {
-    const image = Object.assign(make("img"), {src: `/runs/${run.id}/pictures/${k}`, alt: title});
+    const image = Object.assign(make("img"), {src: `/runs/${run.id}/pictures/${k}`, alt: shown(title)});
     const dark = Object.assign(make("source"), {srcset: `/runs/${run.id}/pictures/${k}?ink=light`, media: "(prefers-color-scheme: dark)"});
     box.append(make("figure", null, make("picture", null, dark, image)));
   });

@@ -119,7 +119,7 @@ async function offer(asked) {
     return item;
   }));
   chosen = -1;
-  const ruler = make("span", before.slice(0, before.length - typed.length) || "\u200b"), sheet = make("pre", null, ruler);
+  const ruler = Object.assign(make("span"), {textContent: before.slice(0, before.length - typed.length) || "\u200b"}), sheet = make("pre", null, ruler);
   Object.assign(sheet.style, {position: "absolute", visibility: "hidden", padding: "0", border: "0"});
   text.parentNode.append(sheet);
   const line = parseFloat(getComputedStyle(text).lineHeight), inset = parseFloat(getComputedStyle(text).paddingLeft);

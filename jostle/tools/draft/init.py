@@ -32,7 +32,7 @@ from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, c
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
 from jostle.tools.headers import GERMAN, separator_of
-from jostle.tools.render import clean
+from jostle.trace.text import clean
 
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
 ("a", "b"), date, time, text, integer, real; an empty line leaves it out.

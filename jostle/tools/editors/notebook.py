@@ -24,12 +24,13 @@ from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
 from jostle.tools.remote import Entries, Remote, answer_text
-from jostle.tools.render import clean, render_all
+from jostle.tools.render import render_all
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
 from jostle.tools.show import budget_text, choices_text
 from jostle.tools.turns import hearing
+from jostle.trace.text import clean
 
 
 class NotebookRefusal(Refusal):

@@ -6,7 +6,8 @@ Released values as HTML: numbers in large type, rows as tables, vectors as pictu
 
 The program's text, each line marked with its cost and with links to its events.
 
-HTML as values: `tag("p", "a < b", id="x")`. What is no `Html` is escaped, so that nothing is markup by chance.
+HTML as values: `tag("p", "a < b", id="x")`. What is no `Html` is escaped, so that nothing is markup by chance, and is
+shown as `trace.text.clean` has it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.pictures import Picture, need_to_draw, pictures
 from jostle.trace.released import pictures_of
-from jostle.trace.text import amount, measured, number, sparkline
+from jostle.trace.text import amount, clean, measured, number, sparkline
 from jostle.trace.tree import WORDS
 
 _LIT = ("param", "source", "allotment", "query", "measure", "choice", "train", "option", "picture", "release", "error")
@@ -246,12 +247,11 @@ def releases_section(events: Sequence[Event]) -> Html | None:
     releases = [e for e in events if e.kind == "release"]
     if not releases:
         return None
-    room = _DRAWN
-    out = []
+    room, text, out = _DRAWN, text_of(events), []
     for event in releases:
         pictures = pictures_of(event)[: min(room, _COLUMNS)]
         room -= len(pictures)
-        place = place_of(event.span, text_of(events))
+        place = place_of(event.span, text)
         body = _value_html(event.fields.get("value"), event.fields.get("margins"))
         pictured = tag("div", [draw(p) for p in pictures], class_="pictures") if pictures else None
         out.append(tag("section", tag("h3", event.name, " ", place), body, pictured, class_="released"))
@@ -373,7 +373,7 @@ def tag(element: str, *children: str | Html | Iterable[str | Html | None] | None
         if value is None or value is False:
             continue
         attribute = key.rstrip("_").replace("_", "-")
-        words.append(attribute if value is True else f'{attribute}="{escape(str(value))}"')
+        words.append(attribute if value is True else f'{attribute}="{escape(clean(str(value)))}"')
     opened = f"<{' '.join(words)}>"
     return Html(opened if element in _VOID else f"{opened}{join(*children)}</{element}>")
 
@@ -387,7 +387,7 @@ def join(*children: str | Html | Iterable[str | Html | None] | None) -> Html:
         if isinstance(child, Html):
             out.append(child)
         elif isinstance(child, str):
-            out.append(escape(child, quote=False))
+            out.append(escape(clean(child), quote=False))
         else:
             out.append(join(*child))
     return Html("".join(out))

@@ -37,7 +37,8 @@ OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.25
 """The share of single columns where pairs are worth theirs."""
-OF_CHOOSING = 0.1
+OF_CHOOSING = (0.25, 0.1)
+"""The part of a batch's share that chooses its tables: where noise grows with the tables, and with their root."""
 MOST_ROUNDS = 24
 SOME = 3
 """A batch is so small a part of the columns until half of the share for tables is spent."""
@@ -82,7 +83,7 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
         share = 1 - (1 - OF_COLUMNS) * worth
         some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
     else:
-        share, some = _of_pure(s / (sum(sizes) / columns), columns)
+        share, some = _of_pure(s / (sum(sizes) / columns), columns, 5.0 if predict is None else 15.0)
     share, left = (1 - OF_ROWS) * share, (1 - OF_ROWS) * (1 - share)
     if some < 1 or columns < 2:
         share, left = 1 - OF_ROWS, 0.0
@@ -94,14 +95,15 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     }  # fmt: skip
 
 
-def _of_pure(strength: float, columns: int) -> tuple[float, float]:
+def _of_pure(strength: float, columns: int, least: float) -> tuple[float, float]:
     """(the share of single columns, how many tables to begin with), where noise grows with the tables.
 
-    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them.
+    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them; `least`: of it that
+    pairs pay from.
     """
-    if strength < 12:
+    if strength < least:
         return 1.0, 0.0
-    return max(0.15, 1 / (1 + strength / 20)), columns * min(8.0, 0.4 + strength / 100)
+    return max(OF_COLUMNS, 1 / (1 + strength / 20)), columns * min(8.0, 0.4 + strength / 150)
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:
@@ -122,7 +124,7 @@ def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
 class TableSearch:
     """A model, the tables it was learned from, and which could be measured next. Public.
 
-    `many` of `candidates` are to be chosen and measured with `share`, one tenth of it for choosing.
+    `many` of `candidates` are to be chosen and measured with `share`, the part `of_choosing` of it for choosing.
     """
 
     jostle_kind = "a search for tables"
@@ -180,7 +182,7 @@ class TableSearch:
 
     @property
     def of_choosing(self) -> float:
-        return 0.0 if self.again else OF_CHOOSING
+        return 0.0 if self.again else OF_CHOOSING[self.plan["power"] < 0.9]
 
     @cached_property
     def again(self) -> bool:
@@ -257,7 +259,7 @@ class TableSearch:
     @cached_property
     def candidates(self) -> list[dict[str, object]]:
         """For each clique its `names`, the counts `expected` of it, and what noise takes of it."""
-        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING)))
+        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - self.of_choosing)))
         entries: list[dict[str, object]] = []
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)

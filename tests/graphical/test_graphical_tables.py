@@ -12,6 +12,7 @@ from jostle.kernels import KernelError
 from jostle.kernels.graphical.adaptive import (
     MOST_ROUNDS,
     OF_CHOOSING,
+    OF_COLUMNS,
     OF_ROWS,
     PairTables,
     TableSearch,
@@ -186,10 +187,19 @@ def test_the_search_finds_a_circle_and_a_triple() -> None:
 
 
 def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
-    plan = search_plan(20.0, apart_of(10 * [2]), 1.0)
+    plan = search_plan(9.0, apart_of(10 * [2]), 1.0)
     assert plan["columns"] == 1 - OF_ROWS and plan["left"] == 0
     search = searched(random_model(CHAIN, 3), 50, 0.5)
     assert all(len(clique) == 1 for clique in search.model.structure.cliques)
+
+
+def test_under_pure_epsilon_it_is_by_the_values_of_columns_whether_pairs_pay() -> None:
+    """Where noise grows with the tables; beside a column to predict, whose pairs are measured anyway, more is asked."""
+    few, many = apart_of(9 * [2]), apart_of(9 * [16])
+    assert search_plan(60.0, few, 1.0)["left"] > 0 == search_plan(60.0, many, 1.0)["left"]
+    assert search_plan(20.0, few, 1.0)["left"] > 0 == search_plan(20.0, few, 1.0, "c8")["left"]
+    shares = [search_plan(s, few, 1.0)["columns"] for s in (20.0, 40.0, 80.0, 1e5)]
+    assert shares == sorted(shares, reverse=True) and shares[-1] == pytest.approx(OF_COLUMNS * (1 - OF_ROWS))
 
 
 def test_the_more_rows_the_less_of_the_amount_a_table_gets() -> None:
@@ -213,21 +223,24 @@ def test_two_measurements_of_a_table_count_by_their_precision() -> None:
 
 
 def test_what_does_not_fit_is_left_for_later() -> None:
-    """Of a batch of eight three pairs fit: they get three eighths of it, in the last round all of it."""
+    """Of a batch of eight three pairs fit: they get three eighths of it, in the last round all of it.
+
+    A pair whose columns the ones before connect is left for later as well.
+    """
     names = [f"c{i}" for i in range(8)]
     apart = graphical_model(dict.fromkeys(names, 10), [[n] for n in names])
     tables = [with_noise(np.full(10, 500.0), NoiseModel(Laplace(8.0))) for _ in names]
     plan = {"columns": 0.1, "unit": 0.1, "left": 0.9, "rounds": 12, "power": 1.0}
-    search = replace(search_begun(apart, tables, plan, 1200), left=0.9)
+    search = replace(search_begun(apart, tables, plan, 400), left=0.9)
     many, share = search.next_batch
-    circle = [search.cliques.index(pair) for pair in [(0, 1), (1, 2), (0, 2), (2, 3), (0, 3)]]
-    chosen = chosen_cliques(search, circle)
-    assert chosen["cliques"] == [["c0", "c1"], ["c1", "c2"], ["c0", "c2"]]
-    assert chosen["share"] == pytest.approx((1 - OF_CHOOSING) * len(chosen["cliques"]) / many)
+    path = [search.cliques.index(pair) for pair in [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]]
+    chosen = chosen_cliques(search, path)
+    assert chosen["cliques"] == [["c0", "c1"], ["c1", "c2"], ["c2", "c3"]]
+    assert chosen["share"] == pytest.approx((1 - OF_CHOOSING[0]) * len(chosen["cliques"]) / many)
     seen = [with_noise(np.full((10, 10), 50.0), NoiseModel(Laplace(8.0))) for _ in chosen["cliques"]]
     after = search_continued(search, chosen["cliques"], seen)
-    assert after.left == pytest.approx(0.9 - share * (OF_CHOOSING + chosen["share"]))
-    assert chosen_cliques(replace(search, round=MOST_ROUNDS), circle)["share"] == 1 - OF_CHOOSING
+    assert after.left == pytest.approx(0.9 - share * (OF_CHOOSING[0] + chosen["share"]))
+    assert chosen_cliques(replace(search, round=MOST_ROUNDS), path)["share"] == 1 - OF_CHOOSING[0]
     assert replace(search, round=MOST_ROUNDS + 1).next_batch == (0, 0.0)
 
 
@@ -250,7 +263,7 @@ def test_columns_are_measured_again_where_pairs_moved_little() -> None:
     tables = [with_noise(np.full(4, 250.0), NoiseModel(Gaussian(20.0))) for _ in names]
     begun = search_begun(apart, tables, search_plan(100, apart, 0.5), 1e6)
     chosen = chosen_cliques(begun, range(begun.next_batch[0]))
-    assert not begun.again and begun.of_choosing == OF_CHOOSING
+    assert not begun.again and begun.of_choosing == OF_CHOOSING[1]
 
     def after(table: np.ndarray) -> TableSearch:
         seen = [with_noise(table, NoiseModel(Gaussian(20.0))) for _ in chosen["cliques"]]

@@ -28,16 +28,17 @@ from jostle.kernels.graphical.shrunken import UNMEASURED, Table, columns_of, exp
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
-NO_PAIRS, ALL_PAIRS = (60.0, 8.0), (200.0, 25.0)
+NO_PAIRS, ALL_PAIRS = 8.0, 25.0
 """Rows in units of a column's noise: up to which no pair is worth its price, and from which a whole tree is.
 
-Where noise grows with the tables, and where it grows with their root.
+Where noise grows with the root of how many tables there are; else see `_of_pure`.
 """
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
-OF_COLUMNS = (0.15, 0.25)
-"""The share of single columns where pairs are worth theirs: noise that grows with the tables, and with their root."""
-OF_CHOOSING = 0.1
+OF_COLUMNS = 0.25
+"""The share of single columns where pairs are worth theirs."""
+OF_CHOOSING = (0.25, 0.1)
+"""The part of a batch's share that chooses its tables: where noise grows with the tables, and with their root."""
 MOST_ROUNDS = 24
 SOME = 3
 """A batch is so small a part of the columns until half of the share for tables is spent."""
@@ -77,12 +78,14 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     columns = len(sizes)
     s = max(float(strength), 1.0) if math.isfinite(strength) else 1e12
     falls = float(np.clip(power, 0.5, 1.0)) if math.isfinite(power) else 1.0
-    least, most = NO_PAIRS[falls < 0.9], ALL_PAIRS[falls < 0.9]
-    worth = float(np.clip(math.log(s / least) / math.log(most / least), 0.0, 1.0)) if columns > 1 else 0.0
-    share = (1 - OF_ROWS) * (1 - (1 - OF_COLUMNS[falls < 0.9]) * worth)
-    left = 1 - OF_ROWS - share
-    some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
-    if some < 1:
+    if falls < 0.9:
+        worth = float(np.clip(math.log(s / NO_PAIRS) / math.log(ALL_PAIRS / NO_PAIRS), 0.0, 1.0))
+        share = 1 - (1 - OF_COLUMNS) * worth
+        some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
+    else:
+        share, some = _of_pure(s / (sum(sizes) / columns), columns, 5.0 if predict is None else 15.0)
+    share, left = (1 - OF_ROWS) * share, (1 - OF_ROWS) * (1 - share)
+    if some < 1 or columns < 2:
         share, left = 1 - OF_ROWS, 0.0
     first = _first(sizes, falls, -1 if predict is None else model.domain.place(predict))
     cliques = list(dict.fromkeys(first))
@@ -90,6 +93,17 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
         "columns": share, "unit": left / max(some, 1.0), "left": left, "rounds": MOST_ROUNDS, "power": falls,
         "cliques": [model.domain.names_of(c) for c in cliques], "measured": [cliques.index(c) for c in first],
     }  # fmt: skip
+
+
+def _of_pure(strength: float, columns: int, least: float) -> tuple[float, float]:
+    """(the share of single columns, how many tables to begin with), where noise grows with the tables.
+
+    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them; `least`: of it that
+    pairs pay from.
+    """
+    if strength < least:
+        return 1.0, 0.0
+    return max(OF_COLUMNS, 1 / (1 + strength / 20)), columns * min(8.0, 0.4 + strength / 150)
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:
@@ -110,7 +124,7 @@ def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
 class TableSearch(Model):
     """A model, the tables it was learned from, and which could be measured next. Public.
 
-    `many` of `candidates` are to be chosen and measured with `share`, one tenth of it for choosing.
+    `many` of `candidates` are to be chosen and measured with `share`, the part `of_choosing` of it for choosing.
     """
 
     jostle_kind = "a search for tables"
@@ -173,7 +187,7 @@ class TableSearch(Model):
 
     @property
     def of_choosing(self) -> float:
-        return 0.0 if self.again else OF_CHOOSING
+        return 0.0 if self.again else OF_CHOOSING[self.plan["power"] < 0.9]
 
     @cached_property
     def again(self) -> bool:
@@ -250,7 +264,7 @@ class TableSearch(Model):
     @cached_property
     def candidates(self) -> list[dict[str, object]]:
         """For each clique its `names`, the counts `expected` of it, and what noise takes of it."""
-        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - OF_CHOOSING)))
+        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - self.of_choosing)))
         entries: list[dict[str, object]] = []
         for clique in self.cliques:
             expected = self.rows * self.pairs.table(clique)
@@ -297,15 +311,19 @@ def _by_precision(tables: Iterable[Table]) -> tuple[Table, ...]:
 def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
     """The candidates at these places, in order, but for those that do not fit beside those before.
 
-    `cliques`: their names; `share`: the part of the batch's share that measures them. Where some do not fit, theirs is
-    left for later, unless there is no later.
+    Where noise grows with the tables, also but for those whose columns the ones before connect: when these are known,
+    they may say little. `cliques`: names; `share`: the part of the batch's share that measures them. What the others
+    would have had is left for later, unless there is no later.
     """
     domain = search.model.domain
     cliques = search.model.structure.cliques
+    forest = search.plan["power"] > 0.9 and search.plan["scale"] > 0
     picks = [[domain.names[v]] for v in _copies(domain.sizes, search.plan["power"])] if search.again else []
     for place in np.atleast_1d(np.asarray(places, dtype=float)).astype(int):
         clique = search.cliques[place]
         wider = cliques if clique in cliques else (*cliques, clique)
+        if forest and not joining_places(domain.names, picks, [domain.names_of(clique)]):
+            continue
         if not picks or wider is cliques or cells_needed(domain.sizes, wider) <= search.limit:
             cliques = wider
             picks.append(domain.names_of(clique))
@@ -339,14 +357,14 @@ def mean_size(law: Laplace | Gaussian) -> float:
 
 
 def joining_places(
-    names: Sequence[str], chosen: Sequence[Sequence[str]], pairs: Sequence[Sequence[str]]
+    names: Sequence[str], chosen: Sequence[Sequence[str]], cliques: Sequence[Sequence[str]]
 ) -> list[float]:
-    """The places of those `pairs` that join two parts of the forest that `chosen` pairs make so far, in order."""
+    """The places of those `cliques` that join two or more parts of what `chosen` ones connect so far, in order."""
     part = {name: i for i, name in enumerate(names)}
-    for a, b in chosen:
-        old, new = part[a], part[b]
-        part = {name: new if at == old else at for name, at in part.items()}
-    return [float(place) for place, (a, b) in enumerate(pairs) if part[a] != part[b]]
+    for clique in chosen:
+        joined = {part[name] for name in clique}
+        part = {name: min(joined) if at in joined else at for name, at in part.items()}
+    return [float(place) for place, clique in enumerate(cliques) if len({part[name] for name in clique}) > 1]
 
 
 def expected_counts(model: GraphicalModel, names: object, rows: float) -> object:

@@ -3,9 +3,7 @@
 They read released values alone, so they cost nothing and need no argument: which groups are left out, and in which
 order the others come, follows from what was published about all of them.
 
-Group keys of a select: each by itself, or several together over a list of their combinations.
-
-`groupby sex over {"F", "M"}`, `groupby (sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public
+Group keys of a select: each by itself, or several together over a list of their combinations: `groupby sex over {"F", "M"}`, `groupby (sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public
 table or of a released result, whose columns are found by the keys' names.
 """
 

@@ -8,7 +8,7 @@ place outside a list or a field that is not there, it refuses of every answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from inspect import isfunction, signature
@@ -131,14 +131,18 @@ def _whole(like: object, cell: object) -> object:
         return cell if like is ONE else None if is_open(like) and not is_model(like.example) else like.example
     if isinstance(like, Grouped) and not isinstance(like, SomeGroups):
         columns = {name: _whole(column, cell) for name, column in like.columns.items()}
-        return None if any(column is None for column in columns.values()) else Grouped(columns, like.keys)
+        return None if _lacks(columns.values()) else Grouped(columns, like.keys)
     if isinstance(like, Record):
-        items = [(name, _whole(item, cell)) for name, item in like.items()]
-        return None if any(item is None for _, item in items) else Record(items)
+        fields = {name: _whole(item, cell) for name, item in like.items()}
+        return None if _lacks(fields.values()) else Record(fields)
     if isinstance(like, list) and any(isinstance(item, Anything | Record | list) for item in like):
         parts = {id(item): _whole(item, cell) for item in like}
-        return None if any(part is None for part in parts.values()) else [parts[id(item)] for item in like]
+        return None if _lacks(parts.values()) else [parts[id(item)] for item in like]
     return like
+
+
+def _lacks(parts: Iterable[object]) -> bool:
+    return any(part is None for part in parts)
 
 
 def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
@@ -149,7 +153,7 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
     refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
     for cell in CELLS:
         like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
-        if any(one is None for one in like):
+        if _lacks(like):
             return None
         try:
             result = work(*like)

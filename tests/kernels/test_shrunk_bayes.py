@@ -257,7 +257,7 @@ def means(rows: int, noise: float, others: AdditiveClassifier | None = None) -> 
     rows_of = np.stack([np.ones(rows), 2 * levels / 9 - 1, 2.0 * f - 1], axis=1)
     sums = np.stack([rows_of[labels == c].sum(axis=0) for c in range(3)]) + noise * rng.normal(size=(3, 3))
     listed = [{"name": "n", "values": list(range(10))}, {"name": "f", "values": ["a", "b"]}]
-    return class_means_model(["x", "y", "z"], listed, codes, sums, noise, np.bincount(labels), 0, others)
+    return class_means_model(["x", "y", "z"], listed, codes, sums, noise, others)
 
 
 def test_class_means_tell_classes_along_a_number() -> None:

@@ -170,18 +170,15 @@ def contrast_model(
 
 def class_means_model(
     classes: Sequence[Value], attributes: Sequence[Attribute], codes: Sequence[Sequence[Floats]],
-    sums: Sequence[Floats], noise: float, counts: Sequence[float], apart: float,
-    others: AdditiveClassifier | None = None,
+    sums: Sequence[Floats], noise: float, others: AdditiveClassifier | None = None,
 ) -> AdditiveClassifier:  # fmt: skip
     """Scores of classes from how far their means are from those of all rows, by each attribute's `codes`: functions of
     its values within ±1. Of each class the `sums` (C, 1 + codes) have its rows and the codes added up over these, with
-    noise of deviation `noise`; `counts` (C,), of deviation `apart`, are its rows once more (none: empty). A difference
-    is drawn towards 0 as `SPREADS` and `SHARES` say, which attributes find together. `others`: what the attributes
-    without codes say.
+    noise of deviation `noise`. A difference is drawn towards 0 as `SPREADS` and `SHARES` say, which attributes find
+    together. `others`: what the attributes without codes say.
     """
-    seen, error, apart = np.asarray(sums, dtype=float), max(noise, NONE) ** 2, max(apart, NONE) ** 2
-    both = (apart * seen[:, 0] + error * np.asarray(counts)) / (apart + error) if len(counts) else seen[:, 0]
-    sizes = prior_counts([both[:, None]], np.sqrt(apart * error / (apart + error) if len(counts) else error))
+    seen, error = np.asarray(sums, dtype=float), max(noise, NONE) ** 2
+    sizes = prior_counts([seen[:, :1]], np.sqrt(error))
     means = seen[:, 1:].sum(axis=0) / sizes.sum()
     means /= 1 + 3 * len(sizes) * error / sizes.sum() ** 2
     gaps = iter((seen[:, 1:] / sizes[:, None] - means).T)

@@ -14,10 +14,12 @@ from jostle.formulas import Noised
 from jostle.kernels.classifiers import shrink
 from jostle.kernels.classifiers.fits import naive_bayes_model
 from jostle.kernels.classifiers.growing import tree_split, tree_split_by, tree_start
+from jostle.kernels.classifiers.models import AdditiveClassifier
 from jostle.kernels.classifiers.shrink import (
     SPREADS,
     _alike,
     bayes_tree_model,
+    class_means_model,
     differences,
     gaussian_posterior,
     has_order,
@@ -244,3 +246,32 @@ def test_numbers_under_one_noise_arrive_in_kernels_with_its_law() -> None:
     assert law_of(_to_python([[Noised(1.0, law)], [Noised(4.0, law)]])[1]) == law
     assert law_of(_to_python([Noised(1.0, law), Noised(4.0, Laplace(3.0, 1.0))])) == Laplace(0.0)
     assert law_of(_to_python([Noised(1.0, law), 4.0])) == Laplace(0.0)
+
+
+def means(rows: int, noise: float, others: AdditiveClassifier | None = None) -> AdditiveClassifier:
+    """Of three classes whose means of `n` are apart, and of `f` with two values that say nothing."""
+    rng = np.random.default_rng(8)
+    labels, n, f = rng.integers(0, 3, rows), rng.normal(size=rows), rng.integers(0, 2, rows)
+    levels = np.clip(np.rint(4 + n + 1.5 * labels), 0, 9)
+    codes = [[2 * np.arange(10) / 9 - 1], [np.array([-1.0, 1.0])]]
+    rows_of = np.stack([np.ones(rows), 2 * levels / 9 - 1, 2.0 * f - 1], axis=1)
+    sums = np.stack([rows_of[labels == c].sum(axis=0) for c in range(3)]) + noise * rng.normal(size=(3, 3))
+    listed = [{"name": "n", "values": list(range(10))}, {"name": "f", "values": ["a", "b"]}]
+    return class_means_model(["x", "y", "z"], listed, codes, sums, noise, others)
+
+
+def test_class_means_tell_classes_along_a_number() -> None:
+    model = means(4000, 0)
+    np.testing.assert_array_equal(model.predict({"n": [2, 5, 9], "f": ["a", "b", "a"]}), [0, 1, 2])
+    (_, by_number), (_, by_sign) = model.weights["n"], model.weights["f"]
+    assert np.ptp(by_number, axis=0).max() > 2 and np.ptp(by_sign, axis=0).max() < 0.1
+
+
+def test_class_means_say_less_the_more_noise_they_have() -> None:
+    apart = [np.ptp(means(400, noise).weights["n"][1], axis=0).max() for noise in (0, 50, 1000)]
+    assert apart[0] > 1.5 * apart[1] > 0 and apart[2] < 0.1, apart
+
+
+def test_class_means_go_on_with_what_other_attributes_say() -> None:
+    other = naive_bayes_model(["x", "y", "z"], [{"name": "w", "values": ["p", "q"]}], [np.array([[9.0, 1]] * 3)])
+    assert list(means(100, 0, other).weights) == ["n", "f", "w"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jostle.kernels.classifiers.growing import GrowingTree, tree_split, tree_start
-from jostle.kernels.classifiers.shrink import PARENT_ROWS, shrunk_tree_model
+from jostle.kernels.classifiers.growing import PARENT_ROWS, GrowingTree, shrunk_tree_model, tree_split, tree_start
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import Laplace
 

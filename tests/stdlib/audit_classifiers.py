@@ -35,6 +35,7 @@ AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
     "bayes_tree": 'bayes_tree(t, "c", 1)',
+    "class_means": 'class_means(t, "c")',
     "adaptive_classifier": 'adaptive_classifier(t, "c")',
 }
 ASKED = '.probabilities({a: "p", b: "s"})[1]'

@@ -31,7 +31,7 @@ P = in_bins(u, cuts)
 """
 OPTIONS = (
     "majority(D, k)", "naive_bayes(D, k)", "tempered_bayes(D, k)", "shrunk_bayes(D, k)", "adaptive_classifier(D, k)",
-    "selected_bayes(D, k, 1)",
+    "selected_bayes(D, k, 1)", "class_means(D, k)",
     "bayes_tree(D, k, 2)",
     "linear(D, k)",
 )  # fmt: skip
@@ -335,6 +335,24 @@ def test_contrasts_rank_where_each_of_many_attributes_says_little(amount: str, l
         own, other = shares[ill[1900:]][:, None], shares[~ill[1900:]]
         areas.append(((own > other).mean() + (own >= other).mean()) / 2)
     assert np.mean(areas) > least, areas  # by tables of attributes 0.65, 0.60 and 0.67
+
+
+def test_of_many_numbers_all_tell_the_class() -> None:
+    """Forty numbers each of which says little, of ten classes: before, 25 to 30 % were right."""
+    rng = np.random.default_rng(4)
+    labels = rng.integers(0, 10, 4000)
+    levels = np.clip(np.rint(4.5 + rng.normal(size=(10, 40))[labels] + rng.normal(0, 2, (4000, 40))), 0, 9).astype(int)
+    domains = ", ".join(f"a{i}: 0..9" for i in range(40))
+    session = Session()
+    session.bind("t", {f"a{i}": levels[:2000, i] for i in range(40)} | {"c": labels[:2000]})
+    with mock.patch.object(exposures, "SecureNoise", lambda: SeededNoise(5)):
+        session.execute(Source("p.jst", (
+            f'use classify\nprivate t = bound("t") described by {{{domains}, c: 0..9}} '
+            'protecting rows budget epsilon 9\nm = adaptive_classifier(t, "c") with epsilon 1\n'
+        )))  # fmt: skip
+    model = session.names()["m"]
+    right = np.mean(model.predict({f"a{i}": levels[2000:, i] for i in range(40)}) == labels[2000:])
+    assert right > 0.6, right
 
 
 def test_words_of_many_values_rank_beside_the_tree() -> None:

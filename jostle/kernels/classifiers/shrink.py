@@ -17,13 +17,6 @@ Where attributes together gain no evidence over none that speaks, all of them ar
 
 All of it is post-processing of what was released. Shapes: C classes, V values of an attribute, G = `len(SPREADS)`.
 
-A tree whose leaves have some rows of the nodes above them, since few rows err.
-
-Leaves have noisy counts of the classes, and there is a measurement of all rows' classes beside them. From the root
-down each node is given `ABOVE` rows with the shares of the node above it. Drawing a split's table towards what its
-node's own shares would give, as far as noise explains the rest, lost a point and a half more: a split is there because
-it speaks (docs/experiments/classifiers.md).
-
 Several classifiers as one: the product of their probabilities, each to the power of a weight.
 
 A tree says what a few attributes show together, and sums of one number an attribute what each shows by itself. Their
@@ -32,14 +25,14 @@ product ranks rows within a leaf, and trusts each as far as its weight goes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from jostle.kernels import KernelError
-from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Cuts, Value, value_tuple
 from jostle.kernels.classifiers.fits import (
     Attribute,
@@ -51,7 +44,7 @@ from jostle.kernels.classifiers.fits import (
     value_shares,
     values_of,
 )
-from jostle.kernels.classifiers.growing import GrowingTree, tree_counted
+from jostle.kernels.classifiers.growing import GrowingTree
 from jostle.kernels.classifiers.models import (
     AdditiveClassifier,
     Binned,
@@ -63,7 +56,7 @@ from jostle.kernels.classifiers.models import (
     rows_of,
     tables_at,
 )
-from jostle.kernels.classifiers.treemodel import Trees, tree_model
+from jostle.kernels.classifiers.treemodel import Trees
 from jostle.kernels.noisy_array import law_of
 from jostle.kernels.rowprograms.decisions import Cell, Cells, Logs, scaled_sums
 from jostle.noise_laws import Gaussian, Laplace
@@ -173,6 +166,40 @@ def contrast_model(
         odds = (odds - odds.mean()) / 2
         weights[str(attribute["name"])] = values_of(attribute), np.stack([-odds, odds])
     return AdditiveClassifier("contrasts", value_tuple(classes), np.zeros(2), weights, bins=bins_of(attributes))
+
+
+def class_means_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], codes: Sequence[Sequence[Floats]],
+    sums: Sequence[Floats], noise: float, others: AdditiveClassifier | None = None,
+) -> AdditiveClassifier:  # fmt: skip
+    """Scores of classes from how far their means are from those of all rows, by each attribute's `codes`: functions of
+    its values within ±1. Of each class the `sums` (C, 1 + codes) have its rows and the codes added up over these, with
+    noise of deviation `noise`. A difference is drawn towards 0 as `SPREADS` and `SHARES` say, which attributes find
+    together. `others`: what the attributes without codes say.
+    """
+    seen, error = np.asarray(sums, dtype=float), max(noise, NONE) ** 2
+    sizes = prior_counts([seen[:, :1]], np.sqrt(error))
+    means = seen[:, 1:].sum(axis=0) / sizes.sum()
+    means /= 1 + 3 * len(sizes) * error / sizes.sum() ** 2
+    gaps = iter((seen[:, 1:] / sizes[:, None] - means).T)
+    errors, chances = error / sizes**2, 1 / sizes
+    evidence, shifts = [], []
+    for some in codes:
+        variance = VARIES * np.var(np.asarray(some[0], dtype=float))
+        gap, prior = np.stack([next(gaps) for _ in some], axis=1), variance * SPREADS[:, None, None] ** 2
+        chance = prior + (errors + variance * chances)[:, None]
+        logs = -(gap**2) / (2 * chance) - np.log(chance) / 2
+        evidence.append((1 - 1 / len(sizes)) * logs.sum(axis=(1, 2)))
+        shifts.append(prior / (prior + (errors + 0.3 * variance * chances)[:, None]) * gap / variance)
+    weights, middles = {}, iter(means)
+    for attribute, some, belief, shift in zip(attributes, codes, _beliefs(np.array(evidence)), shifts, strict=True):
+        slopes, variance = np.einsum("g,gck->ck", belief, shift), VARIES * np.var(np.asarray(some[0], dtype=float))
+        middle = np.array([next(middles) for _ in some])
+        scores = slopes @ np.array(some, dtype=float) - (slopes * (middle + variance * slopes / 2)).sum(axis=1)[:, None]
+        weights[str(attribute["name"])] = values_of(attribute), scores
+    bins = bins_of(attributes) | ({} if others is None else dict(others.bins))
+    weights |= {} if others is None else others.weights
+    return AdditiveClassifier("class means", value_tuple(classes), np.log(sizes), weights, bins=bins)
 
 
 def _estimates(
@@ -321,45 +348,6 @@ def _hazard(z: Floats, log: Floats) -> Floats:
     exact = np.exp(-near * near / 2 - 0.5 * np.log(2 * np.pi) - np.where(beyond, 0.0, log))
     ratio: Floats = np.where(beyond, -far - 1 / far, exact)
     return ratio
-
-
-PARENT_ROWS = 8.0
-"""Rows with the shares of the node above that each node is given, since few rows err without noise too."""
-
-
-def shrunk_tree_model(
-    classes: Sequence[Value], tree: GrowingTree, counts: Sequence[float], class_counts: Sequence[float]
-) -> Trees:
-    """The model from `counts` of the leaves, of each its classes one after the other, and `class_counts` (C,).
-
-    Both carry the law of their noise (none: exact), by which the counts of all rows are weighed.
-    """
-    noise, apart = law_of(counts), law_of(class_counts)
-    public, leaves = tree.tree, tree.tree.leaves
-    sums = np.zeros((len(public.asks), len(classes)))
-    sums[leaves] = np.asarray(counts, dtype=float).reshape(len(leaves), -1)
-    levels = list(_levels(tree))
-    for node, children in (pair for level in levels[::-1] for pair in level):
-        sums[node] = sums[children].sum(axis=0)
-    shares = np.zeros_like(sums)
-    variances = max(noise.deviation, NONE) ** 2 * len(leaves), max(apart.deviation, NONE) ** 2
-    both = sums[0] / variances[0] + np.asarray(class_counts, dtype=float) / variances[1]
-    shares[0] = np.maximum(both / (1 / variances[0] + 1 / variances[1]), 1.0)
-    for node, children in (pair for level in levels for pair in level):
-        shares[children] = np.maximum(sums[children], 0) + PARENT_ROWS * shares[node] / shares[node].sum()
-    return tree_model(classes, tree_counted(tree, shares[leaves]))
-
-
-def _levels(tree: GrowingTree) -> Iterator[list[tuple[int, Ints]]]:
-    """The inner nodes of each level from the root down, with the places of their children."""
-    public, nodes = tree.tree, [0]
-    while inner := [i for i in nodes if public.asks[i] >= 0]:
-        level = [
-            (i, np.arange(public.first[i], public.first[i] + public.branches[public.asks[i]], dtype=np.int64))
-            for i in inner
-        ]
-        yield level
-        nodes = [int(child) for _, children in level for child in children]
 
 
 LEAST = 1e-6

@@ -25,15 +25,17 @@ m = shrunk_tree(t, "c") with epsilon 1
 n = adaptive_classifier(t, "c") with epsilon 1
 o = most_accurate(t, "c", blends(m, j)) with epsilon 1
 f = linear(t, "c") with epsilon 1
+k = class_means(t, "c") with epsilon 1
 g = laplace([histogram(t, a), histogram(t, a, b), histogram(t, c)]) with epsilon 0.7
 h = laplace([histogram(t[a = "p"], b), histogram(t[a = "q"], b), histogram(t, c)]) with epsilon 0.7
 """
 
 GAUSS = """
-use classifiers
+use classify
 b = naive_bayes(t, "c") with {0}
 j = shrunk_bayes(t, "c") with {0}
 f = linear(t, "c") with {0}
+k = class_means(t, "c") with {0}
 g = laplace([histogram(t, a), histogram(t, a, b), histogram(t, c)]) with {0}
 """
 

@@ -10,17 +10,17 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 90_918,
-    "files": 349,
+    "lines": 91_518,
+    "files": 351,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 19_709,
-    "lines that everyday queries import": 9_862,
+    "lines that privacy and engine import": 19_088,
+    "lines that everyday queries import": 9_233,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 597,
+    "lines with Any": 603,
     "lines with a name for Any": 128,
-    "participle names": 42,
+    "participle names": 43,
     "functions of one name in run and check": 9,
-    "complexity of a function": 24,
+    "complexity of a function": 20,
 }
 
 

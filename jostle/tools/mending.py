@@ -88,6 +88,8 @@ class _Search:
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
         line, new = lines[0], _own_amount(self.line, lines[1])
+        if new.lstrip().startswith(("--", "#")):
+            return  # a comment says nothing
         full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
         if full or self.works or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
@@ -215,7 +217,7 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
         if match.start() <= start < match.end():
             inner = f", {match[3]}" if match[3] else ""
             yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    for call in _CALL.finditer(line):
+    for call in _CALL.finditer(line) if fault.kind != "PrivateValue" else ():
         parts = _PART.findall(call[1])
         if start < call.end() and call.start() < end and ", ".join(parts) == call[1]:
             for at in range(len(parts) - 1):

@@ -88,8 +88,8 @@ class _Search:
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
         line, new = lines[0], _own_amount(self.line, lines[1])
-        if new.lstrip().startswith(("--", "#")):
-            return  # a comment says nothing
+        if steps > 1 and new.lstrip().startswith("--"):
+            return  # a comment, and no statement
         full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
         if full or self.works or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return

@@ -54,7 +54,7 @@ class Expressions:
 
     def _applied(self, operation: Operation, depth: int) -> str:
         self.used.add(operation.name)
-        variable = len(operation.kinds) - (operation.constants or (operation.name in CONSTANTS))
+        variable = len(operation.kinds) - (len(operation.constants) or (operation.name in CONSTANTS))
         arguments = [self.of(kind, depth) for kind in operation.kinds[: max(1, variable)]]
         if operation.name in CONSTANTS:
             arguments.append(self.rng.choice(CONSTANTS[operation.name]))

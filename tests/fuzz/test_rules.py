@@ -45,7 +45,7 @@ HOLDS: dict[str, str] = {
     "assert spent(t) == 2",
     "parts 2: two conditions are one in the other": T + 'x = {{ select count(*) from t[sex = "F", age = 3] with epsilon 1 }}\nassert spent(t) == 1',
     "parts 2: a row expression filters": P + "assert {{ select count(*) from where(p, age > 20) }} == 2",
-    "parts 3: keys are made distinct": T + "g = {{ select count(*) as n from t groupby age over {1, 1.5, 2} with epsilon 1 }}\nassert len(g) == 2",
+    "parts 3: keys are made distinct": T + "g = {{ select count(*) as n from t groupby age over {1, 1.0, 2} with epsilon 1 }}\nassert len(g) == 2",
     "parts 4: every integer between the bounds": T + "g = {{ select count(*) as n from t groupby age / 10 with epsilon 1 }}\nassert len(g) == 10",
     "sources 2: two declarations share one budget": T + T.replace("private t", "private again")
     + "x = " + COUNT % "4" + "assert left(again) == 6",

@@ -197,7 +197,7 @@ TABLE = (
 def test_a_stop_at_any_line_loses_no_answer_that_was_paid_for(
     face: Callable[[], tuple[jostle.Session, set[str]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thirteen stops of each face; the answer to what was charged has its name, or was said."""
+    """Twenty-six stops of each face; the answer to what was charged has its name, or was said."""
     rows = {"age": [20.0, 40.0] * 90, "city": ["a", "b"] * 90}
     begin = jostle.Session.__init__
 
@@ -211,8 +211,8 @@ def test_a_stop_at_any_line_loses_no_answer_that_was_paid_for(
     with stopped_at(-1) as lines:
         face()[0].close()
     paid, many = set[str](), lines[0]
-    for k in range(13):
-        with stopped_at(many // 4 + many * k // 18):
+    for k in range(26):
+        with stopped_at(many // 4 + many * k // 36):
             try:
                 session, there = face()
             except KeyboardInterrupt:  # between two entries

@@ -139,7 +139,7 @@ joined = laplace(correct_count(where(derive(t, d = b), d >= 1 or d < 1), asked, 
         ('ranked_counts(t, linear, "c", "yes")', "cannot work with this classifier"),
         ('ranked_counts(t, always, "c", "perhaps")', "takes a class of the classifier"),
         ('ranked_counts(t, always, "c", t)', "takes a class of the classifier"),
-        ('surprise_count(always, t, "c")', "is no classifier"),
+        ('surprise_count(always, t, "c")', "takes a table, not a tree model"),
     ],
 )
 def test_what_it_refuses(tmp_path: Path, call: str, said: str) -> None:

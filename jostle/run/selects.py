@@ -35,7 +35,6 @@ from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
-from jostle.run.joins import select_tables
 from jostle.run.margins import cut_of, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
@@ -47,6 +46,7 @@ from jostle.run.select_forms import (
     at_fault,
     names_person,
     placed,
+    select_tables,
     smooth_wish,
 )
 from jostle.run.sequences import LongColumn, Period

@@ -59,9 +59,13 @@ class Maker:
             self._add("part_of_a_period")
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
-        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.12:
-            last = ("joined_to_public_rows", "joined_to_itself", "joined_by_person", "selected_columns")
-            self._add(self.rng.choices(last, (5, 2, 2, 4))[0])
+        if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
+            self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself", "joined_by_person"), (5, 2, 2))[0])
+        elif {"id", "c", "n", "b"} <= set(self.columns) and not self.join:
+            everyone, self.rng = self.rng, random.Random("\n".join([*self.lines, self.unit]))  # others stay as they are
+            if self.rng.random() < 0.06:
+                self._add("selected_columns")
+            self.rng = everyone
         return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
 
     def measurement(self, chain: Chain) -> Measurement:

@@ -18,13 +18,13 @@ def test_crossed_programs_hold(batch: int, monkeypatch: pytest.MonkeyPatch) -> N
     """Of persons with a linked table, of those of a day, and of rows; every question is asked of DuckDB too."""
     monkeypatch.setattr(cross_oracle, "CHECKED", 1.0)
     with opened() as crosses:
-        runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 24)]
+        runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 28)]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
     assert sum(run.how == "ran" for run in runs) >= 12
 
 
 @pytest.mark.looks
-@pytest.mark.parametrize("seed, text", [(90956, "derive(t, c = "), (4000808052, "derive(sessions(t, ")])
+@pytest.mark.parametrize("seed, text", [(4000808052, "derive(sessions(t, ")])
 def test_keys_of_a_column_that_is_calculated_anew_are_open(seed: int, text: str) -> None:
     """`derive(t, c = id)`: how many keys there are followed from rows, and was taken for a break."""
     with opened() as crosses:
@@ -33,7 +33,7 @@ def test_keys_of_a_column_that_is_calculated_anew_are_open(seed: int, text: str)
 
 
 @pytest.mark.looks
-@pytest.mark.parametrize("seed", [4000002529, 4000258636])
+@pytest.mark.parametrize("seed", [14508, 4000258636])
 def test_pure_noise_in_rho_and_a_ratio_behind_a_watch_are_no_breaks(seed: int) -> None:
     """Two Laplace draws lose ε·tanh(ε/2) each, which was counted as ε²/2; and a released divisor of 0 was a break."""
     with opened() as crosses:

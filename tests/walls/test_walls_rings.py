@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_518,
-    "files": 351,
+    "lines": 91_515,
+    "files": 350,
     "lines that the kernel imports": 2_619,
     "lines that privacy and engine import": 19_088,
     "lines that everyday queries import": 9_233,

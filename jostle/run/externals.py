@@ -276,7 +276,7 @@ def kernel(node: n.External) -> Callable[..., Any]:
 
 def kernel_of(name: str) -> Callable[..., Any]:
     """The function of Python of this name, which is loaded."""
-    function: Callable[..., Any] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
+    function: Callable[..., object] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
     return function
 
 

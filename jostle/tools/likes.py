@@ -290,7 +290,7 @@ def given_by(function: Callable[..., object]) -> object:
     return None
 
 
-def of_hint(hint: Any) -> object:
+def of_hint(hint: object) -> object:
     """A stand-in for what an annotation tells of; None where that is too little."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
@@ -313,7 +313,7 @@ def of_hint(hint: Any) -> object:
 _PLAIN = {float: 1.0, int: 1.0, str: A_TEXT, bool: A_TRUTH}
 
 
-_MADE: dict[object, Any] = {}
+_MADE: dict[object, object] = {}
 
 
 def _of_class(kind: Any, facts: str = "") -> object:

@@ -16,7 +16,7 @@ BARS = {
     "lines that privacy and engine import": 19_088,
     "lines that everyday queries import": 9_233,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 603,
+    "lines with Any": 600,
     "lines with a name for Any": 128,
     "participle names": 43,
     "functions of one name in run and check": 9,

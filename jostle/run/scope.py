@@ -132,8 +132,8 @@ MISSING = Missing()
 
 
 def full_name(table: str, column: str) -> str:
-    """The name of a copy of a column that another table's hides; no program can give one like it."""
-    return f"{table}.{column}"
+    """The name of a copy of a column that another table's hides: no program can write it, and none can give it."""
+    return f"{table}`.`{column}"
 
 
 class Qualifiers:

@@ -302,7 +302,7 @@ class Rank(Node, frozen=True):
 
 
 class Select(Expression, frozen=True, dict=True):
-    """With `per` its rows are those of a table that is as private: one for each person or group.
+    """With `per` its rows are those of a table that is as private: one for each person or group; without any, its own.
 
     `alias` names the table in its own row expressions; `having`, `ranking` and `first` are of the released groups.
     """

@@ -118,6 +118,16 @@ def test_keys_by_full_names(folder: Path) -> None:
     assert released["item"] == list("abc") and [round(n) for n in released["n"]] == counts
 
 
+def test_a_column_may_be_called_as_a_full_name_is_written(tmp_path: Path) -> None:
+    text = """
+a = table([{k: 1, x: 5}, {k: 2, x: 6}])
+b = table([{k: 1, x: 2, `b.x`: 7}, {k: 2, x: 3, `b.x`: 8}])
+release one = {{ select sum(b.x) from a join b on k }}
+release other = {{ select sum(`b.x`) from a join b on k }}
+"""
+    assert Session(cwd=tmp_path).run_text(text).released == {"one": 5, "other": 15}
+
+
 @pytest.mark.parametrize(
     ("select", "kind", "words"),
     [

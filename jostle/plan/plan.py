@@ -216,8 +216,8 @@ class Truncate(Struct, frozen=True, cache_hash=True):
 class GroupRows(Struct, frozen=True, cache_hash=True):
     """A row for each group of rows: its keys, then its exact terms as doubles.
 
-    Groups are by the keys (numbers taken down to integers, rows without a key left out), and with `person` by person
-    too: a row of the result is then that person's. A group has at most `most` rows, where that is publicly known.
+    Groups are by the values of the keys (rows without a key left out), and with `person` by person too: a row of the
+    result is then that person's. A group has at most `most` rows, where that is publicly known.
     """
 
     source: Plan

@@ -16,13 +16,12 @@ import json
 import random
 import re
 import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "language")]
 
 from chunks import chunks_of  # noqa: E402
+from fuzz_oracle import TooSlow, alarm  # noqa: E402
 
 from jostle.diagnostics import Refusal  # noqa: E402
 from jostle.source import Source, Span  # noqa: E402
@@ -74,10 +74,6 @@ class Mutant:
     before: str  # the program without the mistake
     text: str
     line: str  # what was changed, as it stands now
-
-
-class TooSlow(BaseException):
-    pass
 
 
 def bases() -> list[Base]:
@@ -255,20 +251,6 @@ def mutants(base: Base, random: random.Random) -> list[Mutant]:
 # Judging -------------------------------------------------------------------------------------------
 
 
-@contextmanager
-def within(seconds: float) -> Iterator[None]:
-    def late(*_: object) -> None:
-        raise TooSlow
-
-    old = signal.signal(signal.SIGPROF, late)
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1.0)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, old)
-
-
 @dataclass(frozen=True)
 class Judged:
     verdict: str  # late, alarm, early, runs, answers, slow, unfit
@@ -305,7 +287,7 @@ class Judge:
         """Whether a program passes and runs, in time, as it stands."""
         if text not in self.fine:
             try:
-                with within(BASELINE):
+                with alarm(BASELINE):
                     self.fine[text] = not self.check(text) and self.run(text)[0]
             except TooSlow:
                 self.fine[text] = False
@@ -315,7 +297,7 @@ class Judge:
         if not self.sound(mutant.before):
             return Judged("unfit")
         try:
-            with within(LONGEST):
+            with alarm(LONGEST):
                 faults = self.check(mutant.text)
                 ok, paid, said = self.run(mutant.text)
         except TooSlow:

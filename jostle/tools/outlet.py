@@ -319,10 +319,24 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
     return status
 
 
+def _with_paths_named(action: Callable[[], int]) -> int:
+    """The action's exit status. Raises `Refusal(DataError)` for a path that the system refuses and nobody foresaw."""
+    try:
+        return action()
+    except OutputFault:
+        raise
+    except OSError as fault:
+        if not isinstance(fault.filename, str):
+            raise
+        path = fault.filename if len(fault.filename) <= 80 else fault.filename[:79] + "…"
+        trace(fault)
+        raise refuse("DataError", f"`{path}` cannot be used: {reason_of(fault)}", help="name another path") from fault
+
+
 def _status(action: Callable[[], int], json_wanted: bool) -> int:
     """The action's exit status, or that of a fault that was reported."""
     try:
-        return action()
+        return _with_paths_named(action)
     except Refusal as refusal:
         from jostle.tools.render import render_all, wants_colour, width_of
 

@@ -157,6 +157,16 @@ def test_a_program_that_is_not_text_is_refused(jostle: Call) -> None:
     assert status == 1 and "not UTF-8" in err
 
 
+@pytest.mark.parametrize(
+    "words", [["serve", "--home", "taken", "--check"], ["fmt", "--check", "a" * 300], ["init", "a" * 300]]
+)
+def test_a_path_that_the_system_refuses_is_named(jostle: Call, words: list[str]) -> None:
+    Path("taken").write_bytes(b"a,b\n")
+    status, out, err = jostle(*words)
+    assert (status, out) == (1, "") and err.startswith("DataError: `") and "internal" not in err
+    assert "cannot be used: file " in err and Path("taken").read_bytes() == b"a,b\n"
+
+
 def test_an_internal_error_names_its_class_and_no_value(jostle: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     status, out, err = jostle("run", "p.jst", program="crash\n")
     assert (status, out) == (1, "") and err.count("\n") == 1

@@ -85,7 +85,7 @@ def _with_name(key: n.GroupKey, columns: Sequence[n.Column]) -> n.GroupKey:
 
 
 def persons_by_column(select: n.Select, columns: Collection[str], protected: Collection[str]) -> n.Select:
-    """`count(distinct id)`, where `id` tells persons apart and is not described, is `count(distinct person)`.
+    """`count(distinct id)` and `per id`, where `id` tells persons apart and is not described, are of `person`.
 
     `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
     """
@@ -96,8 +96,16 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
         is_person = isinstance(column, n.Name) and column.id in names
         return replace(node, value=replace(column, id=PERSON)) if is_person else node
 
-    columns_meant = rebuilt(select.columns, meant) if names else select.columns
-    return select if columns_meant is select.columns else replace(select, columns=columns_meant)
+    if not names:
+        return select
+    per = [_of_person(key, names) for key in select.per or ()]
+    return replace(select, columns=rebuilt(select.columns, meant), per=tuple(per) if per else select.per)
+
+
+def _of_person(key: n.GroupKey, names: Collection[str]) -> n.GroupKey:
+    if not isinstance(key.value, n.Name) or key.value.id not in names:
+        return key
+    return replace(key, value=replace(key.value, id=PERSON), name=None)
 
 
 def bare_selects(query: n.Query) -> int:

@@ -32,7 +32,8 @@ _MOMENTS = ("date", "time")
 
 
 def listed(columns: Collection[str]) -> str:
-    return "the columns are " + ", ".join(f"`{column}`" for column in columns) if columns else ""
+    names = [f"`{column}`" for column in columns if "`" not in column]  # others no program can write
+    return "the columns are " + ", ".join(names) if names else ""
 
 
 def no_column(

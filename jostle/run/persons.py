@@ -9,7 +9,7 @@ first day or moment of one is given, as the column has no others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -153,6 +153,21 @@ def protected(table: Any) -> list[str]:
     return [e.unit.columns[0] for e in table.exposures if len(e.unit.columns) == 1]
 
 
+def tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> bool:
+    """Whether columns that are joined on tell apart the persons of both sides."""
+    return any(mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on)
+
+
+def is_word(match: n.Match, left: Table, right: Table) -> bool:
+    """Whether a join is on `person`, or on columns of persons of which one at least is not described; the key of
+    `in (select …)`, which no program can write, is not where it is that of persons."""
+    sides = [(match.column, left), (match.theirs, right)]
+    words = [(name, side) for name, side in sides if name not in side.domains]
+    if not all(name == PERSON or "`" in name or name in protected(side) for name, side in words):
+        return False
+    return bool(words) and all(side in words or side[0] in person_columns(side[1].plan) for side in sides)
+
+
 def limited(interp: Evaluator, table: Table, keys: Sequence[GroupKey], limit: n.Limit | None, scope: Scope) -> Table:
     """The rows of a table within a select's `up to 5 groups, 2 rows each`."""
     if limit is None:
@@ -217,7 +232,7 @@ def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) ->
     columns: dict[str, RowExpr] = {key.name: Column(key.name) for key in keys}
     for i, column in enumerate(node.columns):
         if isinstance(column.value, n.Star):
-            columns |= {name: Column(name) for name in compiler.schema}
+            columns |= {name: Column(name) for name in compiler.schema if "`" not in name}  # which are its own
             continue
         name = column.name or own_name(column.value) or f"value{i + 1}"
         if name in columns and not (keys and isinstance(column.value, n.Name)):

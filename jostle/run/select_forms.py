@@ -37,7 +37,7 @@ from jostle.language.forms import (
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.plan.facts import key_of
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr, person_columns
+from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements import aggregates as files_of_aggregates
@@ -464,8 +464,11 @@ def _joined(
     shared = [match.column for match in joined.on if match.column == match.theirs]
     name = tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
     left, right = (left, right) if smooth else _with_full_names(left, right, name, tables.apart(used))
-    on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
-    own = len(on) < len(joined.on) or _tell_persons(left, right, on)
+    on = [(match.column, match.theirs) for match in joined.on if not persons.is_word(match, left, right)]
+    own = len(on) < len(joined.on) or persons.tell_persons(left, right, on)
+    if not own and any("`" in theirs for _, theirs in on) and left.private and right.private:
+        help = f"write `id in (select id from …)` of persons; or `join … on {on[0][0]} = … up to 3`"
+        raise refuse("TypeError", "only persons are looked up in a private table", joined.span, help=help)
     bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
     with PlacedAt(joined.span):
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
@@ -485,13 +488,3 @@ def _with_full_names(left: Table, right: Table, name: str, hidden: Mapping[str, 
         else:
             left = transform.derive(left, copies)
     return left, right
-
-
-def _tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> bool:
-    """Whether columns that are joined on tell apart the persons of both sides."""
-    return any(mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on)
-
-
-def _is_word(name: str, left: Table, right: Table) -> bool:
-    """Whether a name in `on` is `person`, and no column."""
-    return name == PERSON and name not in left.domains and name not in right.domains

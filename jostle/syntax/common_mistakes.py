@@ -26,9 +26,10 @@ from jostle.syntax.messages import (
     entries,
     from_layout,
     in_general,
+    of_a_source,
     token_span,
 )  # fmt: skip
-from jostle.syntax.querybuilder import of_a_source
+from jostle.syntax.querybuilder import IN_LIST
 from jostle.syntax.walk import children, every, returns_inside
 
 OPENING = {"LPAR", "LSQB", "LBRACE", "_LQUERY"}
@@ -401,8 +402,7 @@ def _means_what_it_says(node: n.Node) -> None:
             help = word["help"].replace("city", node.name) if node.name else word["help"]
             raise refuse("SyntaxError", word["message"], span, help=help)
         case n.Binary(op="in" | "not in", right=n.Select(span=span)):
-            help = "write `city in [row.city for row in u]`, where u is public, or `join u on city`"
-            raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=help)
+            raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=IN_LIST)
         case n.GroupKey(value=n.Call() as call):
             _no_rollup(call)
 

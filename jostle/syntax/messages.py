@@ -306,3 +306,44 @@ def _way_out(foreign: ForeignLine, match: re.Match[str], line: str) -> str:
     if foreign.say:
         return match.expand(foreign.say)
     return as_line(foreign.pattern.sub(foreign.write, line), match.expand(foreign.write))
+
+
+# Words that begin no clause of a private source: `budgte epsilon 1`, `protect rows` ----------------
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+def of_a_source(place: ErrorPlace) -> Diagnostic | None:
+    """A word at a place outside brackets, where a clause could begin."""
+    return None if place.frame.opener is not None else misspelt(place.source, place.span)
+
+
+def indented(source: Source, place: Span) -> Diagnostic | None:
+    """A line of a declaration that is no clause of it, and so not a part of the line above."""
+    return (at_line(source, place) or misspelt(source, place)) if _is_declared_above(source, place) else None
+
+
+def misspelt(source: Source, place: Span) -> Diagnostic | None:
+    """A word of a declaration that begins no clause."""
+    word = _WORD.match(source.line(place.line), place.column - 1)
+    if word is None or not _is_in_declaration(source, place):
+        return None
+    span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
+    help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
+    return Diagnostic("SyntaxError", f"`{word[0]}` begins no clause of a private source", span, "unknown here", help)
+
+
+def _is_in_declaration(source: Source, place: Span) -> bool:
+    """Whether a place stands behind the source of a declaration, in its line or below it."""
+    if re.match(r"private\s+\w+\s*=.*\S", source.line(place.line)[: place.column - 1]):
+        return True
+    return _is_declared_above(source, place)
+
+
+def _is_declared_above(source: Source, place: Span) -> bool:
+    """Whether the last line above that is not indented declares a private source."""
+    if source.line(place.line)[: place.column - 1].strip() or place.column == 1:
+        return False
+    above = (source.line(number) for number in range(place.line - 1, 0, -1))
+    first = next((line for line in above if line[:1].strip()), "")
+    return re.match(r"private\s+\w+\s*=", first) is not None

@@ -48,8 +48,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.builder import Builder
 from jostle.syntax.common_mistakes import after_parsing, explain
 from jostle.syntax.layout import Layout, LayoutError, NoBlock, unclosed
-from jostle.syntax.messages import ErrorPlace, at_line, from_layout, token_span
-from jostle.syntax.querybuilder import indented
+from jostle.syntax.messages import ErrorPlace, at_line, from_layout, indented, token_span
 from jostle.syntax.walk import too_deep
 
 DAMAGED = (OSError, pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, KeyError, TypeError,

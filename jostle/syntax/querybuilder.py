@@ -1,28 +1,23 @@
 """Nodes of queries, and the places of all nodes: what `builder` builds the rest of a tree on.
 
-An Option as a class: `class DAWA(Option):` with a method `answer` and, if it values itself, `predict`.
-
-It means `DAWA = Option (data) { … } predict (F) { … }`. A parameter of `answer` that does not stand alone is a field of
-the data by its name; `db` is the field `database`.
-
-Of declarations: columns that a description says how to read, which become texts and a `derive`; and words that begin
-no clause of a private source, such as `budgte epsilon 1` and `protect rows`.
+An Option as a class, `class DAWA(Option):` with a method `answer` and, if it values itself, `predict`, means `DAWA =
+Option (data) { … } predict (F) { … }`. A parameter of `answer` that does not stand alone is a field of the data.
+Of declarations: columns that a description says how to read, which become texts and a `derive`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar, cast
 
 from lark import Token, Transformer, v_args
 
-from jostle.diagnostics import Diagnostic, refuse
+from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.messages import ErrorPlace, at_line, entries
+from jostle.syntax.messages import entries
 from jostle.syntax.walk import every, own_name, rebuilt
 
 Children = Sequence[object]
@@ -31,8 +26,8 @@ inline: Any = v_args(inline=True)
 
 _ON_KEYS = "every join says on what: write `join b on k`, or `left join b on k`"
 _JOINS = dict.fromkeys(("natural", "cross", "asof", "positional", "lateral", "any", "all", "global"), _ON_KEYS) | {
-    "anti": "write `left join b on k where b.k is missing`",
-    "semi": "write `join b on k` with a b that has each k once: rows without a partner are left out",
+    "anti": "write `from a where k not in (select k from b)`",
+    "semi": "write `from a where k in (select k from b)`",
 }
 """What stands before `join` in other dialects, where it would be read as a name of the table."""
 
@@ -106,6 +101,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
             message = f"there is no `{alias} join`: `{alias}` would be another name of the table before it"
             raise refuse("SyntaxError", message, self._span(alias), help=_JOINS[str(alias).lower()])
         where, per, of_groups, spend = rest[-4:]
+        where, partners = _without_partners(where)
         keys, limit, (having, *a), (ranking, *b), (first, *c) = of_groups or (None, None, (None,), (None,), (None,))
         limit = self._one_limit([limit, *a, *b, *c])
         released = having or (ranking[-1] if ranking else None) or first
@@ -119,8 +115,8 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         columns, keys = _without_keys(columns, keys or ())
         placed = [one for one in rest[: at + 1 + len(joins)] if not isinstance(one, tuple)]
         return n.Select(
-            columns, table, joins, where, keys, spend, per, limit, str(alias) if alias is not None else None, having,
-            ranking, first,
+            columns, table, joins + partners, where, keys, spend, per, limit,
+            str(alias) if alias is not None else None, having, ranking, first,
             span=self._span(word, *placed, where, *(per or ())[-1:], *keys[-1:], limit, having, *ranking[-1:],
                             first, spend),
         )  # fmt: skip
@@ -403,6 +399,59 @@ def _rows_of(table: n.Expr) -> n.Expr:
     return replace(table, per=(*(table.per or ()), *table.keys), keys=())
 
 
+IN_LIST = "`where` takes `k in (select k from u)`, alone or beside `and`; of a public u, `k in [row.k for row in u]`"
+
+
+def _without_partners(where: n.Expr | None) -> tuple[n.Expr | None, tuple[n.Join, ...]]:
+    """A condition without `k in (select k from u)`, alone or beside `and`, and the joins with a row for each `k` of `u`
+    that this means. Of `not in` the rows stay that have a `k`, and no partner."""
+    if where is None:
+        return None, ()
+    conditions: list[n.Expr] = []
+    joins: list[n.Join] = []
+    parts: tuple[n.Expr, ...] = where.operands if isinstance(where, n.Logic) and where.op == "and" else (where,)
+    for part in parts:
+        match part:
+            case n.Binary(left=n.Name(id=column) as left, op="in" | "not in", right=n.Select(spend=None) as select):
+                table = left
+            case n.Binary(left=n.Attribute(value=n.Name() as table, name=column), op="in" | "not in",
+                          right=n.Select(spend=None) as select):  # fmt: skip
+                pass
+            case _:
+                conditions.append(part)
+                continue
+        number = f"in`{select.span.line}.{select.span.column}"  # a name that no program can write
+        owner = table.id if table is not part.left else None
+        joins.append(_partners(n.Match(column, f"{number} key", owner, span=part.span), select, number))
+        if part.op == "not in":
+            none = n.Constant(None, span=part.span)
+            conditions.append(n.Binary("!=", part.left, none, span=part.span))
+            conditions.append(n.Binary("==", n.Name(number, span=part.span), none, span=part.span))
+            joins[-1] = replace(joins[-1], kind="left")
+    rest = n.Logic("and", tuple(conditions), span=where.span) if len(conditions) > 1 else next(iter(conditions), None)
+    return rest, tuple(joins)
+
+
+def _partners(match: n.Match, select: n.Select, number: str) -> n.Join:
+    """The join with the values that a select gives, each once with the `number` of its rows."""
+    span, key = select.span, _looked_up(select)
+    count = n.Call(n.Name("count", span=span), (n.Star(span=span),), span=span)
+    keys = (n.GroupKey(key, match.theirs, None, span=key.span),)
+    rows = replace(select, columns=(n.Column(count, number, span=span),), per=keys, keys=())
+    return n.Join(rows, (match,), None, "inner", f"partners{number}", span=match.span)
+
+
+def _looked_up(select: n.Select) -> n.Name:
+    """The column whose values a select gives: `select k`, `select distinct k`, `select k … groupby k having …`."""
+    match select:
+        case n.Select(columns=[n.Column(value=n.Name() as key, name=name)], keys=keys, per=None) if (
+            all(one.value == key for one in keys)
+        ):  # fmt: skip
+            return replace(key, id=name) if name is not None and key.id.lower() == "distinct" else key
+    help = "write `k in (select k from u where …)`"
+    raise refuse("SyntaxError", "what a value is looked up in is one column", select.span, help=help)
+
+
 RUNNING = "running"  # what a key is called with whose groups hold all rows up to it
 _METHODS = {"answer": "runs", "predict": "values the Option from its features"}
 _FIELDS = {"db": "database"}
@@ -449,42 +498,3 @@ def _parameters(answer: n.Def) -> tuple[tuple[n.Param, ...], tuple[n.Assign, ...
         field = n.Attribute(data, _FIELDS.get(param.name, param.name), span=param.span)
         steps.append(n.Assign(param.name, field, span=param.span))
     return (n.Param(_DATA, None, span=at),), tuple(steps)
-
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
-
-
-def of_a_source(place: ErrorPlace) -> Diagnostic | None:
-    """A word at a place outside brackets, where a clause could begin."""
-    return None if place.frame.opener is not None else misspelt(place.source, place.span)
-
-
-def indented(source: Source, place: Span) -> Diagnostic | None:
-    """A line of a declaration that is no clause of it, and so not a part of the line above."""
-    return (at_line(source, place) or misspelt(source, place)) if _is_declared_above(source, place) else None
-
-
-def misspelt(source: Source, place: Span) -> Diagnostic | None:
-    """A word of a declaration that begins no clause."""
-    word = _WORD.match(source.line(place.line), place.column - 1)
-    if word is None or not _is_in_declaration(source, place):
-        return None
-    span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
-    help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
-    return Diagnostic("SyntaxError", f"`{word[0]}` begins no clause of a private source", span, "unknown here", help)
-
-
-def _is_in_declaration(source: Source, place: Span) -> bool:
-    """Whether a place stands behind the source of a declaration, in its line or below it."""
-    if re.match(r"private\s+\w+\s*=.*\S", source.line(place.line)[: place.column - 1]):
-        return True
-    return _is_declared_above(source, place)
-
-
-def _is_declared_above(source: Source, place: Span) -> bool:
-    """Whether the last line above that is not indented declares a private source."""
-    if source.line(place.line)[: place.column - 1].strip() or place.column == 1:
-        return False
-    above = (source.line(number) for number in range(place.line - 1, 0, -1))
-    first = next((line for line in above if line[:1].strip()), "")
-    return re.match(r"private\s+\w+\s*=", first) is not None

@@ -57,7 +57,8 @@ class Program:
     @property
     def measuring(self) -> str:
         lines = [line for one in self.measurements for line in one.lines]
-        return "".join(f"{line.replace('from x', f'from x{self.chain.join}')}\n" for line in lines)
+        rows = self.chain.join if self.chain.join.startswith("(") else f"x{self.chain.join}"
+        return "".join(f"{line.replace('from x', f'from {rows}')}\n" for line in lines)
 
     @property
     def features(self) -> tuple[str, ...]:

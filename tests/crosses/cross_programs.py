@@ -190,10 +190,18 @@ class Maker:
 
     def selected_columns(self) -> None:
         """A table after `from` that is a select of columns, which stands last too."""
-        where = f" where {self._expression('boolean')}" if self.rng.random() < 0.5 else ""
+        where = f" where {self._expression('boolean')}" if self.rng.random() < 0.5 else self._looked_up()
         columns = self.rng.choice(("*", ", ".join(self.columns)))
-        self.table = f"(select {columns}, {self._expression('number')} as chosen from {self.table}{where})"
-        self.join, self.columns = " ", {**self.columns, "chosen": "number"}
+        self.join = f"(select {columns}, {self._expression('number')} as chosen from x{where})"
+        self.columns = {**self.columns, "chosen": "number"}
+
+    def _looked_up(self) -> str:
+        """Rows with, or without, a partner in another table: a person's in one of the same persons, or a value's."""
+        lists = ["c in (select c from cities)", "c not in (select c from cities where region = 'north')"]
+        if self.unit.startswith("id") and "id" in self.columns:
+            person = f"(select id from u where {self._on(dict(KINDS), 'boolean')})"
+            lists += [f"id in {person}", f"id not in {person}", f"person in {person.replace('id', 'person', 1)}"]
+        return f" where {self.rng.choice(lists)}" if self.rng.random() < 0.7 else ""
 
     def joined_to_itself(self) -> None:
         self.join = f" join t on {self.rng.choice(('n', 'c', 'b'))} up to 2"

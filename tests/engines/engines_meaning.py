@@ -164,18 +164,17 @@ def _joined(plan: Join, left: list[Row], right: list[Row]) -> list[Row]:
         alike = not plan.person or one[PERSON] == other[PERSON]
         return alike and all(one[mine] is not None and one[mine] == other[theirs] for mine, theirs in plan.keys)
 
-    dropped = {theirs for _, theirs in plan.keys} - {mine for mine, _ in plan.keys}
+    names = {*schema_of(plan), PERSON, WEIGHT}
     nothing_left, nothing_right = dict.fromkeys(schema_of(plan.left)), dict.fromkeys(schema_of(plan.right))
     pairs = [(one, other) for one in left for other in right if fits(one, other)]
     if plan.kind in ("left", "full"):
         pairs += [(one, nothing_right) for one in left if not any(fits(one, other) for other in right)]
     if plan.kind in ("right", "full"):
         pairs += [(nothing_left, other) for other in right if not any(fits(one, other) for one in left)]
-        dropped = set()
     shared = {mine for mine, theirs in plan.keys if mine == theirs}
     made = []
     for one, other in pairs:
-        row = {**{name: cell for name, cell in other.items() if name not in dropped}, **one}
+        row = {name: cell for name, cell in (other | one).items() if name in names}
         row.update({name: other[name] for name in shared if one[name] is None})
         if not plan.person and has_persons(plan.left) and has_persons(plan.right):
             row.pop(PERSON, None)

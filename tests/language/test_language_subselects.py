@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -37,6 +38,14 @@ FROM = [
     "x join y on x.k = y.k join z on y.k = z.k where z.v > x.v and y.item = 'b'",
     "x join (select k as kk, item as i from y where w > 3) s on x.k = s.kk where s.i = x.item",
     "x left join (select k, item from y where w > 3) s on x.k = s.k where s.k is null",
+    "x where k in (select k from y where w > 3)",
+    "x where x.k not in (select k from y where w > 3) and v > 20",
+    "x where v in (select distinct v from z) and item in (select item from y where w > 2) and k < 9",
+    "y where k in (select k from z where v > 50)",
+    "x join y on x.k = y.k where y.k in (select k from z where v > 9) and x.v not in (select v from z)",
+    "(select * from x where k in (select k from z where v > 50)) where v not in (select v from z where k < 3)",
+    "x where k in (select k from y group by k having count(*) > 2)",
+    "x join (select k, w from y where k in (select k from z)) s on x.k = s.k where s.w > 2",
 ]
 WITH = [
     "with big as (select * from x where v > 50) select count(*) as n from big",
@@ -44,12 +53,17 @@ WITH = [
     "with b as (select k, item from x where v > 9) select count(*) from b t join y on t.k = y.k where t.item = y.item",
     "with s as (select k from y where w > 3) select count(*) as n from x left join s on x.k = s.k where s.k is null",
     "with y as (select * from x where v > 90) select count(*) as n from y",
+    "with s as (select k from y where w > 3) select count(*) as n from x where k in (select k from s where k > 1)",
 ]
 OWN = [  # of a person's own rows
     "x join own on x.id = own.id where x.item = 'a' and own.item = 'b'",
     "x a join x b on a.id = b.id where a.item = 'a' and b.item = 'b' and a.v < b.v",
     "x left join own on x.id = own.id where own.id is null",
     "x join (select id, sum(v) as total from x group by id) s on x.id = s.id where s.total > 100 and x.item = 'a'",
+    "x where id in (select id from own where item = 'b')",
+    "x where item = 'a' and id not in (select id from own where v > 50) and id in (select id from x where v > 70)",
+    "own where id in (select id from x group by id having sum(v) > 200)",
+    "x where k in (select k from y where w > 3) and id in (select id from own)",
 ]
 
 
@@ -108,6 +122,37 @@ def test_own_rows_of_a_person_are_told_apart_by_full_names(source: str, folder: 
     assert truth > 0 and asked(folder, select, "id up to 30 rows") == truth
 
 
+@pytest.mark.parametrize("column", ["", "id: text, "])
+@pytest.mark.parametrize("select", [
+    "select count(*) from people where id in (select customer from bought where v > 50)",
+    "select count(*) from people where k = 1 and id in (select customer from bought where v > 3)",
+    "select count(*) from people join (select customer, sum(v) as s from bought group by customer) on id = customer "
+    "where s > 9",
+])  # fmt: skip
+def test_the_column_of_persons_need_not_be_described(select: str, column: str, folder: Path, tmp_path: Path) -> None:
+    with duckdb.connect() as database:
+        database.execute(f"create table bought as select id as customer, v from '{folder / 'own.parquet'}'")
+        database.execute(f"create table people as select distinct id, 1 as k from '{folder / 'x.parquet'}'")
+        for name in ("people", "bought"):
+            database.execute(f"copy {name} to '{tmp_path / name}.csv'")
+        (truth,) = database.execute(select).fetchall()[0]
+    text = """
+private people = table("people.csv") described by {COLUMN k: 0..1} protecting id up to 1 row budget epsilon 1e9
+private bought = table("bought.csv") described by {v: 0..99} protecting people.id on customer
+release n = {{ SELECT with epsilon 1e6 }}
+""".replace("COLUMN", column).replace("SELECT", select)
+    assert truth > 0 and round(Session(cwd=tmp_path).run_text(text).released["n"]) == truth
+
+
+def test_whom_a_list_lacks_is_asked_of_a_described_column(folder: Path) -> None:
+    """A row without a `k` is not in `not in`, as in SQL; so that `k` is a column that is read."""
+    text = declared("id up to 30 rows").replace("id: text, ", "", 1)
+    select = "select count(*) from x where id not in (select id from own)"
+    with pytest.raises(Refusal, match="no column `id`") as raised:
+        Session(cwd=folder).run_text(text + f"n = {{{{ {select} with epsilon 1 }}}}\n")
+    assert raised.value.first.help == "the columns are `k`, `item`, `v`; others are described first: `id: 0..100`"
+
+
 def test_keys_by_full_names(folder: Path) -> None:
     text = declared("rows") + (
         "g = {{ select y.item, count(*) as n from x join y on x.k = y.k group by y.item with epsilon 1e6 }}\n"
@@ -139,6 +184,11 @@ release other = {{ select sum(`b.x`) from a join b on k }}
         ("with t as (select count(*) as n from x with epsilon 1) select sum(n) from t", "SyntaxError", "has no amount"),
         ("with t as (select nothing from x) select count(*) from t", "NameError", "nothing"),
         ("select count(*) from x a join y b on k where a.k = b.nothing", "NameError", "nothing"),
+        ("select count(*) from x where k in (select nothing from y)", "NameError", "nothing"),
+        ("select count(*) from x where k in (select k, w from y)", "SyntaxError", "is one column"),
+        ("select count(*) from x where k in (select k from y) or v > 3", "SyntaxError", "looked up in a list"),
+        ("select count(*) from x where not k in (select k from y)", "SyntaxError", "looked up in a list"),
+        ("select count(*) from x where v in (select v from own)", "TypeError", "only persons are looked up"),
     ],
 )
 def test_mistakes_are_refused_before_anything_is_charged(select: str, kind: str, words: str, folder: Path) -> None:

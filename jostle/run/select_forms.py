@@ -466,9 +466,8 @@ def _joined(
     left, right = (left, right) if smooth else _with_full_names(left, right, name, tables.apart(used))
     on = [(match.column, match.theirs) for match in joined.on if not persons.is_word(match, left, right)]
     own = len(on) < len(joined.on) or persons.tell_persons(left, right, on)
-    if not own and any("`" in theirs for _, theirs in on) and left.private and right.private:
-        help = f"write `id in (select id from …)` of persons; or `join … on {on[0][0]} = … up to 3`"
-        raise refuse("TypeError", "only persons are looked up in a private table", joined.span, help=help)
+    if not own:
+        _need_public(joined, left, right)
     bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
     with PlacedAt(joined.span):
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
@@ -477,6 +476,13 @@ def _joined(
         if own and most is None and left.private and right.private:
             return join_own_rows(left, right, on, joined.kind)
         return join(interp.data, *sides, on, most, joined.kind)
+
+
+def _need_public(joined: n.Join, left: Table, right: Table) -> None:
+    """Refuses to look up in a private table what does not tell its persons apart."""
+    if left.private and right.private and any("`" in match.theirs for match in joined.on):
+        help = f"write `id in (select id from …)` of persons; or `join … on {joined.on[0].column} = … up to 3`"
+        raise refuse("TypeError", "only persons are looked up in a private table", joined.span, help=help)
 
 
 def _with_full_names(left: Table, right: Table, name: str, hidden: Mapping[str, list[str]]) -> tuple[Table, Table]:

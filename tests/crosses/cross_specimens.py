@@ -124,7 +124,7 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (types_of_rows, "neighbours look different", 2500001),
     (a_row_that_fails, "a fault after a charge", 2500001),
     (a_failure_answered_as_of_no_rows, "more is lost than is charged", 2500508),
-    (sums_of_few_bits, "more is lost than is charged", 2500631),
+    (sums_of_few_bits, "more is lost than is charged", 2501596),
     (two_zeros, "more is lost than is charged", 2505653),
     (records_that_fail, "a fault after a charge", 2501046),
     (patterns_that_recurse, "neighbours look different", 2535287),

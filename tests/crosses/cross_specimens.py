@@ -126,7 +126,7 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (a_failure_answered_as_of_no_rows, "more is lost than is charged", 2500508),
     (sums_of_few_bits, "more is lost than is charged", 2501596),
     (two_zeros, "more is lost than is charged", 2505653),
-    (records_that_fail, "a fault after a charge", 2501046),
+    (records_that_fail, "a fault after a charge", 2503051),
     (patterns_that_recurse, "neighbours look different", 2535287),
     (no_room_for_long_texts, "neighbours look different", 2516860),
 )

@@ -406,7 +406,7 @@ def person_columns(plan: Plan) -> frozenset[str]:
             return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
         case Join() if has_persons(plan.left):
             return person_columns(plan.left) if has_persons(plan) else frozenset()
-        case Join() if has_persons(plan):  # whose columns are those that the left side has not, and the keys of one name
+        case Join() if has_persons(plan):  # the columns that the left side has not, and keys of one name
             others = column_names(plan.left) - {mine for mine, theirs in plan.keys if mine == theirs}
             return person_columns(plan.right) - others
         case Union(sources=sources) if len({rows_below(one, (Filter, Derive, Truncate)) for one in sources}) == 1:

@@ -124,8 +124,8 @@ class SelectForm:
 
     @staticmethod
     def of(node: n.Select, table: Table | Cube) -> SelectForm:
-        """The form of a select that reads this table, or joins that give it; the select keeps the last. Which keys there
-        are may follow from how columns are calculated."""
+        """The form of a select that reads this table, or joins that give it; the select keeps the last. Which keys
+        there are may follow from how columns are calculated."""
         base = rows_below(table.plan, (Filter, Truncate)) if node.keys and isinstance(table, Table) else None
         facts = (table.schema, type(table), tuple(map(_UNIT, table.exposures)), base)
         of, form = vars(node).get("form", (None, None))

@@ -404,12 +404,30 @@ def person_columns(plan: Plan) -> frozenset[str]:
             return frozenset(name for name, expr in plan.keys if isinstance(expr, Column) and expr.name in inner)
         case Bound():
             return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
-        case Join() if has_persons(plan):
-            sides = [side for side in (plan.left, plan.right) if has_persons(side)]
-            return frozenset().union(*map(person_columns, sides[:1]))
+        case Join() if has_persons(plan.left):
+            return person_columns(plan.left) if has_persons(plan) else frozenset()
+        case Join() if has_persons(plan):  # the columns that the left side has not, and keys of one name
+            others = column_names(plan.left) - {mine for mine, theirs in plan.keys if mine == theirs}
+            return person_columns(plan.right) - others
         case Union(sources=sources) if len({rows_below(one, (Filter, Derive, Truncate)) for one in sources}) == 1:
             return frozenset.intersection(*map(person_columns, sources))
     return frozenset()
+
+
+def column_names(plan: Plan) -> frozenset[str]:
+    """What the columns of a plan are called."""
+    match rows_below(plan, (Filter, Truncate)):
+        case Join(left=left, right=right):
+            return column_names(left) | column_names(right)
+        case Union(sources=sources):
+            return column_names(sources[0])
+        case Bound(scan=scan):
+            return column_names(scan)
+        case GroupRows(keys=keys, terms=terms):
+            return frozenset(name for name, _ in (*keys, *terms))
+        case Scan(columns=columns) | Derive(columns=columns) | Known(columns=columns) | Listed(columns=columns):
+            return frozenset(name for name, _ in columns)
+    raise AssertionError(plan)
 
 
 def rows_below(plan: Plan, through: tuple[type[Filter | Derive | Truncate], ...] = (Filter, Derive)) -> Plan:

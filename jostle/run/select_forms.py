@@ -37,7 +37,7 @@ from jostle.language.forms import (
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.plan.facts import key_of
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import STATISTICS, Categories, Column, RowExpr
+from jostle.plan.plan import STATISTICS, Categories, Column, Filter, RowExpr, Truncate, rows_below
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements import aggregates as files_of_aggregates
@@ -124,8 +124,10 @@ class SelectForm:
 
     @staticmethod
     def of(node: n.Select, table: Table | Cube) -> SelectForm:
-        """The form of a select that reads this table, or joins that give it; the select keeps the last."""
-        facts = (table.schema, type(table), tuple(map(_UNIT, table.exposures)))
+        """The form of a select that reads this table, or joins that give it; the select keeps the last. Which keys
+        there are may follow from how columns are calculated."""
+        base = rows_below(table.plan, (Filter, Truncate)) if node.keys and isinstance(table, Table) else None
+        facts = (table.schema, type(table), tuple(map(_UNIT, table.exposures)), base)
         of, form = vars(node).get("form", (None, None))
         if of != facts:
             columns = tuple([name for name, _ in table.schema])

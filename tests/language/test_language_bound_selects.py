@@ -105,6 +105,14 @@ def test_keys_are_those_that_the_condition_and_the_list_leave(run) -> None:  # t
     assert answers == [10, 10]
 
 
+def test_keys_in_steps_are_those_of_the_table_that_is_read(run) -> None:  # type: ignore[no-untyped-def]
+    """A table whose column is calculated otherwise has other keys, between the same bounds."""
+    text = "def f(t) = sum({{ select count(*) as n from t groupby z with epsilon 1e6 }}.n)\n"
+    tables = "steps = derive(people, z = 20 * floor(age / 25))\nevery = derive(people, z = clamp(age, 0, 60))\n"
+    assert run(text + tables + "release answers = [f(steps), f(every), f(steps)]\n")[0] == [400, 400, 400]
+    assert run(text + tables + "release answers = [f(every), f(steps)]\n")[0] == [400, 400]
+
+
 def test_one_session_runs_a_text_again_on_another_file(tmp_path: Path) -> None:
     session, path = Session(look=False), tmp_path / "people.csv"
     program = (

@@ -88,6 +88,15 @@ of_f = {{ select sum(top) from (select max(v) as top from both per person groupb
 two = {{ select w as w, c as c from u per person, w, c up to 2 groups, 1 row each by w desc }}
 of_g = {{ select sum(w) from two up to 1 row by w with epsilon 1 }}
 """,
+    "a public table first, with a column of the name of that of persons": """
+first = derive(public, who = "a" if z < 3 else "b" if z < 7 else "c")
+few = {{ select count(*) as n from first join t on c per person groupby who }}
+a = {{ select count(*) from few with epsilon 1 }}
+b = {{ select count(*) from few groupby who with epsilon 1 }}
+d = {{ select count(*) from (select max(v) as v from first right join t on c per person groupby who) with epsilon 1 }}
+e = {{ select count(distinct who) from first join t on c up to 2 rows with epsilon 1 }}
+f = {{ select count(*) from (select count(*) as n from first join t on c per person groupby t.who) with epsilon 1 }}
+""",
     "groups of several persons": """
 few = {{ select count(*) as n, sum(w) as s from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
 a = {{ select sum(clamp(n, 0, 3)) as x, sum(clamp(s, 0, 9)) as y, count(*) as n from few groupby c with epsilon 3 }}

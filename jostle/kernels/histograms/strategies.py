@@ -25,6 +25,7 @@ are nowhere negative, cannot increase the workload's squared error.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -85,12 +86,18 @@ def optimise(gram: Gram, start: Floats, iterations: int, tolerance: float = 1e-4
 
 
 def p_identity_strategy(labels: Ints, theta: Floats) -> Strategy:
-    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's L1 norm is 1."""
-    weight = 1 / (1 + theta.sum(axis=0))
+    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's L1 norm is 1.
+
+    The core puts weights on a grid, a coarser one of more cells. Sums are put on one here that is coarser yet, so that
+    what is measured is what estimates and errors are of: of many rows the last digit of a weight is more than noise.
+    """
     labels = np.asarray(labels, dtype=np.int64).ravel()
+    grid = 2.0 ** max(0, min(20, 30 - math.ceil(math.log2(labels.size))) - 1)
+    matrix = np.floor(theta / (1 + theta.sum(axis=0)) * grid) / grid
+    weight = 1 - matrix.sum(axis=0)
     return [
         {"kind": "groups", "labels": labels, "size": len(weight), "weight": weight},
-        {"kind": "matrix", "labels": labels, "matrix": theta * weight},
+        {"kind": "matrix", "labels": labels, "matrix": matrix},
     ]
 
 
@@ -119,6 +126,8 @@ def for_few_rows(strategy: Strategy, signal: float) -> Strategy:
         return strategy
     weight = np.asarray(strategy[0]["weight"], dtype=np.float64)
     factor = float(np.clip(SPARSE * np.sqrt(weight.size / max(float(signal), 1.0)), 1.0, MOST_SPARSE))
+    if factor == 1.0:
+        return strategy
     return p_identity_strategy(strategy[0]["labels"], factor * np.asarray(strategy[1]["matrix"]) / weight)
 
 

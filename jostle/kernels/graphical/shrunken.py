@@ -8,8 +8,10 @@ Cells of noisy tables, each drawn towards what the cells together say is usual: 
 
 A cell holds r times what is expected of it: what an even table has, or a product of margins. The law of r is not known;
 it is the one that makes all noisy cells together likeliest (Kiefer and Wolfowitz 1956, by expectation–maximisation on a
-grid), beside a prior worth a few cells. A cell's estimate is its posterior mean (Robbins 1956). Where the noise is
-large that is what is usual, where it is small the cell itself. All of it is calculated of released numbers.
+grid), beside a prior worth a few cells. Each table has its own, beside that of all, worth a few cells again: one of
+nearly empty cells tells what its empty cells hold. A cell's estimate is its posterior median, which has the least
+absolute error. Where the noise is large that is what is usual, where it is small the cell itself. All of it is
+calculated of released numbers.
 """
 
 from __future__ import annotations
@@ -38,17 +40,19 @@ ROUNDS = 40
 MOST_CELLS = 8192
 """Cells that the law of r is learned from; of more, so many, evenly spaced."""
 CHUNK = 4096
+OWN, OWN_ROUNDS = 6.0, 20
+"""Cells that the law of all tables is worth beside those of one, and steps from it to the table's own."""
 
 
-def posterior_means(
+def posterior_medians(
     tables: Sequence[Floats], expected: Sequence[Floats], laws: Sequence[Laplace | Gaussian], *,
     most: float, wide: float, weight: float,
 ) -> list[Floats]:  # fmt: skip
-    """The posterior mean of every cell, each table's in its shape, in counts.
+    """The posterior median of every cell, each table's in its shape, in counts.
 
     `expected`: positive counts for every cell; `laws`: the noise of each table. `most`: the largest r of the grid;
-    the prior is log-normal about 1 of deviation `wide`, with 0
-    beside it as likely as 1, and weighs as much as `weight` cells.
+    the prior is log-normal about 1 of deviation `wide`, with 0 beside it as likely as 1, and weighs as much as `weight`
+    cells.
     """
     noisy = np.concatenate([np.ravel(t) for t in tables])
     usual = np.concatenate([np.ravel(e) for e in expected])
@@ -61,22 +65,39 @@ def posterior_means(
     prior /= prior.sum()
     some = np.unique(np.linspace(0, len(noisy) - 1, min(len(noisy), MOST_CELLS)).astype(int))
     likely = _likelihoods(noisy[some], usual[some], scale[some], squared[some], grid)
-    law = prior
-    for _ in range(ROUNDS):
-        fit = likely.T @ (1 / np.maximum(likely @ law, 1e-300))
-        law = (law * fit + weight * prior) / (len(some) + weight)
-        law = law / law.sum()
-    means = np.empty_like(noisy)
-    for start in range(0, len(noisy), CHUNK):
-        part = slice(start, start + CHUNK)
-        here = _likelihoods(noisy[part], usual[part], scale[part], squared[part], grid) * law
-        means[part] = usual[part] * (here @ grid) / np.maximum(here.sum(axis=1), 1e-300)
+    law = _likeliest(likely, prior, weight, ROUNDS)
+    medians = np.empty_like(noisy)
+    ends = np.cumsum([np.size(t) for t in tables])
+    for first, end in zip([0, *ends[:-1]], ends, strict=True):
+        for start in range(first, end, CHUNK):
+            part = slice(start, min(start + CHUNK, end))
+            likely = _likelihoods(noisy[part], usual[part], scale[part], squared[part], grid)
+            own = _likeliest(likely, law, OWN, OWN_ROUNDS)
+            medians[part] = usual[part] * _medians(likely * own, grid)
     step = np.log(grid[2] / grid[1])
     exact = np.maximum(noisy, 0.0)
-    means = np.where(scale < step * exact, exact, means)  # the grid is coarser than the noise
-    ends = np.cumsum([np.size(t) for t in tables])
-    parts = np.split(means, ends[:-1])
-    return [part.reshape(np.shape(t)) for part, t in zip(parts, tables, strict=True)]
+    medians = np.where(scale < step * exact, exact, medians)  # the grid is coarser than the noise
+    return [part.reshape(np.shape(t)) for part, t in zip(np.split(medians, ends[:-1]), tables, strict=True)]
+
+
+def _likeliest(likely: Floats, prior: Floats, weight: float, rounds: int) -> Floats:
+    """The law on the grid under which cells are likeliest, beside a prior worth `weight` cells."""
+    law = prior
+    for _ in range(rounds):
+        fit = likely.T @ (1 / np.maximum(likely @ law, 1e-300))
+        law = (law * fit + weight * prior) / (len(likely) + weight)
+        law = law / law.sum()
+    return law
+
+
+def _medians(weights: Floats, grid: Floats) -> Floats:
+    """(cells,): the median of each cell's law on the grid, between two of its places."""
+    below = np.cumsum(weights, axis=1)
+    half = below[:, -1:] / 2
+    at = np.maximum((below >= half).argmax(axis=1), 1)
+    cells = np.arange(len(at))
+    part = (half[:, 0] - below[cells, at - 1]) / np.maximum(weights[cells, at], 1e-300)
+    return np.asarray(grid[at - 1] + np.clip(part, 0.0, 1.0) * (grid[at] - grid[at - 1]))
 
 
 def _likelihoods(noisy: Floats, usual: Floats, scale: Floats, squared: NDArray[np.bool_], grid: Floats) -> Floats:
@@ -87,7 +108,7 @@ def _likelihoods(noisy: Floats, usual: Floats, scale: Floats, squared: NDArray[n
 
 
 OF_COLUMNS = {"wide": 2.0, "weight": 3.0}
-OF_TABLES = {"wide": 1.0, "weight": 6.0, "most": 100.0}
+OF_TABLES = {"wide": 3.0, "weight": 6.0, "most": 100.0}
 """The priors of what a cell holds, beside even ones and beside what was expected."""
 BALANCED = 4  # rounds of proportional fitting
 RIDGE = 0.1
@@ -207,7 +228,7 @@ def columns_of(
     if prior is not None:
         usual, how = [_positive(rows * prior.marginal(name), rows) * rows for name in domain.names], OF_TABLES
     laws = [_law(tables[0].law, 1 / math.sqrt(p)) for p in precision]
-    posterior = posterior_means(means, usual, laws, **how)
+    posterior = posterior_medians(means, usual, laws, **how)
     return [_positive(t, rows) for t in posterior], precision
 
 
@@ -242,7 +263,7 @@ def _posterior_tables(tables: Sequence[Table], columns: Sequence[Floats], rows: 
         noisy.append(table)
         expected.append(_balanced(np.maximum(np.asarray(t.expected), 1e-9 * rows), t.clique, columns, rows))
         laws.append(Gaussian(laplace_scale(t.law) * math.sqrt(2) * max(math.sqrt(max(free, 0.0)), LEAST_NOISE)))
-    posterior = posterior_means(noisy, expected, laws, **OF_TABLES)
+    posterior = posterior_medians(noisy, expected, laws, **OF_TABLES)
     return [
         _balanced(np.maximum(d, 1e-9 * e), t.clique, columns, 1.0)
         for d, e, t in zip(posterior, expected, tables, strict=True)

@@ -89,6 +89,8 @@ def test_a_stream_goes_on_from_run_to_run(visits: Place) -> None:
     assert verify(history, "visits").entries == verified.entries
 
 
+CODES = 'table([{page: "A", day: 1}, {page: "B", day: 2}])'
+"""Public rows that say of each page a day of their own."""
 ARRIVALS = {1: [(1, "A")], 2: [], 3: [(2, "A"), (3, "B")], 4: [(1, "B")], 5: [(5, "A"), (3, "A")]}
 """Of one person the rows that arrive on each day, some of them late."""
 
@@ -189,6 +191,15 @@ def test_many_numbers_are_kept_in_several_entries(place: Place, monkeypatch: pyt
         ("rows", COUNT.replace("with rho 1", "with error 30"), "TypeError", "an amount of their own"),
         ("rows", COUNT.replace("visits groupby", 'visits join table([{page: "A", w: 1}]) on page groupby'),
          "fine", ""),
+        ("user, day up to 1 row", COUNT.replace("visits groupby", f"visits join {CODES} on page groupby"), "fine", ""),
+        ("user, day up to 1 row", COUNT.replace("from visits", f"from {CODES} join visits on page"),
+         "TypeError", "which rows of a person"),
+        ("user, day up to 1 row", COUNT.replace("from visits", f"from pick(visits, page) join {CODES} on page"),
+         "TypeError", "which rows of a person"),
+        ("user, seconds up to 1 row", COUNT.replace("from visits", f"from {CODES} as c join visits on page").replace(
+            "running(day", "running(visits.day"), "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("from visits", f"from {CODES} join (select * from visits) on page").replace(
+            "with rho", "up to 1 row by day with rho"), "fine", ""),
     ],
 )  # fmt: skip
 def test_what_is_refused_is_refused_before_a_charge(

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_535,
+    "lines": 91_541,
     "files": 350,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 19_106,
+    "lines that privacy and engine import": 19_112,
     "lines that everyday queries import": 9_251,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,

@@ -49,6 +49,7 @@ from jostle.plan.plan import (
     Term,
     Truncate,
     Union,
+    column_names,
     inputs,
 )
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
@@ -288,7 +289,7 @@ def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
     waiting = [(plan, True)]
     while waiting:
         here, same = waiting.pop()  # `same`: whether a step is here the same expression
-        one_step = same and own <= set(unit)
+        one_step = same and own <= set(unit) & column_names(here)
         if isinstance(here, Truncate):
             first = same and here.order == step and not here.descending and not here.keys
             if not (first or one_step):
@@ -303,7 +304,12 @@ def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
             same = same and all(columns.get(name) == Column(name) for name in own)
         elif not (isinstance(here, Filter | Scan | Known | Listed | Union) or _of_all_pairs(here)):
             raise _of_several()
-        waiting += [(one, same) for one in inputs(here)]
+        waiting += [(one, same and not own & _hidden(here, one)) for one in inputs(here)]
+
+
+def _hidden(plan: Plan, part: Plan) -> frozenset[str]:
+    """The columns of a plan that are not those of this part: of two sides of a join the left has its own."""
+    return column_names(plan.left) if isinstance(plan, Join) and part is plan.right else frozenset()
 
 
 def _of_all_pairs(plan: Plan) -> bool:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
-from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_no_numbers
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import (
     PERSON,
     aggregates,
@@ -77,8 +77,8 @@ _CLASSES = {
 
 def _class_of(row: AggregateRow) -> type[Aggregate]:
     kind = _CLASSES.get(row.name.title().replace("_", ""))
-    if kind is None or isabstract(kind) or kind.row is not row:
-        raise ImportError(f"`{row.name}` has no class that is complete and has its row")
+    if kind is None or isabstract(kind) or kind.name != row.name:
+        raise ImportError(f"`{row.name}` has no class that is complete and has its name")
     if kind.statistics is Aggregate.statistics and row.name not in STATISTICS:
         raise ImportError(f"`{row.name}` does not say which statistics it is of a public table")
     return kind
@@ -371,8 +371,6 @@ def _argument_fault(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compi
         return row_mistakes.no_bounds(call, arg, kind, compiler.schema)
     if fault.kind == "OpenKeys":
         return row_mistakes.open_mode(arg)
-    if fault.kind == "TypeError" and fault.message == of_no_numbers(aggregate.row.name, kind).first.message:
-        fault = of_no_numbers(aggregate.row.name, kind, arg.span.text).first
     return replace(fault, span=call.span, help=fault.help.replace("(x,", f"({arg.span.text},"))
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount, as_float, quanta
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.composition import quanta
 from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree

@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
+from jostle.accounting.amounts import QUANTA, Amount, as_float
+from jostle.accounting.composition import quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.language.forms import aggregates

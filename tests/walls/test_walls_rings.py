@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_515,
+    "lines": 91_574,
     "files": 350,
-    "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 19_088,
-    "lines that everyday queries import": 9_233,
+    "lines that the kernel imports": 2_598,
+    "lines that privacy and engine import": 18_524,
+    "lines that everyday queries import": 8_668,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 128,

@@ -70,30 +70,6 @@ def days_in(unit: str) -> int:
     return 7 if unit == "week" else int(many) if rest == "days" and many.isdecimal() else 0
 
 
-def truncated(kind: str, number: int, unit: str) -> int:
-    """The first day or microsecond of the year, quarter, month, week (from Monday), `9 days`, … a moment lies in."""
-    if unit in SPANS:
-        return number // SPANS[unit] * SPANS[unit]
-    if kind == "time":
-        return truncated("date", number // DAY, unit) * DAY
-    if days := days_in(unit):
-        return number - (number - FIRST_DAY) % days  # the year 1 began with a Monday
-    day = moment_of("date", number)
-    months = {"year": 1, "quarter": day.month - (day.month - 1) % 3, "month": day.month}
-    return number if unit == "day" else number_of(day.replace(month=months[unit], day=1))
-
-
-def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
-    """The first moments of all units that overlap with low to high, in order."""
-    at, places = truncated(kind, low, unit), []
-    step = SPANS.get(unit) or (1 if kind == "date" else DAY)
-    reach = {"year": 366, "quarter": 92, "month": 31}.get(unit) or days_in(unit) or 1
-    while at <= high:
-        places.append(at)
-        at = truncated(kind, at + step * reach, unit)
-    return places
-
-
 PLACES = {"Y": "year", "y": "year", "m": "month", "b": "month", "B": "month", "d": "day", "H": "hour", "I": "hour",
            "M": "minute", "S": "second", "f": "fraction", "p": "half"}  # fmt: skip
 """The parts of a format, by its letters: year and so on."""

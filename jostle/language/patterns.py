@@ -1,4 +1,5 @@
-r"""Texts that say how other texts are read: patterns and formats. An engine is handed what `READERS` make of them.
+r"""Texts of a program that say how values are read: patterns, formats and units of time. An engine is handed what
+`READERS` make of the first two.
 
 *Patterns* are a small regular language whose meaning no engine decides, matched in linear time:
 
@@ -462,3 +463,30 @@ def read_moment(text: str, kind: str) -> date | None:
 
 READERS: dict[str, Callable[..., str | Format]] = {"pattern": spelled, "format": parse_format}
 """What a dialect is handed."""
+
+
+# Units -------------------------------------------------------------------------------------------------
+
+
+def truncated(kind: str, number: int, unit: str) -> int:
+    """The first day or microsecond of the year, quarter, month, week (from Monday), `9 days`, … a moment lies in."""
+    if unit in moments.SPANS:
+        return number // moments.SPANS[unit] * moments.SPANS[unit]
+    if kind == "time":
+        return truncated("date", number // moments.DAY, unit) * moments.DAY
+    if days := moments.days_in(unit):
+        return number - (number - moments.FIRST_DAY) % days  # the year 1 began with a Monday
+    day = moments.moment_of("date", number)
+    months = {"year": 1, "quarter": day.month - (day.month - 1) % 3, "month": day.month}
+    return number if unit == "day" else moments.number_of(day.replace(month=months[unit], day=1))
+
+
+def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
+    """The first moments of all units that overlap with low to high, in order."""
+    at, places = truncated(kind, low, unit), []
+    step = moments.SPANS.get(unit) or (1 if kind == "date" else moments.DAY)
+    reach = {"year": 366, "quarter": 92, "month": 31}.get(unit) or moments.days_in(unit) or 1
+    while at <= high:
+        places.append(at)
+        at = truncated(kind, at + step * reach, unit)
+    return places

@@ -368,7 +368,7 @@ def _shifted_time(time: datetime, many: float) -> date | None:
 
 def start_of(moment: date, unit: str) -> date:
     kind = moments.kind_of_moment(moment)
-    return moment_of(kind, moments.truncated(kind, number_of(moment), unit))
+    return moment_of(kind, patterns.truncated(kind, number_of(moment), unit))
 
 
 def _days(kind: str) -> Callable[..., Interval]:
@@ -385,7 +385,7 @@ def _days(kind: str) -> Callable[..., Interval]:
 
 def _truncations(kind: str) -> Callable[[Interval, str], Interval]:
     def bounds(moment: Interval, unit: str) -> Interval:
-        low, high = (moments.truncated(kind, int(end), unit) for end in moment)
+        low, high = (patterns.truncated(kind, int(end), unit) for end in moment)
         return low, high
 
     return bounds

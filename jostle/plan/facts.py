@@ -28,10 +28,8 @@ from jostle.language.moments import (
     kind_of_moment,
     moment_of,
     number_of,
-    starts,
-    truncated,
 )
-from jostle.language.patterns import parse_format
+from jostle.language.patterns import parse_format, starts, truncated
 from jostle.language.row_functions import OPERATIONS, PARTS, Interval, remainder
 from jostle.plan import schemas
 from jostle.plan.kinds import Schema, as_double, check_depth, domain_of, is_integral, kind_of

@@ -23,8 +23,9 @@ from msgspec import Struct
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
 from jostle.language.forms import aggregates
-from jostle.language.moments import number_of, starts
+from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS
+from jostle.language.patterns import starts
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np

@@ -213,8 +213,9 @@ class SelectForm:
         result: Callable[[Answer], object], scope: Scope,
     ) -> None:  # fmt: skip
         """Refuses, before it is paid for, what cannot be calculated of the answers, whatever numbers they are."""
-        numbers = all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates) and not any(moments)
-        if self.calculated_by is None or scope.gives(self.calculated_by) or not numbers:
+        if self.calculated_by is None or scope.gives(self.calculated_by) or any(moments):
+            return
+        if not all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates):
             return
         if not isinstance(request, Request) or not request.table.private or request.open_keys:
             return
@@ -427,7 +428,8 @@ def smooth_wish(spend: n.Spend) -> Refusal:
 def _readable(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
     """What stands after `from` or `join`: records, a released result and synthetic rows are a public table there."""
     value: Any = interp.eval(node, scope)
-    return publictables.table_of_rows(value, node.span) if publictables.is_rows(value) else value
+    made_of_rows = not isinstance(value, (Table, Cube)) and publictables.is_rows(value)
+    return publictables.table_of_rows(value, node.span) if made_of_rows else value
 
 
 def select_tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cube, Qualifiers]:

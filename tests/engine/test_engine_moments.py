@@ -260,7 +260,7 @@ def test_formats_that_say_too_little() -> None:
 @pytest.mark.parametrize("unit", ["", "day", "week", "month", "quarter", "year"])
 def test_cells_of_a_described_column_lie_in_its_domain(engine: LocalDuckDb, unit: str, tmp_path: Path) -> None:
     low, high = date(2019, 11, 30), date(2021, 2, 14)
-    ends = [moments.truncated("date", number_of(end), unit) if unit else number_of(end) for end in (low, high)]
+    ends = [patterns.truncated("date", number_of(end), unit) if unit else number_of(end) for end in (low, high)]
     domain = Moments("date", ends[0], ends[1], unit)
     days = [None, *(low + timedelta(days=i) for i in range(-40, 500)), date(1, 1, 1), date(9999, 12, 31)]
     text = "d\n" + "\n".join("" if day is None else day.isoformat() for day in days) + "\n"
@@ -271,7 +271,7 @@ def test_cells_of_a_described_column_lie_in_its_domain(engine: LocalDuckDb, unit
         if day is None:
             return None
         number = min(max(number_of(day), ends[0]), ends[1])
-        return moments.truncated("date", number, unit) if unit else number
+        return patterns.truncated("date", number, unit) if unit else number
 
     expected = sorted(value for day in days if (value := cleaned(day)) is not None)
     for name in ("days.csv", "days.parquet"):

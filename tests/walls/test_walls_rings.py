@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_574,
+    "lines": 91_572,
     "files": 350,
-    "lines that the kernel imports": 2_598,
-    "lines that privacy and engine import": 18_524,
-    "lines that everyday queries import": 8_668,
+    "lines that the kernel imports": 2_592,
+    "lines that privacy and engine import": 18_496,
+    "lines that everyday queries import": 8_640,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 128,

@@ -115,9 +115,8 @@ class ChoiceMaker:
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             picked = validated(interp, self._parts, self.way, self.share, data, span)
-            option = self._parts.option_names[picked.index]
-            event.update(chosen=option, way=self.way, why=picked.why, share=picked.share)
-            event[unit] = whole
+            chosen = self._parts.option_names[picked.index]
+            event.update({"chosen": chosen, "way": self.way, "why": picked.why, "share": picked.share, unit: whole})
             if whole is not None:
                 event["spent"] = whole - left_of_allotment(interp, exposures, unit)
         return picked.answers

@@ -60,7 +60,8 @@ from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, ROWS, common_case, grouped, groups_of
+from jostle.speed.fast import FEW, GROUPED, common_case, grouped, groups_of
+from jostle.speed.parts import ROWS
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
@@ -352,7 +353,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
         cost a database more than the rows do."""
-        shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
+        shape, keys = base.shape(keys) if keys else (), tuple(map(base.consecutive, keys))
         arrays = self._arrays(plan) if set(terms) == ROWS else None
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
         if cells is not None:

@@ -107,16 +107,18 @@ class Parts:
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What the engine's `group` gives. Rows of a part that are only counted are so from their codes, where these
-        pay. Else a part by an expression is asked about alone, until a part by it is asked about again: then the engine
-        is asked for all of them in one statement."""
+        pay."""
         counted = set(terms) == ROWS
         base = self._base(plan) if counted or isinstance(plan, Filter) else None  # whose schema is that of the plan
         if counted and base is not None and self._worth(plan, base, keys):
             tables = self._tables(base, plan, [keys])
             if tables is not None:
                 return tables * len(terms)
-        if not isinstance(plan, Filter):
-            return self._engine.group(plan, keys, terms)
+        return self._part(plan, base, keys, terms) if isinstance(plan, Filter) else self._engine.group(plan, keys, terms)
+
+    def _part(self, plan: Filter, base: Base | None, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+        """A part by an expression is asked about alone, until a part by it is asked about again: then the engine is
+        asked for all of them in one statement."""
         split = _by_value(plan.condition, schema_of(plan.source)) if base is None else base.by_value(plan.condition)
         if split is None:
             return self._engine.group(plan, keys, terms)

@@ -168,7 +168,9 @@ def _dialect(url: str | None) -> Dialect:
     elif url:
         raise refuse("DataError", "the URL of the engine is of no kind that is known")
     else:
-        from jostle.speed.quicksql import QUICK_DUCKDB as dialect
+        from jostle.engine.duckdb.engine import DUCKDB
+
+        dialect = replace(DUCKDB, **READERS)
     return dialect
 
 

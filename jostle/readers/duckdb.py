@@ -353,7 +353,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
         cost a database more than the rows do."""
-        shape, keys = base.shape(keys) if keys else (), tuple(map(base.consecutive, keys))
+        shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
         arrays = self._arrays(plan) if set(terms) == ROWS else None
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
         if cells is not None:

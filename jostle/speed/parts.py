@@ -114,7 +114,9 @@ class Parts:
             tables = self._tables(base, plan, [keys])
             if tables is not None:
                 return tables * len(terms)
-        return self._part(plan, base, keys, terms) if isinstance(plan, Filter) else self._engine.group(plan, keys, terms)
+        if isinstance(plan, Filter):
+            return self._part(plan, base, keys, terms)
+        return self._engine.group(plan, keys, terms)
 
     def _part(self, plan: Filter, base: Base | None, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """A part by an expression is asked about alone, until a part by it is asked about again: then the engine is

@@ -60,8 +60,7 @@ from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, common_case, grouped, groups_of
-from jostle.speed.parts import ROWS
+from jostle.speed.fast import FEW, GROUPED, ROWS, common_case, grouped, groups_of
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:

@@ -30,7 +30,6 @@ from jostle.plan.plan import (
     Bound,
     Column,
     Constant,
-    Count,
     Filter,
     Integer,
     Key,
@@ -51,10 +50,6 @@ MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
 MOST_NUMBERED = 2**31 - 1  # rows of a base that is coded; larger ones are the engine's
 MOST_LISTED = 2**12  # values of a key that are looked up one by one
 BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes and for many tables
-
-
-ROWS = {Count()}
-"""What is asked where rows are counted."""
 
 
 class Base(Struct, eq=False):
@@ -106,21 +101,11 @@ class Parts:
         self._asked: LruCache[Plan] = LruCache(0)
 
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
-        """What the engine's `group` gives. Rows of a part that are only counted are so from their codes, where these
-        pay."""
-        counted = set(terms) == ROWS
-        base = self._base(plan) if counted or isinstance(plan, Filter) else None  # whose schema is that of the plan
-        if counted and base is not None and self._worth(plan, base, keys):
-            tables = self._tables(base, plan, [keys])
-            if tables is not None:
-                return tables * len(terms)
-        if isinstance(plan, Filter):
-            return self._part(plan, base, keys, terms)
-        return self._engine.group(plan, keys, terms)
-
-    def _part(self, plan: Filter, base: Base | None, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
-        """A part by an expression is asked about alone, until a part by it is asked about again: then the engine is
-        asked for all of them in one statement."""
+        """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
+        about again: then the engine is asked for all of them in one statement."""
+        if not isinstance(plan, Filter):
+            return self._engine.group(plan, keys, terms)
+        base = self._base(plan)  # whose schema is that of the plan
         split = _by_value(plan.condition, schema_of(plan.source)) if base is None else base.by_value(plan.condition)
         if split is None:
             return self._engine.group(plan, keys, terms)
@@ -138,6 +123,14 @@ class Parts:
             sums = self._engine.group(parent, (by, *keys), terms)
             self._together.put(request, (parent, before, sums), sum(array.nbytes for array in sums))
         return [array[place, ...] for array in sums]
+
+    def counts(self, plan: Plan, keys: Sequence[Key]) -> Ints | None:
+        """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
+        base = self._base(plan)
+        if base is None or not self._worth(plan, base, keys):
+            return None
+        tables = self._tables(base, plan, [keys])
+        return None if tables is None else tables[0]
 
     def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[Ints] | None:
         """Counts of one plan under several lists of keys, whose columns are read together; or None."""

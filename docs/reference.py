@@ -114,14 +114,15 @@ def _groups() -> dict[str, str]:
 
 def aggregates_table() -> str:
     """A line an aggregate: what it measures and why its sensitivity is what it is, from the words of its class."""
-    from jostle.run.select_forms import CLASSES as AGGREGATES
+    from jostle.language.aggregates import AGGREGATES, DISTINCT
+    from jostle.run.select_forms import CLASSES
 
     out = ["| aggregate | what is measured | sensitivity | mechanism | why |", "|---|---|---|---|---|"]
-    for aggregate in AGGREGATES.values():
-        words = inspect.getdoc(aggregate) or ""
+    for row in (*AGGREGATES.values(), *DISTINCT.values()):
+        words = inspect.getdoc(CLASSES[row.name]) or ""
         cells = dict(re.findall(r"^\*(\w+)\* (.+?)\.$", words, re.MULTILINE))
         argument = " | ".join(cells[name] for name in ("Measures", "Sensitivity", "Mechanism", "Why"))
-        out.append(f"| `{aggregate.row.usage}` | {argument} |")
+        out.append(f"| `{row.usage}` | {argument} |")
     return "\n".join(out) + "\n"
 
 

@@ -15,12 +15,6 @@ from msgspec import Struct
 from jostle.records import replace
 from jostle.source import Span
 
-KINDS = (
-    "SyntaxError", "NameError", "TypeError", "ValueError", "ImportError", "AssertionFailed", "RecursionLimit",
-    "PrivateValue", "NoEpsilon", "BadAmount", "BudgetExceeded", "UnboundedSum", "OpenKeys", "DataError", "LedgerError",
-)  # fmt: skip
-
-
 WARNINGS = (
     "narrow-range", "floored-key", "unlisted-key", "unmatched-pattern", "idle-clamp", "cutting-clamp",
     "clock-of-date", "category-spelling", "csv-decimal", "unfit-cells", "large-epsilon",

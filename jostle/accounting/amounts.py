@@ -12,14 +12,10 @@ limit. Testing and adding are apart, so that a charge is tested on every open me
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
-from decimal import ROUND_CEILING, ROUND_DOWN, Decimal
-from functools import lru_cache
+from decimal import ROUND_CEILING, Decimal
 
 from msgspec import Struct, field
-
-from jostle.diagnostics import refuse
 
 PLACES = 12
 QUANTA = 10**PLACES
@@ -35,23 +31,6 @@ class Amount(Struct, frozen=True):
     def __str__(self) -> str:
         tail = f", delta {as_text(self.delta)}" if self.delta else ""
         return f"{self.unit} {as_text(self.value)}{tail}"
-
-
-def quanta(value: object, what: str = "epsilon") -> int:
-    """`value` in quanta; refused (`BadAmount`) unless it is a positive finite number of at least one quantum."""
-    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
-    whole = _rounded_down(number) if 0 < number < math.inf else 0
-    if whole == 0:
-        wrong = f"is above zero, not {number:g}" if number <= 0 else f"is at least {1 / QUANTA:g}, not {number:g}"
-        wrong = "is a number" if math.isnan(number) else "is finite" if math.isinf(number) else wrong
-        example = "`delta 1e-6`" if what == "delta" else f"a positive number, such as `{what} 0.1`"
-        raise refuse("BadAmount", f"an amount of {what} {wrong}", label="no amount", help=f"write {example}")
-    return whole
-
-
-@lru_cache(maxsize=256)
-def _rounded_down(value: float) -> int:
-    return int((Decimal(repr(value)) * QUANTA).to_integral_value(ROUND_DOWN))
 
 
 def rounded_up(value: float) -> int:

@@ -10,16 +10,19 @@ another. For `times` runs of one mechanism, each with sensitivity 1, the least Î
 * `exact`: for Gaussian noise the exact curve (Balle & Wang 2018, Thm. 8); for pure Îµ the best possible bound
   (Kairouz, Oh & Viswanath 2015, Thm. 3.3), which randomised response attains.
 
-Parts of amounts, and the rate of a sample that nobody names: what is charged is checked where it is spent.
+Amounts that a program asks for, parts of them, and the rate of a sample that nobody names: what is charged is checked
+where it is spent.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import ROUND_DOWN, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
+from jostle.accounting.amounts import QUANTA
 from jostle.accounting.definitions import epsilon_of
 from jostle.accounting.subsampled_gaussian import epsilon_of_steps, exact_gaussian, least_epsilon, noise_for
 from jostle.diagnostics import refuse
@@ -101,6 +104,23 @@ def exact_pure(epsilon: float, times: int, delta: float) -> float:
         return math.fsum(terms)
 
     return least_epsilon(lost, delta, times * epsilon)
+
+
+def quanta(value: object, what: str = "epsilon") -> int:
+    """`value` in quanta; refused (`BadAmount`) unless it is a positive finite number of at least one quantum."""
+    number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+    whole = _rounded_down(number) if 0 < number < math.inf else 0
+    if whole == 0:
+        wrong = f"is above zero, not {number:g}" if number <= 0 else f"is at least {1 / QUANTA:g}, not {number:g}"
+        wrong = "is a number" if math.isnan(number) else "is finite" if math.isinf(number) else wrong
+        example = "`delta 1e-6`" if what == "delta" else f"a positive number, such as `{what} 0.1`"
+        raise refuse("BadAmount", f"an amount of {what} {wrong}", label="no amount", help=f"write {example}")
+    return whole
+
+
+@lru_cache(maxsize=256)
+def _rounded_down(value: float) -> int:
+    return int((Decimal(repr(value)) * QUANTA).to_integral_value(ROUND_DOWN))
 
 
 def part_of(quanta: int, share: float) -> int:

@@ -23,7 +23,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.choice.models import AnyModel, Array, Groups
 from jostle.choice.policies import Candidate, Predicts, View, candidate_of, decide, regrets, view_of
 from jostle.choice.policy import SINGLE_BEST

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import Amount, as_float, quanta
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.composition import quanta
 from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree
@@ -114,9 +115,8 @@ class ChoiceMaker:
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             picked = validated(interp, self._parts, self.way, self.share, data, span)
-            option = self._parts.option_names[picked.index]
-            event.update(chosen=option, way=self.way, why=picked.why, share=picked.share)
-            event[unit] = whole
+            chosen = self._parts.option_names[picked.index]
+            event.update({"chosen": chosen, "way": self.way, "why": picked.why, "share": picked.share, unit: whole})
             if whole is not None:
                 event["spent"] = whole - left_of_allotment(interp, exposures, unit)
         return picked.answers

@@ -29,7 +29,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text

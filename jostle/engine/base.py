@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
+from jostle.engine.sql.dialect import Dialect
 from jostle.integers import fixed_width
 from jostle.language.moments import number_of
 from jostle.lazy import Array, np
@@ -57,6 +58,9 @@ class Opened(Struct, frozen=True):
 
 class Here(Protocol):
     """A database of this process, which is asked about records that are held in it."""
+
+    @property
+    def dialect(self) -> Dialect: ...
 
     def registered(self, rows: object, name: str = "") -> AbstractContextManager[str]: ...
 

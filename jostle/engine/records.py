@@ -47,6 +47,7 @@ from jostle.plan.records import (
     share_bits,
     whole,
 )
+from jostle.records import replace
 
 if TYPE_CHECKING:
     Values = Array
@@ -191,7 +192,7 @@ def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) 
         yield Block(bare, block.weights)
         return
     others = [name for name in origins if name not in bare]
-    needed, relation = _relation(schema, block.size, steps, map(Column, others))
+    needed, relation = _relation(here, schema, block.size, steps, map(Column, others))
     items = ", ".join(["n", *(relation.columns[name].alias for name in others)])
     for rows, *values in _chunks(here, f"SELECT {items} FROM {subquery(relation.sql)}", block, needed):
         cells = {name: column[rows] for name, column in bare.items()} | dict(zip(others, values, strict=True))
@@ -203,13 +204,13 @@ def coded(
 ) -> Iterator[tuple[list[Ints], Array]]:
     """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
     they weigh."""
-    needed, relation = _relation(schema, block.size, steps, (key.expr for key in keys))
+    needed, relation = _relation(here, schema, block.size, steps, (key.expr for key in keys))
     for rows, *places in _chunks(here, relations.codes(relation, keys), block, needed):
         yield places, block.weights[rows]
 
 
 def _relation(
-    schema: Schema, size: int, steps: Steps, requested: Iterable[RowExpr]
+    here: Here, schema: Schema, size: int, steps: Steps, requested: Iterable[RowExpr]
 ) -> tuple[tuple[str, ...], relations.Relation]:
     """What the steps make of records, as a SELECT from a table of these columns of theirs and of a number `n` each."""
     plan = narrowed(on_rows(Scan(_NAME, schema), steps), requested)
@@ -218,8 +219,9 @@ def _relation(
         (source,) = inputs(source)
     columns = {name: Physical(f"c{place}") for place, (name, _) in enumerate(source.columns)}
     query = f"SELECT {', '.join([*(column.alias for column in columns.values()), 'n'])} FROM {_NAME}"
-    records = relations.Relation(query, columns, dict(source.columns), size, DUCKDB, numbered=True)
-    return tuple(columns), relations.relation(plan, lambda scan: records, DUCKDB)
+    dialect = replace(DUCKDB, pattern=here.dialect.pattern, format=here.dialect.format)
+    records = relations.Relation(query, columns, dict(source.columns), size, dialect, numbered=True)
+    return tuple(columns), relations.relation(plan, lambda scan: records, dialect)
 
 
 def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:

@@ -15,7 +15,7 @@ from functools import partial
 
 from msgspec import Struct
 
-from jostle.language import moments, patterns
+from jostle.language import moments
 from jostle.language.moments import zone_of
 
 NUMBER, TEXT, BOOLEAN, DATE, TIME, ANY = "number", "text", "boolean", "date", "time", "any"
@@ -34,7 +34,8 @@ class Operation(Struct, frozen=True, eq=False):
     """An operation on the values of a row.
 
     `kinds`: those of its operands; `gives`: the kind of what it gives. The last operands are public `constants`, by
-    their names, which `check` may refuse before anything runs: it raises ValueError with what is wrong.
+    their names, which `check` may refuse before anything runs: it raises ValueError with what is wrong. Patterns and
+    formats are checked where a program is compiled (`row_functions`).
     """
 
     name: str
@@ -80,13 +81,6 @@ def _check_place(name: str, place: float) -> None:
         raise ValueError(f"`{name}` counts whole places from 1, as SQL does, up to {FARTHEST:,}")
 
 
-def _check_pattern(pattern: str) -> None:
-    try:
-        patterns.parse(pattern)
-    except ValueError as error:
-        raise ValueError(f"this is no pattern: {error}") from None
-
-
 def _check_unit(unit: str, units: tuple[str, ...]) -> None:
     if unit not in units and not moments.days_in(unit):
         raise ValueError(f"`trunc` takes down to one of {', '.join(units)}")
@@ -120,7 +114,7 @@ OPERATIONS = {
         ),
         *_several("position", (TEXT, TEXT), whole=_ALWAYS),
         Operation("part", (TEXT, TEXT, NUMBER), TEXT, constants=("separator", "place"), check=_check_part),
-        Operation("matches", (TEXT, TEXT), BOOLEAN, constants=("pattern",), check=_check_pattern),
+        Operation("matches", (TEXT, TEXT), BOOLEAN, constants=("pattern",)),
         *_several("number", (TEXT,)),
         *_several("text", (NUMBER,), TEXT),
         *_several("concat", (TEXT, TEXT), TEXT),
@@ -131,12 +125,7 @@ OPERATIONS = {
         *_several("time", (DATE,), TIME, _ALWAYS),
         Operation("date of text", (TEXT,), DATE, _ALWAYS),
         Operation("time of text", (TEXT,), TIME, _ALWAYS),
-        *(
-            Operation(
-                f"{kind} by format", (TEXT, TEXT), TEXT, constants=("format",), check=partial(moments.parse, kind=kind)
-            )
-            for kind in (DATE, TIME)
-        ),
+        *(Operation(f"{kind} by format", (TEXT, TEXT), TEXT, constants=("format",)) for kind in (DATE, TIME)),
         Operation("in_zone", (TIME, TEXT), TIME, _ALWAYS, ("zone",), zone_of),
         Operation("trunc", (DATE, TEXT), DATE, _ALWAYS, ("unit",), lambda unit: _check_unit(unit, moments.DAYS)),
         Operation(

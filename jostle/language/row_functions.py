@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from jostle.language import moments, operations, patterns
@@ -164,8 +165,15 @@ class Function(Operation, frozen=True, eq=False):
 
 def _function(name: str, bounds: Callable[..., Interval | None] = unbounded, *columns: Any, **more: Any) -> Function:
     base = operations.OPERATIONS[name]
-    facts = (base.name, base.kinds, base.gives, base.whole, base.constants, base.check)
+    facts = (base.name, base.kinds, base.gives, base.whole, base.constants, more.pop("check", base.check))
     return Function(*facts, bounds, *columns, **more)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        patterns.parse(pattern)
+    except ValueError as error:
+        raise ValueError(f"this is no pattern: {error}") from None
 
 
 NUMBERS = (
@@ -312,7 +320,7 @@ TEXTS = (
               about="The place, from 1, at which a text first stands in another; 0 where it does not."),
     _function("part", value=part, signature="value, separator, place",
               about="A part of a text that a separator divides; the first one's place is 1."),
-    _function("matches", value=patterns.matches, signature="value, pattern",
+    _function("matches", value=patterns.matches, check=_check_pattern, signature="value, pattern",
               about="Whether a pattern matches somewhere in a text: `^` and `$` hold it at the ends."),
     _function("number", value=number, about="The number that a text spells."),
     _function("text", value=spelled, about="The number as a text, with six decimals at most."),
@@ -360,7 +368,7 @@ def _shifted_time(time: datetime, many: float) -> date | None:
 
 def start_of(moment: date, unit: str) -> date:
     kind = moments.kind_of_moment(moment)
-    return moment_of(kind, moments.truncated(kind, number_of(moment), unit))
+    return moment_of(kind, patterns.truncated(kind, number_of(moment), unit))
 
 
 def _days(kind: str) -> Callable[..., Interval]:
@@ -377,7 +385,7 @@ def _days(kind: str) -> Callable[..., Interval]:
 
 def _truncations(kind: str) -> Callable[[Interval, str], Interval]:
     def bounds(moment: Interval, unit: str) -> Interval:
-        low, high = (moments.truncated(kind, int(end), unit) for end in moment)
+        low, high = (patterns.truncated(kind, int(end), unit) for end in moment)
         return low, high
 
     return bounds
@@ -435,9 +443,10 @@ MOMENTS = (
     _function("time", lambda day: (day[0] * DAY, day[1] * DAY),
               value=lambda day: datetime(day.year, day.month, day.day), signature="value, format = none", optional=1,
               about='The beginning of a date, or the time that a text spells: as ISO, or as "%I:%M %p".'),
-    _function("date of text", value=lambda text: moments.read(text, DATE)),
-    _function("time of text", value=lambda text: moments.read(text, TIME)),
-    *(_function(f"{kind} by format", value=lambda text, form, kind=kind: moments.as_iso(text, form, kind))
+    _function("date of text", value=lambda text: patterns.read_moment(text, DATE)),
+    _function("time of text", value=lambda text: patterns.read_moment(text, TIME)),
+    *(_function(f"{kind} by format", value=lambda text, form, kind=kind: patterns.as_iso(text, form, kind),
+                 check=partial(patterns.parse_format, kind=kind))
       for kind in (DATE, TIME)),
     _function("in_zone", _zone_bounds, value=_in_zone, signature="value, zone",
               about='What a clock in a zone, "Europe/Berlin", shows at a time of UTC, up to the year 2099.'),

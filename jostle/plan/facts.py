@@ -28,10 +28,8 @@ from jostle.language.moments import (
     kind_of_moment,
     moment_of,
     number_of,
-    parse,
-    starts,
-    truncated,
 )
+from jostle.language.patterns import parse_format, starts, truncated
 from jostle.language.row_functions import OPERATIONS, PARTS, Interval, remainder
 from jostle.plan import schemas
 from jostle.plan.kinds import Schema, as_double, check_depth, domain_of, is_integral, kind_of
@@ -135,7 +133,7 @@ def _case_bounds(expr: Apply, schema: Schema) -> Interval | None:
     values = listed_values(expr, schema)
     numbers = [value for value in values or () if isinstance(value, float)]
     match expr.args[0]:
-        case Apply("time by format", (_, Constant(str(form)))) if not {*parse(form, "time").fields} & {*"Yy"}:
+        case Apply("time by format", (_, Constant(str(form)))) if not {*parse_format(form, "time").fields} & {*"Yy"}:
             return 0.0, float(DAY)
     return (min(numbers), max(numbers)) if numbers else None
 

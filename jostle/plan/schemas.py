@@ -165,8 +165,10 @@ def plan_size(plan: Plan) -> tuple[int, int]:
     that follow each other are one, as an engine reads them."""
     if isinstance(plan, Filter) and isinstance(plan.source, Filter):
         return plan_size(plan.source)
-    below = [*map(plan_size, inputs(plan)), (0, 0)]
-    return 1 + max(steps for steps, _ in below), 1 + sum(parts for _, parts in below)
+    steps = parts = 0
+    for deeper, more in map(plan_size, inputs(plan)):
+        steps, parts = max(steps, deeper), parts + more
+    return 1 + steps, 1 + parts
 
 
 def join_schema(plan: Join, left: Schema, right: Schema, facts: Facts = BY_KINDS) -> dict[str, Domain]:

@@ -14,7 +14,6 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import OpenFile
 from jostle.engine.sql.cells import moment, number, text, truth
 from jostle.engine.sql.dialect import Dialect, subquery
@@ -25,6 +24,7 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet, check_read
 from jostle.readers.textfile import Irregular
+from jostle.speed.quicksql import QUICK_DUCKDB
 
 FORMATS = {
     "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y",
@@ -105,7 +105,8 @@ def survey(
                 raise refuse("DataError", f"{engine.raw(opened.key)[0].label} has no column `{name}`", help=help)
         raw, table = engine.raw(opened.key, look=True)
         cells = [raw.cell(name) for name, _ in schema]
-        return surveyed(DUCKDB, partial(engine.fetch, label=raw.label), table, cells, schema, forms, raw.irregular)
+        fetch = partial(engine.fetch, label=raw.label)
+        return surveyed(QUICK_DUCKDB, fetch, table, cells, schema, forms, raw.irregular)
     finally:
         engine.close()
 
@@ -211,7 +212,7 @@ def most_rows(file: FileSet, column: str) -> int:
     engine = LocalDuckDb()
     try:
         raw, table = engine.raw(engine.open(file, public=False, names=(column,)).key, look=True)
-        return most_alike(DUCKDB, partial(engine.fetch, label=raw.label), table, raw.cell(column))
+        return most_alike(QUICK_DUCKDB, partial(engine.fetch, label=raw.label), table, raw.cell(column))
     finally:
         engine.close()
 

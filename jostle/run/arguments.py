@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
-from jostle.accounting.composition import part_of
+from jostle.accounting.amounts import QUANTA, Amount, as_float
+from jostle.accounting.composition import part_of, quanta
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table

@@ -22,9 +22,11 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
+from jostle.engine.sql.persons import names_in
 from jostle.language.forms import aggregates
-from jostle.language.moments import number_of, starts
+from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS
+from jostle.language.patterns import starts
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np
@@ -314,7 +316,7 @@ def keys_left(
     compares the key's own column with constants. Where one of several keys is open all are as they were."""
     result, tests = [], _conjuncts(condition)
     for key, free in zip(keys, own, strict=True):
-        name, *others = _columns_of(key.expr) or [""]
+        name, *others = names_in([key.expr]) or [""]
         one = free and not others and name in domains
         result.append(replace(key, over=_left(key, name, domains[name], tests)) if one else key)
     several = len(keys) > 1 and result != keys
@@ -376,12 +378,6 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 def _open(key: GroupKey, domains: Mapping[str, Domain]) -> bool:
     return key.over is None and (listed_values(key.expr, domains) or bounds_of(key.expr, domains)) is None
-
-
-def _columns_of(expr: RowExpr) -> set[str]:
-    if isinstance(expr, Column):
-        return {expr.name}
-    return {name for arg in expr.args for name in _columns_of(arg)} if isinstance(expr, Apply) else set()
 
 
 def _conjuncts(condition: RowExpr) -> list[RowExpr]:

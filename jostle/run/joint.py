@@ -15,7 +15,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from jostle.accounting.amounts import QUANTA, Amount, as_float, quanta
+from jostle.accounting.amounts import QUANTA, Amount, as_float
+from jostle.accounting.composition import quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.language.forms import aggregates
@@ -73,7 +74,7 @@ class JointBlock(Struct):
         if others or isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
             raise refuse("TypeError", "what is given is the count or the sum of a select of one aggregate", span,
                          help="give `select count(*) from …` by itself")  # fmt: skip
-        of_counts = aggregate.row.name == "count"
+        of_counts = aggregate.name == "count"
         if self.shape.nonnegative and min(given, default=0.0) < 0 and all(map(is_from_zero, terms_of(request))):
             raise refuse("DataError", "a number that is given is below 0, and what it is of is not", span,
                          help="leave `nonnegative` out, or correct the number")  # fmt: skip
@@ -106,7 +107,7 @@ class JointBlock(Struct):
             if isinstance(aggregate, Estimate) or not isinstance(aggregate, AdditiveAggregate):
                 parts = "ask for its parts, `sum(x)` and `count(*)`, or " if isinstance(aggregate, Estimate) else ""
                 raise refuse(
-                    "TypeError", f"the error of `{aggregate.row.name}` depends on the rows, and cannot be asked for",
+                    "TypeError", f"the error of `{aggregate.name}` depends on the rows, and cannot be asked for",
                     node.span, help=f"{parts}write an amount, `with epsilon 0.1`",
                 )  # fmt: skip
         for column in node.columns:

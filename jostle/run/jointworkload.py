@@ -136,7 +136,7 @@ def terms_of(request: Request) -> list[Term]:
         own = aggregate.terms(request.table) if isinstance(aggregate, AdditiveAggregate) else ()
         if not own or any(isinstance(term, Count) and term.distinct for term in own):
             raise refuse(
-                "TypeError", f"`{aggregate.row.name}` is no sum over rows, and cannot be answered together with others",
+                "TypeError", f"`{aggregate.name}` is no sum over rows, and cannot be answered together with others",
                 help="give it a select of its own, outside of `jointly`, with an amount: `with epsilon 0.1`",
             )  # fmt: skip
         terms += own

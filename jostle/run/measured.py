@@ -16,7 +16,8 @@ from __future__ import annotations
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from jostle.accounting.amounts import Amount, as_float, quanta
+from jostle.accounting.amounts import Amount, as_float
+from jostle.accounting.composition import quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import np

@@ -133,11 +133,11 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
     """
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
-        return Apply(f"{op} of text", (Apply(f"{op} by format", args),))
+        return Apply(f"{op} of text", (_readable(f"{op} by format", args),))
     if (op, len(args)) in _FURTHER:
         return _FURTHER[op, len(args)](*args)
     if op not in _OVERLOADED | _MIXED | _TAKES_MOMENTS:
-        return Apply(op, args)
+        return _readable(op, args)
     kinds = list(map(_safe_kind, args, repeat(schema)))
     if not {"date", "time"} & {*kinds}:
         return Apply(OVERLOADS.get((op, *kinds), op), args)
@@ -154,6 +154,20 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
     if len(needed) == len(args):
         args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
     return Apply(op, args)
+
+
+def _readable(op: str, args: tuple[RowExpr, ...]) -> Apply:
+    """An operation whose last operand is a text that the language reads, a pattern or a format."""
+    text = args[-1].value if op in _READ and isinstance(args[-1], Constant) else None
+    if isinstance(text, str):
+        try:
+            _READ[op](text)
+        except ValueError as error:
+            raise refuse("ValueError", str(error)) from None
+    return Apply(op, args)
+
+
+_READ = {name: check for name in ("matches", "date by format", "time by format") if (check := OPERATIONS[name].check)}
 
 
 def _to_digits(expr: RowExpr, digits: RowExpr) -> Apply:

@@ -20,17 +20,8 @@ from jostle.diagnostics import refuse
 from jostle.formulas import IN_DAYS, IN_SECONDS, Noised, NoisyDate, NoisyTime
 from jostle.language.aggregates import AGGREGATES, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates
-from jostle.language.moments import (
-    DAY,
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
-    SPANS,
-    moment_of,
-    number_of,
-    truncated,
-)
+from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
+from jostle.language.patterns import truncated
 from jostle.plan.facts import bounds_of, divides, key_of, unit_of
 from jostle.plan.kinds import as_number, grid_bits, is_integral, kind_of
 from jostle.plan.plan import (

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language import row_mistakes
-from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, of_no_numbers
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
 from jostle.language.forms import (
     PERSON,
     aggregates,
@@ -77,8 +77,8 @@ _CLASSES = {
 
 def _class_of(row: AggregateRow) -> type[Aggregate]:
     kind = _CLASSES.get(row.name.title().replace("_", ""))
-    if kind is None or isabstract(kind) or kind.row is not row:
-        raise ImportError(f"`{row.name}` has no class that is complete and has its row")
+    if kind is None or isabstract(kind) or kind.name != row.name:
+        raise ImportError(f"`{row.name}` has no class that is complete and has its name")
     if kind.statistics is Aggregate.statistics and row.name not in STATISTICS:
         raise ImportError(f"`{row.name}` does not say which statistics it is of a public table")
     return kind
@@ -215,8 +215,9 @@ class SelectForm:
         result: Callable[[Answer], object], scope: Scope,
     ) -> None:  # fmt: skip
         """Refuses, before it is paid for, what cannot be calculated of the answers, whatever numbers they are."""
-        numbers = all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates) and not any(moments)
-        if self.calculated_by is None or scope.gives(self.calculated_by) or not numbers:
+        if self.calculated_by is None or scope.gives(self.calculated_by) or any(moments):
+            return
+        if not all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates):
             return
         if not isinstance(request, Request) or not request.table.private or request.open_keys:
             return
@@ -373,8 +374,6 @@ def _argument_fault(fault: Diagnostic, call: n.Call, aggregate: Aggregate, compi
         return row_mistakes.no_bounds(call, arg, kind, compiler.schema)
     if fault.kind == "OpenKeys":
         return row_mistakes.open_mode(arg)
-    if fault.kind == "TypeError" and fault.message == of_no_numbers(aggregate.row.name, kind).first.message:
-        fault = of_no_numbers(aggregate.row.name, kind, arg.span.text).first
     return replace(fault, span=call.span, help=fault.help.replace("(x,", f"({arg.span.text},"))
 
 
@@ -431,7 +430,8 @@ def smooth_wish(spend: n.Spend) -> Refusal:
 def _readable(interp: Evaluator, node: n.Expr, scope: Scope) -> Any:
     """What stands after `from` or `join`: records, a released result and synthetic rows are a public table there."""
     value: Any = interp.eval(node, scope)
-    return publictables.table_of_rows(value, node.span) if publictables.is_rows(value) else value
+    made_of_rows = not isinstance(value, (Table, Cube)) and publictables.is_rows(value)
+    return publictables.table_of_rows(value, node.span) if made_of_rows else value
 
 
 def select_tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Table | Cube, Qualifiers]:

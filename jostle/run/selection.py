@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, cast
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import UNKNOWN, Noised, cut_text
 from jostle.kernels import Model, members

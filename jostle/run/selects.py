@@ -18,7 +18,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import NoValue
 from jostle.formulas import Exact
 from jostle.language import row_mistakes
-from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
+from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, Kinds, of_no_numbers
 from jostle.language.forms import PERSON
 from jostle.plan.facts import need_starts
 from jostle.plan.kinds import as_number, kind_of
@@ -429,7 +429,21 @@ def _aggregate(
     moment = counted(row, expressions[0], compiler.schema) if one else None
     if moment is not None:
         expressions = [moment.expr]
+    else:
+        _need_kinds(row, call, expressions, table, compiler)
     return CLASSES[row.name](tuple(expressions), tuple(numbers)), moment
+
+
+def _need_kinds(
+    row: AggregateRow, call: n.Call, expressions: list[RowExpr], table: Table | Cube, compiler: RowCompiler
+) -> None:  # fmt: skip
+    """Refuses an expression that is no number; the smallest and largest text of a public table have an answer."""
+    for arg, expr in zip(call.args, expressions, strict=False):
+        if isinstance(table, Cube) or row.kinds is Kinds.ANY:
+            return
+        kind = kind_of(expr, compiler.schema)
+        if kind != "number" and (table.private or kind != "text" or row.kinds is not Kinds.ORDERED):
+            raise of_no_numbers(row.name, kind, arg.span.text).at(call.span)
 
 
 def _measured(arg: n.Expr, row: AggregateRow, table: Table | Cube, compiler: RowCompiler) -> RowExpr:

@@ -14,7 +14,8 @@ from typing import Any
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of, starts, truncated
+from jostle.language.moments import DAY, DAYS, SPANS, kind_of_moment, moment_of, number_of
+from jostle.language.patterns import starts, truncated
 from jostle.lazy import Floats, np
 from jostle.plan.plan import Moments
 

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from msgspec import Struct, field
 from starlette.responses import RedirectResponse, Response
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.diagnostics import refuse
 from jostle.resources import Json
 from jostle.serve.runs import Runs

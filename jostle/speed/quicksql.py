@@ -31,6 +31,7 @@ from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
 from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
+from jostle.language.patterns import READERS
 from jostle.plan.facts import FACTS, bounds_of, text_values
 from jostle.plan.kinds import is_integral
 from jostle.plan.plan import (
@@ -395,7 +396,7 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
     return stand_in
 
 
-QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united}
+QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united, **READERS}
 """What a dialect names to have all of this."""
 def _bare(kind: str) -> str:
     """The date or time of a text without blanks and offset, to the microsecond, which most are; else of any."""

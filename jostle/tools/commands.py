@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import as_text
-from jostle.diagnostics import KINDS, WARNINGS, Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
 from jostle.events import Event
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -392,12 +392,12 @@ def _write_text(text: str, path: Path) -> int:
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.tools.documentation import index, page
+    from jostle.tools.documentation import ALL, index, page
 
     if options.kind is None:
         sys.stdout.write(index())
         return 0
-    kinds = {kind.lower(): kind for kind in (*KINDS, *WARNINGS)}
+    kinds = {kind.lower(): kind for kind in ALL}
     kind = kinds.get(options.kind.lower())
     if kind is None:
         hint = did_you_mean(options.kind, kinds.values())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import as_text
-from jostle.diagnostics import KINDS, Refusal, did_you_mean
+from jostle.diagnostics import Refusal, did_you_mean
 from jostle.events import Event
 from jostle.formulas import cut_text, cuts_in
 from jostle.language.builtins import EVERYWHERE
@@ -305,9 +305,9 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.documentation import index, page
+        from jostle.tools.documentation import PAGES, index, page
 
-        kinds = {name.lower(): name for name in KINDS}
+        kinds = {name.lower(): name for name in PAGES}
         if kind is None:
             self._say(index().rstrip())
         elif kind.lower() in kinds:

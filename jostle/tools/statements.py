@@ -19,6 +19,7 @@ from msgspec import Struct, field
 from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect
+from jostle.language.patterns import READERS
 from jostle.plan.cuts import constant, expression
 from jostle.plan.plan import (
     Bound,
@@ -39,6 +40,7 @@ from jostle.plan.plan import (
     Union,
     inputs,
 )
+from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -168,7 +170,9 @@ def _dialect(url: str | None) -> Dialect:
     elif url:
         raise refuse("DataError", "the URL of the engine is of no kind that is known")
     else:
-        from jostle.engine.duckdb.engine import DUCKDB as dialect
+        from jostle.engine.duckdb.engine import DUCKDB
+
+        dialect = replace(DUCKDB, **READERS)
     return dialect
 
 

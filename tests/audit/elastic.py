@@ -11,7 +11,8 @@ import numpy as np
 from batched import BatchedNoise, Drawn, likelihood_ratio
 from harness import Case, Pair
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure
 from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.smooth import Smooth, peak

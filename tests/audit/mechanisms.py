@@ -13,7 +13,8 @@ from harness import Case, Pair
 from refinements import refinements
 from sparse import selections
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk

@@ -38,13 +38,13 @@ from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, 
 from recorded_noise import Draw
 
 from jostle.accounting.amounts import as_float
-from jostle.diagnostics import KINDS as REFUSALS
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
 from jostle.privacy.kernel.exposures import Counter
 from jostle.run import propagation
 from jostle.source import Source
 from jostle.syntax import parse
+from jostle.tools.documentation import KINDS as REFUSALS
 from jostle.tools.session import Session, deep
 from jostle.trace.jsonl import plain
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jostle.language.moments import number_of, truncated
+from jostle.language.moments import number_of
+from jostle.language.patterns import truncated
 
 KINDS = {"id": "text", "n": "number", "r": "number", "c": "text", "b": "boolean", "d": "date", "m": "time", "s": "text",
          "w": "number"}  # fmt: skip

@@ -17,8 +17,10 @@ from jostle.engine.sql.cells import whole_or_text
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
+from jostle.language.patterns import READERS
 from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.records import replace
 from jostle.run.groups import public_keys
 from jostle.run.misfits import cell_state, state_of_row
 from jostle.run.values import Interval
@@ -88,7 +90,7 @@ def test_a_range_of_keys_is_the_list_of_its_numbers(low: int, high: int) -> None
 class Plain(LocalDuckDb):
     """The same files, asked by the plain SQL."""
 
-    dialect = DUCKDB
+    dialect = replace(DUCKDB, **READERS)
     group = SqlEngine.group
     grouped = SqlEngine.grouped
 

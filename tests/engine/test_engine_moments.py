@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from engine_expressions import on_rows
 
-from jostle.language import moments
+from jostle.language import moments, patterns
 from jostle.language.moments import (
     DAY,
     DAYS,
@@ -27,7 +27,6 @@ from jostle.language.moments import (
     LAST_DAY,
     LAST_TIME,
     SPANS,
-    as_iso,
     moment_of,
     number_of,
     zone_of,
@@ -235,7 +234,7 @@ def test_texts_by_format(engine: LocalDuckDb) -> None:
         for kind in ("date", "time") if written in cases else ("time",):
             expr = applied(kind, (Column("t"), Constant(written)), {"t": Open("text")})
             (values,) = on_rows(engine, {"t": np.array(texts, dtype=object)}, {"t": Open("text")}, [expr])
-            expected = [text and as_iso(text, written, kind) for text in texts]
+            expected = [text and patterns.as_iso(text, written, kind) for text in texts]
             assert values == [meaning(f"{kind} of text", iso or None) for iso in expected], written
             bounds = bounds_of(expr, {"t": Open("text")})  # a clock's are those of a day, so that nothing is to clamp
             assert bounds == (None if written in cases else (0.0, DAY)), written
@@ -251,9 +250,9 @@ def test_formats_that_say_too_little() -> None:
     days = ("%d/%m", "%Q", "%Y-%m-%d %M", "%Y %y %m %d", "%Y-%m-%d %I:%M", "%", "%d/%m/%Y %p")
     for written in ("%H:%M", "%I:%M %p", *days):
         with pytest.raises(ValueError):
-            moments.parse(written, "date")
+            patterns.parse_format(written, "date")
     with pytest.raises(ValueError):
-        moments.parse("%M", "time")
+        patterns.parse_format("%M", "time")
     with pytest.raises(ValueError, match="Europe/Berlin"):
         zone_of("Europe/Berlim")
 
@@ -261,7 +260,7 @@ def test_formats_that_say_too_little() -> None:
 @pytest.mark.parametrize("unit", ["", "day", "week", "month", "quarter", "year"])
 def test_cells_of_a_described_column_lie_in_its_domain(engine: LocalDuckDb, unit: str, tmp_path: Path) -> None:
     low, high = date(2019, 11, 30), date(2021, 2, 14)
-    ends = [moments.truncated("date", number_of(end), unit) if unit else number_of(end) for end in (low, high)]
+    ends = [patterns.truncated("date", number_of(end), unit) if unit else number_of(end) for end in (low, high)]
     domain = Moments("date", ends[0], ends[1], unit)
     days = [None, *(low + timedelta(days=i) for i in range(-40, 500)), date(1, 1, 1), date(9999, 12, 31)]
     text = "d\n" + "\n".join("" if day is None else day.isoformat() for day in days) + "\n"
@@ -272,7 +271,7 @@ def test_cells_of_a_described_column_lie_in_its_domain(engine: LocalDuckDb, unit
         if day is None:
             return None
         number = min(max(number_of(day), ends[0]), ends[1])
-        return moments.truncated("date", number, unit) if unit else number
+        return patterns.truncated("date", number, unit) if unit else number
 
     expected = sorted(value for day in days if (value := cleaned(day)) is not None)
     for name in ("days.csv", "days.parquet"):

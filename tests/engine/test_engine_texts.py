@@ -7,9 +7,12 @@ import math
 import random
 import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from engine_expressions import on_rows
 
@@ -18,10 +21,10 @@ from jostle.language import patterns
 from jostle.language.operations import LONGEST
 from jostle.language.row_functions import OPERATIONS, TEXTS, lower, upper
 from jostle.plan.facts import listed_values
-from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Open, RowExpr
+from jostle.plan.plan import Apply, Categories, Column, Constant, Count, Domain, Filter, Open, RowExpr, Scan
 from jostle.readers.duckdb import LocalDuckDb
-from jostle.run.operators import as_pattern
+from jostle.records import replace
+from jostle.run.operators import applied, as_pattern
 from jostle.run.positions import evaluate
 
 NASTY = [
@@ -183,8 +186,46 @@ def test_random_patterns(engine: LocalDuckDb) -> None:
 @pytest.mark.parametrize("pattern", NO_PATTERNS)
 def test_what_is_no_pattern_is_refused_before_anything_runs(pattern: str) -> None:
     with pytest.raises(Refusal) as refusal:
-        kind_of(Apply("matches", (Column("t"), Constant(pattern))), {"t": Open("text")})
+        applied("matches", (Column("t"), Constant(pattern)), {"t": Open("text")})
     assert refusal.value.first.kind == "ValueError"
+
+
+WRONG = (
+    "", "a", "(?i)x", "(?P<n>a)", "'", "''; DROP TABLE t; --", '"', "{0}", "\\", "(", ")", "[", "a{2000}",
+    "(((a{99}){99}){99}", "(?=a)", r"(a)\1", "\0", "\ud800", r"\x{110000}", r"\C", r"\pN", "*", "é", "^(.)(.)?$",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_privacy_rests_on_no_reader_of_patterns(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an engine is handed for a pattern or a format: a row is in the answer or not by that row alone, and
+    what cannot be read is refused in the same words, whatever rows there are, also where there are none."""
+    readers = {"pattern": lambda pattern: text, "format": lambda form, kind: (f"^{text}$", ("Y", "m", "d"))}
+    monkeypatch.setattr(LocalDuckDb, "dialect", replace(LocalDuckDb.dialect, **readers))
+    rows = ["", "a", "x", "2024-03-01", "'", "{0}", "\\", "é", "\0"]
+    day, time = (Apply(f"{kind} by format", (Column("t"), Constant("%Y"))) for kind in ("date", "time"))
+    read = (Apply("date of text", (day,)), Apply("time of text", (time,)))
+    tests = [
+        Apply("matches", (Column("t"), Constant("a"))), Apply("<", (day, Constant("2"))),
+        *(Apply("not", (Apply("missing", (one,)),)) for one in read),
+    ]  # fmt: skip
+    engine, scans = LocalDuckDb(), []
+    for at, some in enumerate([rows, [], *([row] for row in rows)]):
+        path = tmp_path / f"{at}.parquet"
+        pq.write_table(pa.table({"t": pa.array(some, pa.string())}), path)
+        scans.append(Scan(engine.open(path, public=False).key, (("t", Open("text")),)))
+    for test in tests:
+        outcomes = []
+        for scan in scans:
+            try:
+                (counted,) = engine.group(Filter(scan, test), (), (Count(),))
+                outcomes.append(int(counted))
+            except Refusal as refusal:
+                outcomes.append(str(refusal))
+        whole, none, *each = outcomes
+        assert set(map(type, outcomes)) == {type(whole)}
+        assert {whole, none, *each} == {whole} if isinstance(whole, str) else (none, whole) == (0, sum(each))
+    engine.close()
 
 
 def test_the_longest_patterns_run(engine: LocalDuckDb) -> None:

@@ -23,6 +23,7 @@ from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.records import blocks, columns_of, sums_of
 from jostle.engine.sql.persons import names_in
 from jostle.language.moments import number_of
+from jostle.language.patterns import READERS
 from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Column, Exact, Key, Plan, RowExpr, Scan, Term
@@ -36,7 +37,7 @@ class Composed(LocalDuckDb):
     and a template may say its operands as often as it likes."""
 
     dialect = replace(
-        DUCKDB, name="Composed", operations={}, fence=" OFFSET 0", digits="CAST('{0}' AS DOUBLE)",
+        DUCKDB, **READERS, name="Composed", operations={}, fence=" OFFSET 0", digits="CAST('{0}' AS DOUBLE)",
         add="CASE WHEN {0} IS NOT NULL AND {1} IS NOT NULL THEN {0} + {1} END",
         multiply="CASE WHEN {0} = {0} AND {1} = {1} THEN {0} * {1} END", divide="CASE WHEN {1} <> 0 THEN {0} / {1} END",
         place="CASE WHEN {0} IN ({1}) THEN list_position([{1}], {0}) ELSE 0 END",
@@ -48,7 +49,7 @@ class Composed(LocalDuckDb):
 class Plain(LocalDuckDb):
     """DuckDB asked as the trusted rooms would: without what `speed.quicksql` knows of bounds, raw cells and unions."""
 
-    dialect = DUCKDB
+    dialect = replace(DUCKDB, **READERS)
 
 
 ENGINES: dict[str, Callable[[], Engine]] = {

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle import optional as perturbed
-from jostle.accounting.amounts import Amount, quanta
-from jostle.accounting.composition import rate_for
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta, rate_for
 from jostle.accounting.definitions import rho_of
 from jostle.accounting.subsampled_gaussian import noise_for
 from jostle.error_laws import law_named

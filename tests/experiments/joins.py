@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure
 from jostle.error_laws import SmoothLaplaceErrors
 from jostle.privacy.measurements.smooth import Smooth, smoothed

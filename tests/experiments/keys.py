@@ -11,7 +11,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure, rho_of
 from jostle.privacy.mechanisms.stability import key_mechanism, key_rounds, select_keys
 from jostle.simulate import SeededNoise

@@ -15,7 +15,8 @@ import pytest
 from ledger_place import Place, kind
 
 from jostle.accounting.amounts import QUANTA, Meter
-from jostle.language.moments import FIRST_DAY, LAST_DAY, number_of, starts, truncated
+from jostle.language.moments import FIRST_DAY, LAST_DAY, number_of
+from jostle.language.patterns import starts, truncated
 from jostle.plan.digest import plan_digest
 from jostle.plan.plan import Apply, Column, Constant, Derive, Listed, Open, Scan
 from jostle.privacy.ledger.ledger import Ledger

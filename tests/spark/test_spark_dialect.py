@@ -13,7 +13,7 @@ import pytest
 from jostle.backends.spark.connection import Connection
 from jostle.backends.spark.dialect import SPARK
 from jostle.engine.sql import functions
-from jostle.language import moments
+from jostle.language import patterns
 from jostle.language.moments import moment_of
 from jostle.language.row_functions import lower, upper
 
@@ -111,7 +111,7 @@ def test_days(ask: Any) -> None:
         assert ask(functions.template(SPARK, name, ()), days) == [part(moment_of("date", day)) for day in DAYS], name
     for unit in ("year", "quarter", "month", "week"):
         template = functions.truncation(SPARK, "date", unit, "{0}")
-        assert ask(template, days) == [moments.truncated("date", day, unit) for day in DAYS], unit
+        assert ask(template, days) == [patterns.truncated("date", day, unit) for day in DAYS], unit
 
 
 def test_sums_beyond_64_bits(ask: Any) -> None:

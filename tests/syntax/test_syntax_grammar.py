@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jostle.diagnostics import KINDS, Refusal
+from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.syntax import incomplete, parse, parser
 from jostle.syntax.builder import Builder
 from jostle.syntax.layout import Layout
+from jostle.tools.documentation import KINDS
 
 
 @pytest.fixture(scope="module")

@@ -88,7 +88,7 @@ _ISO = f"(pmod(CAST({_DAYS} AS INT) + 3, 7) + 1)"  # 1 January 1970 was a Thursd
 _THURSDAY = f"date_from_unix_date(CAST({_DAYS} AS INT) + 4 - {_ISO})"
 
 SPARK = Dialect(
-    **QUICK,
+    **(QUICK | {"pattern": spelling}),
     name="Spark",
     double="DOUBLE", text="STRING", wide="DECIMAL(38,0)", tiny="TINYINT",
     digits="({0}D)", quoted=quoted,
@@ -105,7 +105,7 @@ SPARK = Dialect(
     double_of="try_cast(btrim({0}, ' \t') AS DOUBLE)", whole_of="try_cast({0} AS BIGINT)",
     digest="CAST(conv(CAST(left(sha2({0}, 256), 12) AS STRING), 16, 10) AS BIGINT)", size="octet_length({0})",
     place="array_position(array({1}), {0})",
-    pattern=spelling, matches="rlike({0}, {1})", part="regexp_extract({0}, {1}, {2})",
+    matches="rlike({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day=_DAY, days="unix_date({0})",
     first_day="CASE '{1}' WHEN 'year' THEN make_date(year({0}), 1, 1) "
               "WHEN 'quarter' THEN make_date(year({0}), 3 * quarter({0}) - 2, 1) "

@@ -22,12 +22,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, NoReturn
 
 from msgspec import Struct, field
 
 from jostle.diagnostics import refuse
-from jostle.language import patterns
 from jostle.language.moments import number_of
 from jostle.plan.schemas import BY_KINDS, Facts
 
@@ -38,6 +37,12 @@ def doubled_quotes(text: str) -> str:
     """A text as a literal of standard SQL, which knows one escape; NUL cannot stand in a query's text."""
     parts = ["'" + part.replace("'", "''") + "'" for part in text.split("\0")]
     return parts[0] if len(parts) == 1 else "(" + " || chr(0) || ".join(parts) + ")"
+
+
+def _unread(*_: str) -> NoReturn:
+    """Patterns and formats are the language's, and what reads them is handed in: a text, which is a literal in SQL, so
+    that a wrong one is another question about each row."""
+    raise refuse("DataError", "this engine is handed nothing that reads patterns or formats")
 
 
 class Dialect(Struct, frozen=True, eq=False, kw_only=True):
@@ -94,7 +99,8 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     place: str  # where {0} stands in the list of the constants {1}, from 1; 0 or NULL where it does not
     among_texts: str = ""  # whether {0} is one of the texts {1}, where that is sooner known than by comparing each
     ordered: str = "{0}"  # the text, which is from then on compared and ordered by its UTF-8
-    pattern: Callable[[str], str] = patterns.spelled  # a pattern as the database has it; refused where it cannot
+    pattern: Callable[[str], str] = _unread  # a pattern of a program in the syntax of RE2; refused where it cannot
+    format: Callable[[str, str], tuple[str, Sequence[str]]] = _unread  # a format: such a pattern, the parts in groups
     matches: str  # whether the pattern {1}, a literal, matches somewhere in the text {0}
     part: str  # what the group {2} of the pattern {1} matches in the text {0}, where the pattern does
     character: str = "\\x{{{0:X}}}"  # a character in a pattern, by its code point

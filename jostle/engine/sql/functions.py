@@ -161,10 +161,10 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
 
 def _by_format(kind: str, d: Dialect, form: str) -> str:
     """A text that is written in a format as ISO writes it."""
-    layout = moments.parse(form, kind)
-    pattern = pattern_literal(d, whole_text(layout.pattern))
-    parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(layout.fields))]
-    of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(layout.fields, parts, strict=True)}
+    spelling, fields = d.format(form, kind)
+    pattern = pattern_literal(d, whole_text(spelling))
+    parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(fields))]
+    of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(fields, parts, strict=True)}
     if "half" in of:
         half = f"CASE WHEN {of['half']} = 'PM' THEN 12 ELSE 0 END"
         hour = f"({d.whole_of.format(of['hour'])} % 12 + {half})"

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.accounting import amounts
+from jostle.accounting import composition
 from jostle.accounting.amounts import Path
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
@@ -260,7 +260,7 @@ def joined_exposures(handles: Sequence[Handle]) -> tuple[Exposure, ...]:
 def quanta(value: float) -> int | None:
     """An amount in quanta; None where a run would refuse it."""
     try:
-        return amounts.quanta(value)
+        return composition.quanta(value)
     except Refusal:
         return None
 

@@ -17,7 +17,7 @@ scikit-learn leads to what says the same here.
 
 The pages of `jostle explain`: what each kind of error or warning means, a program that meets it, and the way out.
 
-The words stand in `documentation/diagnostics.md`, a section a kind, in the order of `diagnostics.KINDS` and `WARNINGS`.
+The words stand in `documentation/diagnostics.md`, a section a kind, in the order of `KINDS` and `diagnostics.WARNINGS`.
 The tests run every example and every mended program, given a file `people.csv` with the columns
 `person, age, sex, city, hours, gain`, and `german.csv`, whose header is `age;score`.
 """
@@ -36,7 +36,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from jostle.diagnostics import KINDS, WARNINGS
+from jostle.diagnostics import WARNINGS
 from jostle.language.methods import way
 from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, table, words
 
@@ -159,6 +159,12 @@ class Page(Struct, frozen=True):
     way_out: str
     mended: str = ""
 
+
+KINDS = (
+    "SyntaxError", "NameError", "TypeError", "ValueError", "ImportError", "AssertionFailed", "RecursionLimit",
+    "PrivateValue", "NoEpsilon", "BadAmount", "BudgetExceeded", "UnboundedSum", "OpenKeys", "DataError", "LedgerError",
+)  # fmt: skip
+"""Kinds of errors."""
 
 _PROGRAM = "```jostle\n(.+?)```\n"
 _SECTION = rf"^## (\S+)\n\n\*([^\n]+)\*\n\n(.+?)\n\n{_PROGRAM}\n(.+?)\n(?:\n{_PROGRAM})?(?=\n## |\Z)"

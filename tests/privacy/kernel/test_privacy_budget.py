@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 
-from jostle.accounting.amounts import QUANTA, Meter, Path, as_text, quanta, rounded_up
+from jostle.accounting.amounts import QUANTA, Meter, Path, as_text, rounded_up
+from jostle.accounting.composition import quanta
 
 
 def spent(charges: list[tuple[Path, tuple[int, ...]]], width: int) -> tuple[int, ...]:

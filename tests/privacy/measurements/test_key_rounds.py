@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.stability import SHARES, KeyRound, key_rounds

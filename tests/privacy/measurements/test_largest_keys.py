@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure, rho_of
 from jostle.privacy.mechanisms import stability
 from jostle.privacy.mechanisms.stability import LargestKeys, largest_keys

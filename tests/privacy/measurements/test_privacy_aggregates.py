@@ -23,6 +23,7 @@ from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates import aggregate as terms
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
+from jostle.records import replace
 from jostle.run import select_forms
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -111,6 +112,18 @@ def test_a_row_without_its_class_cannot_be_imported() -> None:
     for name in ("unheard_of", "pair"):  # no class, and a class that is no aggregate
         with pytest.raises(ImportError):
             select_forms._class_of(AggregateRow(name, f"{name}(E)", ""))
+
+
+@pytest.mark.parametrize("call", ["sum(c)", "avg(c)", "median(c)", "max(c)", "covariance(v, c)", "bounds(c)"])
+def test_a_wrong_row_of_the_table_measures_no_text(bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """The table of aggregates is for people and programs: the class refuses what cannot be added or ordered."""
+    name = call.partition("(")[0]
+    monkeypatch.setitem(language.AGGREGATES, name, replace(ROWS[name], kinds=Kinds.ANY, bounded=False))
+    bench.table(OTHERS, ("who", "v", "r", "c"))
+    query = f"x = {{{{ select {call} from t with epsilon 1 }}}}"
+    result = bench.attempt(f"private t = {SCHEMA} protecting rows budget epsilon 9\n{query}")
+    assert [fault.message for fault in result.diagnostics] == [f"`{name}` takes a number, and this is a text"]
+    assert result.budget["t"]["epsilon"]["spent"] == "0"
 
 
 def test_a_class_with_a_method_missing_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure, gaussian_price, pure_epsilon, rho_of
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.stability import key_mechanism, threshold

@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from jostle.accounting.amounts import Amount, quanta
+from jostle.accounting.amounts import Amount
+from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Refusal
 from jostle.error_laws import SmoothLaplaceErrors, facts_of, law_named, quantiles

@@ -26,7 +26,6 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
-from jostle.language.aggregates import AggregateRow, Kinds, of_no_numbers
 from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import check_depth, grid_bits, kind_of
@@ -64,11 +63,9 @@ class Aggregate(ABC):
     expressions: tuple[RowExpr, ...] = ()
     numbers: tuple[float, ...] = ()
 
-    row: ClassVar[AggregateRow]
     name: ClassVar[str]
-
-    def __init_subclass__(cls) -> None:
-        cls.name = cls.row.name if hasattr(cls, "row") else ""
+    any_kind: ClassVar[bool] = False
+    """Whether its expressions may be of any kind; those of a private table are numbers otherwise."""
 
     @property
     def expr(self) -> RowExpr:
@@ -98,9 +95,8 @@ class Aggregate(ABC):
         """Refuses expressions of kinds that it does not take, and numbers out of range."""
         for expr in self.expressions:
             kind = kind_of(expr, table.domains)
-            ordered = self.row.kinds is Kinds.ORDERED and kind == "text" and not table.private
-            if kind != "number" and self.row.kinds is not Kinds.ANY and not ordered:
-                raise of_no_numbers(self.name, kind)
+            if kind != "number" and table.private and not self.any_kind:
+                raise refuse("TypeError", f"`{self.name}` takes a number, and this is a {kind}")
 
     @abstractmethod
     def check_private(self, table: Table) -> None:

@@ -24,7 +24,6 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
 from jostle.plan.kinds import is_integral
@@ -99,7 +98,7 @@ class Bounds(GroupAggregate):
     *Why* A row is in one bin at most; the rest is post-processing of the noisy counts.
     """
 
-    row = AGGREGATES["bounds"]
+    name = "bounds"
 
     def statistics(self) -> tuple[Exact, ...]:
         return Exact("min", self.expr), Exact("max", self.expr)
@@ -160,7 +159,8 @@ class Mode(SelectionAggregate):
     *Why* One more row raises one count and lowers none; a row that is replaced does both.
     """
 
-    row = AGGREGATES["mode"]
+    name = "mode"
+    any_kind = True
 
     def candidates(self, table: Table) -> Values:
         key = table.key_of(self.expr, None, MOST)

@@ -37,7 +37,6 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.definitions import Price
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Selected
 from jostle.plan.kinds import is_integral
@@ -230,7 +229,7 @@ class Quantile(SelectionAggregate):
     *Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
     """
 
-    row = AGGREGATES["quantile"]
+    name = "quantile"
 
     def rank(self) -> float:
         """The q that is aimed at."""
@@ -307,7 +306,7 @@ class Median(Quantile):
     *Why* As for a quantile.
     """
 
-    row = AGGREGATES["median"]
+    name = "median"
 
     def rank(self) -> float:
         return 0.5
@@ -325,7 +324,7 @@ class Min(Quantile):
     *Why* As for a quantile; the shift is public.
     """
 
-    row = AGGREGATES["min"]
+    name = "min"
 
     def rank(self) -> float:
         return 0.0
@@ -342,7 +341,7 @@ class Max(Quantile):
     Of a cube: the largest cell, with additive noise. The largest of one group moves by at most what its cells move by.
     """
 
-    row = AGGREGATES["max"]
+    name = "max"
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
         answers = np.zeros(groups, dtype=cells.dtype)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from jostle.integers import fixed_width
-from jostle.language.aggregates import AGGREGATES, DISTINCT
 from jostle.lazy import Floats, Ints, np
 from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Count as RowCount
@@ -34,7 +33,8 @@ class Count(AdditiveAggregate):
     `count(*)` has no expression.
     """
 
-    row = AGGREGATES["count"]
+    name = "count"
+    any_kind = True
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
         return fixed_width(np.bincount(group, minlength=groups))
@@ -54,7 +54,8 @@ class CountDistinct(AdditiveAggregate):
     Of several expressions E is one text for each combination of their values (`pair`), and a row has one at most.
     """
 
-    row = DISTINCT["count"]
+    name = "count_distinct"
+    any_kind = True
 
     def measured(self, table: Table) -> tuple[Term, ...]:
         return (RowCount(self.expr, distinct=True),)
@@ -71,7 +72,7 @@ class Sum(AdditiveAggregate):
     Of a cube: sums over disjoint groups of cells, which move by what the cells move by.
     """
 
-    row = AGGREGATES["sum"]
+    name = "sum"
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints:
         answers = np.zeros(groups, dtype=cells.dtype)
@@ -94,7 +95,7 @@ class Avg(Estimate):
     *Why* A row adds h + x ≥ 0 and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds.
     """
 
-    row = AGGREGATES["avg"]
+    name = "avg"
 
     def measured(self, table: Table) -> tuple[Pair]:
         return (sum_and_count(self.expr, table, self.name),)
@@ -119,7 +120,7 @@ class CentredSum(Avg):
     *Why* Σ E = Σ(E − middle) + middle · count, over the rows where E is not none.
     """
 
-    row = AGGREGATES["sum"]
+    name = "sum"
 
     def estimator(self, table: Table) -> Estimator:
         middle = Centred.of(self.expr, table, self.name).middle

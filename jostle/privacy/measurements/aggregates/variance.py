@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from jostle.language.aggregates import AGGREGATES
 from jostle.lazy import Floats, np
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
@@ -30,7 +29,7 @@ class Var(Estimate):
     *Why* As for the mean; a square is clamped and rounded like any other term.
     """
 
-    row = AGGREGATES["var"]
+    name = "var"
 
     def measured(self, table: Table) -> tuple[Term | Pair, ...]:
         x = Centred.of(self.expr, table, self.name)
@@ -59,7 +58,7 @@ class Stddev(Var):
     *Why* It is the root of the noisy variance, which is post-processing.
     """
 
-    row = AGGREGATES["stddev"]
+    name = "stddev"
 
     def statistics(self) -> tuple[Exact, ...]:
         return (Exact("var", self.expr),)
@@ -86,7 +85,7 @@ class Covariance(Estimate):
     *Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, within bounds.
     """
 
-    row = AGGREGATES["covariance"]
+    name = "covariance"
 
     def statistics(self) -> tuple[Exact, ...]:
         """Those of (var(X + Y) − var(X − Y)) / 4, over the rows that have both."""

@@ -206,8 +206,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     """What a select gives that asks this, as far as it is known."""
     names, keys = _names(node.columns), _names(node.keys)
     all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
-    rows = not node.keys and not all(aggregates(column.value) for column in node.columns)
-    if not all_named or rows or node.per is not None:
+    if not all_named or node.per is not None or (not keys and any(not aggregates(c.value) for c in node.columns)):
         return None
     request = getattr(measurement, "request", None)
     values = [_of_aggregate(column.value, request) for column in node.columns]

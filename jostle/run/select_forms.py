@@ -312,7 +312,8 @@ class SelectForm:
                 "TypeError", "persons are counted apart from rows, by which they weigh differently", counted[0].span,
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
-        return counted[0] if len(self.calls) == 1 and counted else None
+        by_rows = isinstance(table, Table) and table.weighted and not self.node.keys and self.node.limit is None
+        return counted[0] if len(self.calls) == 1 and counted and (names_person(counted[0]) or not by_rows) else None
 
 
 def _outside(values: Sequence[n.Expr]) -> list[n.Node]:
@@ -464,8 +465,9 @@ def _joined(
     shared = [match.column for match in joined.on if match.column == match.theirs]
     name = tables.add(joined.table, dict(right.schema), joined.alias, shared, joined.kind)
     left, right = (left, right) if smooth else _with_full_names(left, right, name, tables.apart(used))
-    on = [(match.column, match.theirs) for match in joined.on if not _is_word(match.column, left, right)]
-    own = len(on) < len(joined.on) or _tell_persons(left, right, on)
+    pairs = [(match.column, match.theirs) for match in joined.on]
+    on = [pair for pair in pairs if not _is_of_whom(pair, left, right)]
+    own = len(on) < len(pairs) or _tell_persons(left, right, on)
     bounded, sides = most is not None or own, publictables.known_sides(interp.data, left, right)
     with PlacedAt(joined.span):
         if isinstance(left, FreeJoin) or (smooth and not bounded and left.private and right.private):
@@ -492,6 +494,7 @@ def _tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) ->
     return any(mine in person_columns(left.plan) and theirs in person_columns(right.plan) for mine, theirs in on)
 
 
-def _is_word(name: str, left: Table, right: Table) -> bool:
-    """Whether a name in `on` is `person`, and no column."""
-    return name == PERSON and name not in left.domains and name not in right.domains
+def _is_of_whom(on: tuple[str, str], left: Table, right: Table) -> bool:
+    """Whether names in `on` are no columns, and `person` or what the declarations of both sides protect."""
+    told = [one in (PERSON, *persons.protected(side)) for one, side in zip(on, (left, right), strict=True)]
+    return all(told) and on[0] not in left.domains and on[1] not in right.domains

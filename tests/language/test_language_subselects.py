@@ -166,3 +166,27 @@ def test_a_select_of_rows_has_a_name_and_is_as_private(folder: Path) -> None:
     (folder / "towns.csv").write_text("town,people\nAmes,2\nCork,4\nOslo,6\n")
     released = Session(cwd=folder).run_text(public + "release halves = [row.half for row in big]").released
     assert list(released["halves"]) == [2, 3]
+
+
+def test_persons_are_counted_whatever_their_column_is_described_by(tmp_path: Path) -> None:
+    pd.DataFrame({"nr": [i // 4 * 17 for i in range(400)], "year": [i % 4 for i in range(400)]}).to_csv(
+        tmp_path / "p.csv", index=False
+    )
+    for nr in ("0..100", "text", "{17, 34}"):
+        described = f"described by {{nr: {nr}, year: 0..3}} protecting nr, at most 4 rows budget epsilon 1e9"
+        for select in ("count(distinct nr) from p", "count(distinct nr) from p where year > 2"):
+            text = f"private p = table('p.csv') {described}\nrelease n = {{{{ select {select} with epsilon 1e6 }}}}"
+            assert Session(cwd=tmp_path).run_text(text).released["n"] == 100, (nr, select)
+
+
+@pytest.mark.parametrize("described", ["", ", nr: text"])
+def test_protected_columns_join_the_rows_of_a_person_described_or_not(described: str, tmp_path: Path) -> None:
+    pd.DataFrame({"nr": range(9), "town": ["a", "b", "c"] * 3}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame({"whose": [i % 9 for i in range(40)], "v": range(40)}).to_csv(tmp_path / "r.csv", index=False)
+    text = f"""private p = table("p.csv") described by {{town: {{"a", "b", "c"}}{described}}} protecting nr up to 1 row
+    budget epsilon 1e9
+private r = table("r.csv") described by {{v: 0..99{described.replace("nr", "whose")}}} protecting p.nr on whose
+release s = {{{{ select sum(v) from r join p on whose = nr where town = "b" up to 9 rows with epsilon 1e7 }}}}
+"""
+    truth = sum(v for v in range(40) if v % 3 == 1)
+    assert Session(cwd=tmp_path).run_text(text).released["s"] == pytest.approx(truth, abs=0.1)

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_530,
+    "lines": 91_526,
     "files": 350,
     "lines that the kernel imports": 2_619,
     "lines that privacy and engine import": 19_088,
@@ -18,7 +18,7 @@ BARS = {
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 128,
-    "participle names": 43,
+    "participle names": 44,
     "functions of one name in run and check": 9,
     "complexity of a function": 22,
 }

@@ -312,8 +312,7 @@ class SelectForm:
                 "TypeError", "persons are counted apart from rows, by which they weigh differently", counted[0].span,
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
-        by_rows = isinstance(table, Table) and table.weighted and not self.node.keys and self.node.limit is None
-        return counted[0] if len(self.calls) == 1 and counted and (names_person(counted[0]) or not by_rows) else None
+        return counted[0] if len(self.calls) == 1 and counted else None
 
 
 def _outside(values: Sequence[n.Expr]) -> list[n.Node]:

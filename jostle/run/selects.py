@@ -44,6 +44,7 @@ from jostle.run.select_forms import (
     BoundRows,
     SelectForm,
     at_fault,
+    names_person,
     placed,
     select_tables,
     smooth_wish,
@@ -140,7 +141,7 @@ def _bound(
         form.need_distinct_names(key_names)
     form.need_values(table, key_names, scope)
     persons_of = form.counts_persons(table)
-    if persons_of is not None:
+    if persons_of is not None and _in_groups(form, persons_of, table, keys):
         table, keys = _persons_in_groups(persons_of, table, keys)
         measured: Sequence[tuple[Aggregate, Counted | None]] = [(CLASSES["count"](), None)]
     elif rows is not None:
@@ -209,6 +210,12 @@ def _within_limits(
     if isinstance(table, Cube):
         raise refuse("TypeError", "a cube has no rows of persons to limit", node.limit.span)
     return persons.limited(interp, table, keys, node.limit, scope), keys
+
+
+def _in_groups(form: SelectForm, call: n.Call, table: Table | Cube, keys: list[GroupKey]) -> bool:
+    """Whether persons are counted as the rows of a table that has each once in each group."""
+    unbounded = any(exposure.rows is None for exposure in table.exposures)
+    return bool(keys) or form.node.limit is not None or unbounded or names_person(call)
 
 
 def _persons_in_groups(call: n.Call, table: Any, keys: list[GroupKey]) -> tuple[Table, list[GroupKey]]:

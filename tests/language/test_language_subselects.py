@@ -168,17 +168,6 @@ def test_a_select_of_rows_has_a_name_and_is_as_private(folder: Path) -> None:
     assert list(released["halves"]) == [2, 3]
 
 
-def test_persons_are_counted_whatever_their_column_is_described_by(tmp_path: Path) -> None:
-    pd.DataFrame({"nr": [i // 4 * 17 for i in range(400)], "year": [i % 4 for i in range(400)]}).to_csv(
-        tmp_path / "p.csv", index=False
-    )
-    for nr in ("0..100", "text", "{17, 34}"):
-        described = f"described by {{nr: {nr}, year: 0..3}} protecting nr, at most 4 rows budget epsilon 1e9"
-        for select in ("count(distinct nr) from p", "count(distinct nr) from p where year > 2"):
-            text = f"private p = table('p.csv') {described}\nrelease n = {{{{ select {select} with epsilon 1e6 }}}}"
-            assert Session(cwd=tmp_path).run_text(text).released["n"] == 100, (nr, select)
-
-
 @pytest.mark.parametrize("described", ["", ", nr: text"])
 def test_protected_columns_join_the_rows_of_a_person_described_or_not(described: str, tmp_path: Path) -> None:
     pd.DataFrame({"nr": range(9), "town": ["a", "b", "c"] * 3}).to_csv(tmp_path / "p.csv", index=False)

@@ -47,10 +47,11 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL.
 
     A column of the table by that name comes first, as it does there. `columns` are those of the table. A select whose
-    columns are all keys, `select city … groupby city`, has none beside them.
+    columns are all keys, `select city … groupby city`, has none beside them. One of rows, without keys, aggregates and
+    an amount, is the table of its columns that it is after `from`.
     """
     if not select.keys and not select.per:
-        return select
+        return _as_table(select, columns)
     if _is_of_keys(select):
         return replace(select, columns=(), keys=tuple([_with_name(key, select.columns) for key in select.keys]))
     plain = [column for column in select.columns if not aggregates(column.value)]
@@ -74,6 +75,15 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
 def _is_of_keys(select: n.Select) -> bool:
     """Whether all columns of a select are keys."""
     return not select.per and all(any(_is_key(column.value, key) for key in select.keys) for column in select.columns)
+
+
+def _as_table(select: n.Select, columns: Collection[str]) -> n.Select:
+    """A select of rows, as the table that it gives; any other as it is. An aggregate without brackets is a slip."""
+    if not select.columns or select.ranking or (select.spend, select.per, select.having, select.first) != (None,) * 4:
+        return select
+    names = {column.value.id.lower() for column in select.columns if isinstance(column.value, n.Name)}
+    slips = any(name in AGGREGATES for name in names - {*columns})
+    return select if slips or any(aggregates(column.value) for column in select.columns) else replace(select, per=())
 
 
 def _is_key(value: n.Expr, key: n.GroupKey) -> bool:

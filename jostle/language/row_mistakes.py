@@ -133,17 +133,15 @@ def of_groups(call: n.Call, select: n.Select) -> Diagnostic | None:
 def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span | None) -> Diagnostic:
     """A result of rows of a private source that is no aggregate; `declared`: where that source is."""
     if isinstance(column, n.Star):
-        table = f"(select * from {select.table.span.text})"
-        help = f"measure them: `count(*)`; as a table they stand after `from`: `select count(*) from {table}`"
+        help = "measure them: `count(*)`; without an amount this select is a table of them"
         return Diagnostic("PrivateValue", "`select *` would hand out rows", column.span, help=help)
     inner, help = select.table, f"measure them: `count(*)`, `avg({column.span.text})`"
     named = next((one.name for one in select.columns if one.value is column), None)
     if column.span.text.lower() in AGGREGATES and named is not None:
         message = f"`{column.span.text}` takes its column in brackets"
         return Diagnostic("PrivateValue", message, column.span, help=f"write `{column.span.text.lower()}({named})`")
-    if isinstance(inner, n.Name) and all(isinstance(one.value, n.Name) for one in select.columns):
-        names = ", ".join(one.value.span.text for one in select.columns)
-        help += f"; a table of these columns alone is `pick({inner.id}, {names})`"
+    if select.spend is not None:
+        help += "; without an amount this select is a table of its columns"
     if isinstance(inner, n.Select) and re.search(r"(?i)\bgroup ?by\b", inner.span.text):
         answers = inner.span.text.removeprefix("(").removesuffix(")")
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"

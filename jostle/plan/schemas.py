@@ -198,7 +198,7 @@ def united_schema(schemas: Sequence[Schema], facts: Facts = BY_KINDS) -> dict[st
                 raise refuse(
                     "NameError", f"only one of the tables of this union has a column `{name}`",
                     help="give all tables the same columns: `pick(t, a, b)` leaves others out, "
-                    "`derive(t, a = 0)` adds one",
+                    f"`derive(t, {name} = none)` adds one",
                 )  # fmt: skip
     return {name: united_domain(name, [schema[name] for schema in schemas], facts) for name in first}
 

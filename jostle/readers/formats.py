@@ -239,8 +239,10 @@ class Union(ReadRaw):
         first = parts[0]
         for part in parts[1:]:
             if set(part.columns) != set(first.columns):
-                message = f"{part.label} does not have the columns of {first.label}"
-                raise refuse("DataError", message, help="the files of one table have the same header")
+                names = ", ".join(f"`{name}`" for name in sorted({*part.columns} ^ {*first.columns})[:5])
+                message = f"{part.label} does not have the columns of {first.label}: one of them has {names}"
+                help = "files of one table have the same header; of two tables write `union(pick(t, a), pick(u, a))`"
+                raise refuse("DataError", message, help=help)
         kinds = tuple(_common({part.cell(name)[1] for part in parts}) for name in first.columns)
         super().__init__(first.columns, kinds, label)
         self.unread = tuple({name: one for part in parts for name, one in part.unread}.items())

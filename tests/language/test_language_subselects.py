@@ -197,3 +197,35 @@ def test_mistakes_are_refused_before_anything_is_charged(select: str, kind: str,
     (one, *_) = session.attempt(Source("text", text)).diagnostics
     assert one.kind == kind and words in one.message
     assert {budget["epsilon"]["spent"] for budget in session.budget().values()} <= {"0"}
+
+
+def test_a_select_of_rows_has_a_name_and_is_as_private(folder: Path) -> None:
+    """Such as joined rows for a function of the library, which no other form names."""
+    text = declared("rows") + (
+        "own = {{ select item, v + 1 as more from x left join y on x.k = y.k where v > 2 }}\n"
+        "all = {{ select * from own }}\n"
+        "release n = {{ select count(*) from all where more > 3 with epsilon 1e6 }}\n"
+    )
+    session = Session(cwd=folder)
+    n = session.run_text(text).released["n"]
+    assert n == expected(folder, "select count(*) from x left join y on x.k = y.k where v > 2") > 0
+    for use in ("print(own)", "release r = own", "a = [row for row in own]", "a = len(own)", "a = own == own"):
+        (one, *_) = Session(cwd=folder).attempt(Source("text", f"{text}{use}\n")).diagnostics
+        assert one.kind == "PrivateValue", use
+    public = 'places = table("towns.csv")\nbig = {{ select town, people / 2 as half from places where people > 2 }}\n'
+    (folder / "towns.csv").write_text("town,people\nAmes,2\nCork,4\nOslo,6\n")
+    released = Session(cwd=folder).run_text(public + "release halves = [row.half for row in big]").released
+    assert list(released["halves"]) == [2, 3]
+
+
+@pytest.mark.parametrize("described", ["", ", nr: text"])
+def test_protected_columns_join_the_rows_of_a_person_described_or_not(described: str, tmp_path: Path) -> None:
+    pd.DataFrame({"nr": range(9), "town": ["a", "b", "c"] * 3}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame({"whose": [i % 9 for i in range(40)], "v": range(40)}).to_csv(tmp_path / "r.csv", index=False)
+    text = f"""private p = table("p.csv") described by {{town: {{"a", "b", "c"}}{described}}} protecting nr up to 1 row
+    budget epsilon 1e9
+private r = table("r.csv") described by {{v: 0..99{described.replace("nr", "whose")}}} protecting p.nr on whose
+release s = {{{{ select sum(v) from r join p on whose = nr where town = "b" up to 9 rows with epsilon 1e7 }}}}
+"""
+    truth = sum(v for v in range(40) if v % 3 == 1)
+    assert Session(cwd=tmp_path).run_text(text).released["s"] == pytest.approx(truth, abs=0.1)

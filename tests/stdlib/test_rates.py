@@ -75,6 +75,11 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
     listed = public('kaplan_meier(t, "month", "event", times = [3, 6])')
     assert not report.notes and [note for note in listed.notes if "half at risk" in note]
     assert listed.column("time") == [3, 6] and abs(listed.rows[0]["value"] - curve[2]) < 0.02
+    for times in ([month, 60] for month in range(1, 9)):
+        rough = public(f'kaplan_meier(t, "month", "event", times = {times})')
+        high = math.inf if rough.median_high is None else rough.median_high
+        assert rough.median_low is None or rough.median_low <= report.median <= high
+    assert {report.median_low, report.median_high} <= set(report.column("time"))
 
 
 def test_a_log_rank_test_is_that_of_mantel() -> None:
@@ -87,6 +92,8 @@ def test_a_log_rank_test_is_that_of_mantel() -> None:
     several = public('log_rank(t, "month", "event", "age")')
     assert several.degrees == 3 and [row["group"] for row in several.rows] == ["0", "1", "2", "3"]
     assert sum(several.column("events")) == pytest.approx(sum(several.column("expected")))
+    rough = public('log_rank(t, "month", "event", "arm", times = [3, 6, 9])')
+    assert rough.column("rows") == [(FRAME.arm == row["group"]).sum() for row in rough.rows]
 
 
 def optimum(x: np.ndarray, y: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

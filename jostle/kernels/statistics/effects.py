@@ -342,8 +342,11 @@ def survival_curve(
         else:
             rows.append({"time": time, "at_risk": None, "events": None, "value": None, "error": math.inf, "low": 0.0,
                          "high": last})  # fmt: skip
-    half = {name: next((r["time"] for r in rows if r[of] is not None and r[of] <= 0.5), None)
+    half = {name: next((j for j, r in enumerate(rows) if r[of] is not None and r[of] <= 0.5), None)
             for name, of in (("median", "value"), ("median_low", "low"), ("median_high", "high"))}  # fmt: skip
+    medians = {name: None if j is None else times[j] for name, j in half.items()}
+    if late and half["median_low"] is not None:  # where not every time is listed, half may be reached since the last
+        medians["median_low"] = times[half["median_low"] - 1] if half["median_low"] else min(times[0], 0.0)
     notes = (
         []
         if clearly == len(times)
@@ -352,7 +355,7 @@ def survival_curve(
     if late:
         notes.append("rows that leave without an event count as half at risk in their time: more times are nearer")
     whole = float(counts.sum())
-    return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**half, "count": whole})
+    return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**medians, "count": whole})
 
 
 def log_rank_test(
@@ -385,7 +388,7 @@ def log_rank_test(
     square = float(gap[1:] @ np.linalg.solve(both, gap[1:])) if clearly else 0.0
     chance = float(chdtrc(g - 1, square)) if clearly else 1.0
     rows = [
-        {"group": text(name), "rows": float(n[0, i]) if clearly else None, "events": float(d[:, i].sum()),
+        {"group": text(name), "rows": float(counts[..., i].sum()) if clearly else None, "events": float(d[:, i].sum()),
          "expected": float(expected[:, i].sum())} for i, name in enumerate(groups)
     ]  # fmt: skip
     notes = [alike(chance, "lasted")] if clearly else [ROWS_HIDDEN]

@@ -135,9 +135,10 @@ def correlations(design: Sequence[Column], moments: Moments, radius: float) -> A
         low, high = (math.tanh(math.atanh(value) + side * wide) for side in (-1, 1))
         rows.append(_pair(m.names, i, j, value, error * (1 - value**2), low, high))
         matrix[i, j] = matrix[j, i] = value
-    lost = [HIDDEN] if any(row["correlation"] is None for row in rows) else []
+    notes = ["low and high are for columns of a normal law: with long tails they are too narrow"]
+    notes += [HIDDEN] if any(row["correlation"] is None for row in rows) else []
     title = f"correlation: {max(n, 0):.0f} rows"
-    return Report(title, rows, lost, {"matrix": matrix, "names": list(m.names), "count": n})
+    return Report(title, rows, notes, {"matrix": matrix, "names": list(m.names), "count": n})
 
 
 def _pair(

@@ -50,7 +50,7 @@ from jostle.trace.jsonl import plain
 
 SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of
 IN_PERIODS = 4  # of every eight batches: its budget is there anew for each period
-CITIES = b"c,region\nAmes,north\nCork,south\nAmes,west\n"
+CITIES = b"c,region,id\nAmes,north,p1\nCork,south,p2\nAmes,west,p3\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
 ADDED_LATER = {"largest", "margin max", "watch", "steps", "top_k()"}
 INSIDE = {"best of runs"}  # what is drawn for runs that are not shown is not lost

@@ -240,7 +240,9 @@ class Maker:
         )
         key = self.rng.choice(("", " groupby c", " groupby n", " groupby id"))
         name = {" groupby c": {"c": "text"}, " groupby n": {"n": "number"}, " groupby id": {"id": "text"}}.get(key, {})
-        self._new(f"{{{{ select {of} as v from {self.table}{bound} per person{key} }}}}", {"v": "number", **name})
+        first = random.Random("\n".join([*self.lines, self.unit, key])).random() < 0.3 and not self.join
+        rows = f"cities q join {self.table} on c" if first else self.table  # whose `id` is that of cities
+        self._new(f"{{{{ select {of} as v from {rows} per person{key}{bound} }}}}", {"v": "number", **name})
 
     # Measurements ---------------------------------------------------------------------------------
 

@@ -206,7 +206,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     """What a select gives that asks this, as far as it is known."""
     names, keys = _names(node.columns), _names(node.keys)
     all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
-    if not all_named or node.per is not None or (not keys and any(not aggregates(c.value) for c in node.columns)):
+    if not all_named or _gives_rows(node):
         return None
     request = getattr(measurement, "request", None)
     values = [_of_aggregate(column.value, request) for column in node.columns]
@@ -221,6 +221,11 @@ def of_select(node: n.Select, measurement: object) -> object:
         return None
     columns = [*listed, *([value] * len(listed[0]) for value in values)]
     return Grouped(dict(zip([*keys, *names], columns, strict=True)), len(keys))
+
+
+def _gives_rows(node: n.Select) -> bool:
+    """Whether what it gives is a table."""
+    return node.per is not None or (not node.keys and any(not aggregates(column.value) for column in node.columns))
 
 
 def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:

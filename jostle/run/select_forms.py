@@ -495,5 +495,5 @@ def _tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) ->
 
 def _is_of_whom(on: tuple[str, str], left: Table, right: Table) -> bool:
     """Whether names in `on` are no columns, and `person` or what the declarations of both sides protect."""
-    told = [one in (PERSON, *persons.protected(side)) for one, side in zip(on, (left, right), strict=True)]
-    return all(told) and on[0] not in left.domains and on[1] not in right.domains
+    own = [one in (PERSON, *persons.protected(side)) for one, side in zip(on, (left, right), strict=True)]
+    return all(own) and on[0] not in left.domains and on[1] not in right.domains

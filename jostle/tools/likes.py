@@ -20,7 +20,7 @@ from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
-from jostle.language.forms import aggregates
+from jostle.language.forms import keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.noise_laws import Laplace
@@ -206,7 +206,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     """What a select gives that asks this, as far as it is known."""
     names, keys = _names(node.columns), _names(node.keys)
     all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
-    if not all_named or node.per is not None or (not keys and any(not aggregates(c.value) for c in node.columns)):
+    if not all_named or keys_by_alias(node, ()).per is not None:
         return None
     request = getattr(measurement, "request", None)
     values = [_of_aggregate(column.value, request) for column in node.columns]

@@ -190,7 +190,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield 2, _in_order(line), ""
     yield from _called_otherwise(line, fault, start, end)
-    if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *$", line[:start]) and line[start:end].isalnum():
+    if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *\0\w+$", f"{line[:start]}\0{line[start:end]}"):
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
             yield 2.5, line[:start] + table + line[end:], ""
     words = [] if again else re.findall(r"\w+", " ".join(texts))

@@ -20,7 +20,7 @@ from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import DOMAINS
-from jostle.language.forms import aggregates
+from jostle.language.forms import keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.noise_laws import Laplace
@@ -206,7 +206,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     """What a select gives that asks this, as far as it is known."""
     names, keys = _names(node.columns), _names(node.keys)
     all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
-    if not all_named or _gives_rows(node):
+    if not all_named or keys_by_alias(node, ()).per is not None:
         return None
     request = getattr(measurement, "request", None)
     values = [_of_aggregate(column.value, request) for column in node.columns]
@@ -221,11 +221,6 @@ def of_select(node: n.Select, measurement: object) -> object:
         return None
     columns = [*listed, *([value] * len(listed[0]) for value in values)]
     return Grouped(dict(zip([*keys, *names], columns, strict=True)), len(keys))
-
-
-def _gives_rows(node: n.Select) -> bool:
-    """Whether what it gives is a table."""
-    return node.per is not None or (not node.keys and any(not aggregates(column.value) for column in node.columns))
 
 
 def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:

@@ -17,7 +17,7 @@ calculated of released numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -109,7 +109,8 @@ def _likelihoods(noisy: Floats, usual: Floats, scale: Floats, squared: NDArray[n
 
 OF_COLUMNS = {"wide": 2.0, "weight": 3.0}
 OF_TABLES = {"wide": 3.0, "weight": 6.0, "most": 100.0}
-"""The priors of what a cell holds, beside even ones and beside what was expected."""
+OF_PUBLIC = OF_TABLES | {"wide": 1.0}
+"""The priors of what a cell holds, beside even ones and beside what was expected, of private rows or of public ones."""
 BALANCED = 4  # rounds of proportional fitting
 RIDGE = 0.1
 """Of `fit.public_ridge`: what is fitted is drawn together already, and needs little of it."""
@@ -155,7 +156,7 @@ def shrunken_model(
     targets = [*columns]
     ridges = [_ridge(1 / math.sqrt(p), rows, len(c)) for p, c in zip(precision, columns, strict=True)]
     if len(tables) > many:
-        targets += _posterior_tables(tables[many:], columns, rows)
+        targets += _posterior_tables(tables[many:], columns, rows, OF_TABLES if prior is None else OF_PUBLIC)
         ridges += [_ridge(laplace_scale(t.law), rows, t.cells.size) for t in tables[many:]]
     targets += public.values()
     ridges += [_ridge(0.0, rows, t.size) for t in public.values()]
@@ -226,7 +227,7 @@ def columns_of(
     usual = [np.full(len(t), rows / len(t)) for t in means]
     how = {"most": float(max(domain.sizes)), **OF_COLUMNS}
     if prior is not None:
-        usual, how = [_positive(rows * prior.marginal(name), rows) * rows for name in domain.names], OF_TABLES
+        usual, how = [_positive(rows * prior.marginal(name), rows) * rows for name in domain.names], OF_PUBLIC
     laws = [_law(tables[0].law, 1 / math.sqrt(p)) for p in precision]
     posterior = posterior_medians(means, usual, laws, **how)
     return [_positive(t, rows) for t in posterior], precision
@@ -250,7 +251,9 @@ def _positive(counts: Floats, rows: float) -> Floats:
     return (shares + 0.2 / rows / len(shares)) / (1 + 0.2 / rows)  # type: ignore[no-any-return]
 
 
-def _posterior_tables(tables: Sequence[Table], columns: Sequence[Floats], rows: float) -> list[Floats]:
+def _posterior_tables(
+    tables: Sequence[Table], columns: Sequence[Floats], rows: float, how: Mapping[str, float]
+) -> list[Floats]:
     """The shares of wider tables, drawn towards what was expected of them, with the columns as their margins."""
     noisy, expected, laws = [], [], []
     for t in tables:
@@ -263,7 +266,7 @@ def _posterior_tables(tables: Sequence[Table], columns: Sequence[Floats], rows: 
         noisy.append(table)
         expected.append(_balanced(np.maximum(np.asarray(t.expected), 1e-9 * rows), t.clique, columns, rows))
         laws.append(Gaussian(laplace_scale(t.law) * math.sqrt(2) * max(math.sqrt(max(free, 0.0)), LEAST_NOISE)))
-    posterior = posterior_medians(noisy, expected, laws, **OF_TABLES)
+    posterior = posterior_medians(noisy, expected, laws, **how)
     return [
         _balanced(np.maximum(d, 1e-9 * e), t.clique, columns, 1.0)
         for d, e, t in zip(posterior, expected, tables, strict=True)

@@ -387,49 +387,6 @@ def has_persons(plan: Plan) -> bool:
     return False
 
 
-def person_columns(plan: Plan) -> frozenset[str]:
-    """The columns of a plan that hold the one protected column as it was described, under whatever name.
-
-    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
-    Where a union is of several tables, each may describe its column in its own way.
-    """
-    match plan:
-        case Filter() | Truncate():
-            return person_columns(plan.source)
-        case Derive():
-            inner = person_columns(plan.source)
-            return frozenset(name for name, expr in plan.columns if isinstance(expr, Column) and expr.name in inner)
-        case GroupRows(person=True):
-            inner = person_columns(plan.source)
-            return frozenset(name for name, expr in plan.keys if isinstance(expr, Column) and expr.name in inner)
-        case Bound():
-            return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
-        case Join() if has_persons(plan.left):
-            return person_columns(plan.left) if has_persons(plan) else frozenset()
-        case Join() if has_persons(plan):  # the columns that the left side has not, and keys of one name
-            others = column_names(plan.left) - {mine for mine, theirs in plan.keys if mine == theirs}
-            return person_columns(plan.right) - others
-        case Union(sources=sources) if len({rows_below(one, (Filter, Derive, Truncate)) for one in sources}) == 1:
-            return frozenset.intersection(*map(person_columns, sources))
-    return frozenset()
-
-
-def column_names(plan: Plan) -> frozenset[str]:
-    """What the columns of a plan are called."""
-    match rows_below(plan, (Filter, Truncate)):
-        case Join(left=left, right=right):
-            return column_names(left) | column_names(right)
-        case Union(sources=sources):
-            return column_names(sources[0])
-        case Bound(scan=scan):
-            return column_names(scan)
-        case GroupRows(keys=keys, terms=terms):
-            return frozenset(name for name, _ in (*keys, *terms))
-        case Scan(columns=columns) | Derive(columns=columns) | Known(columns=columns) | Listed(columns=columns):
-            return frozenset(name for name, _ in columns)
-    raise AssertionError(plan)
-
-
 def rows_below(plan: Plan, through: tuple[type[Filter | Derive | Truncate], ...] = (Filter, Derive)) -> Plan:
     """What a plan is made of by filters and derived columns, or `through` others: each of its rows is of one there."""
     while isinstance(plan, through):

@@ -48,6 +48,7 @@ from jostle.plan.plan import (
     Union,
     has_persons,
     inputs,
+    rows_below,
 )
 
 KeyValue = str | float | bool | date
@@ -141,6 +142,29 @@ def _schema(plan: Plan, facts: Facts, depth: int) -> dict[str, Domain]:
     if isinstance(plan, Known | Listed):
         return dict(plan.columns)
     return join_schema(plan, _schema(plan.left, facts, depth + 1), _schema(plan.right, facts, depth + 1), facts)
+
+
+def person_columns(plan: Plan) -> frozenset[str]:
+    """The columns of a plan that hold the one protected column as it was described, under whatever name.
+
+    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
+    Where a union is of several tables, each may describe its column in its own way.
+    """
+    match plan:
+        case Filter() | Truncate():
+            return person_columns(plan.source)
+        case Derive(columns=columns) | GroupRows(person=True, keys=columns):
+            inner = person_columns(plan.source)
+            return frozenset(name for name, expr in columns if isinstance(expr, Column) and expr.name in inner)
+        case Bound():
+            return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
+        case Join() if has_persons(plan.left):
+            return person_columns(plan.left) if has_persons(plan) else frozenset()
+        case Join(right=right) if has_persons(plan):  # the columns that the left side has not, and keys of one name
+            return frozenset(n for n in person_columns(right) if (n, n) in plan.keys or n not in schema_of(plan.left))
+        case Union(sources=sources) if len({rows_below(one, (Filter, Derive, Truncate)) for one in sources}) == 1:
+            return frozenset.intersection(*map(person_columns, sources))
+    return frozenset()
 
 
 def check_plan_depth(depth: int, most: int = DEPTH) -> None:

@@ -35,9 +35,8 @@ from jostle.plan.plan import (
     GroupTerm,
     Key,
     RowExpr,
-    person_columns,
 )
-from jostle.plan.schemas import MOST_KEYS
+from jostle.plan.schemas import MOST_KEYS, person_columns
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform

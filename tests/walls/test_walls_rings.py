@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_731,
+    "lines": 91_710,
     "files": 350,
     "lines that the kernel imports": 2_592,
-    "lines that privacy and engine import": 18_520,
-    "lines that everyday queries import": 8_658,
+    "lines that privacy and engine import": 18_500,
+    "lines that everyday queries import": 8_639,
     "circles of files, imports for types counted": 0,
     "lines with Any": 600,
     "lines with a name for Any": 128,

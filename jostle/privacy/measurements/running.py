@@ -49,9 +49,9 @@ from jostle.plan.plan import (
     Term,
     Truncate,
     Union,
-    column_names,
     inputs,
 )
+from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.ledger.ledger import Account
 from jostle.privacy.measurements.aggregates.aggregate import (
@@ -289,7 +289,7 @@ def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
     waiting = [(plan, True)]
     while waiting:
         here, same = waiting.pop()  # `same`: whether a step is here the same expression
-        one_step = same and own <= set(unit) & column_names(here)
+        one_step = same and own <= {*unit} & {*schema_of(here)}
         if isinstance(here, Truncate):
             first = same and here.order == step and not here.descending and not here.keys
             if not (first or one_step):
@@ -309,7 +309,7 @@ def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
 
 def _hidden(plan: Plan, part: Plan) -> frozenset[str]:
     """The columns of a plan that are not those of this part: of two sides of a join the left has its own."""
-    return column_names(plan.left) if isinstance(plan, Join) and part is plan.right else frozenset()
+    return frozenset(schema_of(plan.left)) if isinstance(plan, Join) and part is plan.right else frozenset()
 
 
 def _of_all_pairs(plan: Plan) -> bool:

@@ -35,9 +35,8 @@ from jostle.plan.plan import (
     RowExpr,
     Truncate,
     has_persons,
-    person_columns,
 )
-from jostle.plan.schemas import floors, schema_of, whole_key
+from jostle.plan.schemas import floors, person_columns, schema_of, whole_key
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys, join_exposures

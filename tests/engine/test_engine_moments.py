@@ -97,7 +97,7 @@ def test_parts_of_every_day(engine: LocalDuckDb) -> None:
     """3,652,059 days, of which every 53rd, and all of sixty years around a leap year that is none, are compared."""
     first, last = number_of(date(1869, 1, 1)), number_of(date(1929, 1, 1))
     days = sorted({*range(FIRST_DAY, LAST_DAY + 1, 53), *range(first, last), FIRST_DAY, LAST_DAY})
-    names = [op.name for op in MOMENTS if op.takes == ("date",)]
+    names = [op.name for op in MOMENTS if op.kinds == ("date",)]
     exprs: list[RowExpr] = [Apply(name, (Column("d"),)) for name in names]
     exprs += [Apply("trunc", (Column("d"), Constant(unit))) for unit in DAYS]
     array = pa.array(days, pa.int32()).cast(pa.date32())
@@ -128,7 +128,7 @@ def test_the_calendar_agrees_with_itself_on_all_days(engine: LocalDuckDb) -> Non
 def test_times(engine: LocalDuckDb) -> None:
     some = times(3000)
     array = pa.array(some, pa.timestamp("us"))
-    names = [op.name for op in MOMENTS if op.takes == ("time",)]
+    names = [op.name for op in MOMENTS if op.kinds == ("time",)]
     exprs: list[RowExpr] = [Apply(name, (Column("t"),)) for name in names]
     units = [*DAYS, *SPANS]
     exprs += [Apply("trunc time", (Column("t"), Constant(unit))) for unit in units]
@@ -311,7 +311,7 @@ def test_bounds_hold(engine: LocalDuckDb) -> None:
             "x": np.array([rng.randrange(-50, 51) for _ in days]),
         }
         d, x = Column("d"), Column("x")
-        exprs = [Apply(op.name, (d,)) for op in MOMENTS if op.takes == ("date",)]
+        exprs = [Apply(op.name, (d,)) for op in MOMENTS if op.kinds == ("date",)]
         exprs += [Apply("trunc", (d, Constant(unit))) for unit in DAYS]
         exprs += [
             applied("+", (d, x), schema),

@@ -90,7 +90,7 @@ class Draw:
             return self.test(schema, depth)
         operation = self.random.choice(BY_KIND[kind])
         known = self.random.choice(CONSTANTS[operation.name]) if operation.constants else ()
-        kinds = operation.kinds[: len(operation.kinds) - operation.constants]
+        kinds = operation.kinds[: len(operation.kinds) - len(operation.constants)]
         args = [self.of(self.any() if k == "any" else k, schema, depth - 1) for k in kinds]
         return Apply(operation.name, (*args, *map(Constant, known)))
 

@@ -126,7 +126,7 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (sums_of_few_bits, "more is lost than is charged", 2501596),
     (two_zeros, "more is lost than is charged", 2505653),
     (records_that_fail, "a fault after a charge", 2503051),
-    (patterns_that_recurse, "neighbours look different", 2535287),
+    (patterns_that_recurse, "neighbours look different", 2508523),
     (no_room_for_long_texts, "neighbours look different", 2516860),
 )
 """With what each is, and the seed of a program that convicts it."""

@@ -127,6 +127,6 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (two_zeros, "more is lost than is charged", 2505653),
     (records_that_fail, "a fault after a charge", 2503051),
     (patterns_that_recurse, "neighbours look different", 2508523),
-    (no_room_for_long_texts, "neighbours look different", 2516860),
+    (no_room_for_long_texts, "neighbours look different", 2558610),
 )
 """With what each is, and the seed of a program that convicts it."""

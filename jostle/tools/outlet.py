@@ -320,7 +320,7 @@ def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
 
 
 def _with_paths_named(action: Callable[[], int]) -> int:
-    """The action's exit status. Raises `Refusal(DataError)` for a path that the system refuses and nobody foresaw."""
+    """The action's exit status. Raises `Refusal(DataError)` for a path that the system refuses."""
     try:
         return action()
     except OutputFault:

@@ -149,8 +149,11 @@ def tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> 
 
 
 def is_word(match: n.Match, left: Table, right: Table) -> bool:
-    """Whether a join is on `person`, or on columns of persons of which one at least is not described; the key of
-    `in (select …)`, which no program can write, is not where it is that of persons."""
+    """Whether a join is on `person`, or on columns of persons of which one at least is not described.
+
+    The key of `in (select …)` has a name with a backquote; where that key is the persons' column, the right side has no
+    column of this name.
+    """
     sides = [(match.column, left), (match.theirs, right)]
     words = [(name, side) for name, side in sides if name not in side.domains]
     if not all(name == PERSON or "`" in name or name in protected(side) for name, side in words):

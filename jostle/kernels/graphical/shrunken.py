@@ -40,6 +40,7 @@ ROUNDS = 40
 MOST_CELLS = 8192
 """Cells that the law of r is learned from; of more, so many, evenly spaced."""
 CHUNK = 4096
+"""Cells that are worked on at once; so many cells of a larger table have a law of their own."""
 OWN, OWN_ROUNDS = 6.0, 20
 """Cells that the law of all tables is worth beside those of one, and steps from it to the table's own."""
 

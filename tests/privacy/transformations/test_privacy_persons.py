@@ -97,6 +97,17 @@ d = {{ select count(*) from (select max(v) as v from first right join t on c per
 e = {{ select count(distinct who) from first join t on c up to 2 rows with epsilon 1 }}
 f = {{ select count(*) from (select count(*) as n from first join t on c per person groupby t.who) with epsilon 1 }}
 """,
+    "persons and values in a list": """
+a = {{ select count(*) as n, sum(v) as s from t where who in (select owner from u where w > 3) up to 2 rows
+    with epsilon 2 }}
+b = {{ select count(*) from t where who not in (select owner from u where w > 3) groupby c up to 1 row each
+    with epsilon 1 }}
+d = {{ select count(*) from u where c in (select c from public where z > 4) and w > 3 up to 2 rows with epsilon 1 }}
+e = {{ select count(distinct person) from u where owner in (select owner from u groupby owner having sum(w) > 9)
+    with epsilon 1 }}
+f = {{ select count(*) from (select * from t where who in (select who from t where v > 0)) where who not in
+    (select owner from u where c == "y") up to 2 rows with epsilon 1 }}
+""",
     "groups of several persons": """
 few = {{ select count(*) as n, sum(w) as s from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
 a = {{ select sum(clamp(n, 0, 3)) as x, sum(clamp(s, 0, 9)) as y, count(*) as n from few groupby c with epsilon 3 }}

@@ -119,18 +119,20 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
     import uvicorn
 
     from jostle.serve.routing import Server
-    from jostle.serve.runs import Checker, Launcher, Runs
+    from jostle.serve.runs import Launcher, Runs
     from jostle.serve.workbench import application
 
     home = Home(folder, options.ledger or "")
-    checker, launcher = Checker(home.folder), Launcher(home.folder)
+    launcher = Launcher(home.folder)
     try:
-        for one in (launcher, checker):
-            threading.Thread(target=one.begin, daemon=True).start()
+        threading.Thread(target=launcher.begin, daemon=True).start()
         https = bool(options.certificate) or options.behind_proxy
         logs = not (options.playground or options.example)
         engine = "" if options.playground else options.engine or os.environ.get(VARIABLE, "")
-        runs = Runs(home, checker, launcher, public=public, engine=engine, ledger=options.ledger_of_runs)
+        runs = Runs(
+            home, launcher.check, launcher, public=public, engine=engine, ledger=options.ledger_of_runs,
+            draw=launcher.draw,
+        )  # fmt: skip
         server = Server(
             home, runs, https, options.example, log=logs,
             identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),
@@ -145,7 +147,6 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
         )  # fmt: skip
         uvicorn.Server(config).run([place])
     finally:
-        checker.close()
         launcher.close()
         home.close()
 

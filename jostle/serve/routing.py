@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
+from anyio import CapacityLimiter
 from msgspec import Struct, field
 from starlette.responses import RedirectResponse, Response
 
@@ -25,6 +27,8 @@ PROOF = "x-jostle-proxy"
 """The header in which a proxy shows that it is the one."""
 ANYBODY: tuple[str, ...] = ()
 EVERYBODY = ROLES
+AT_ONCE, MOST_WAITING = 4, 100
+"""Requests of one account, or of one address that has not logged in, that are answered at once, and that wait."""
 TOO_OFTEN, WINDOW = 5, 15 * 60.0
 PER_ADDRESS, PER_NAME = 30, 100
 """Logins that may fail in `WINDOW` seconds: of a name from one address, from an address, and of a name from all."""
@@ -79,6 +83,16 @@ class Server(Struct):
     domain: str = ""
     proof: str = ""
     lock: Any = field(default_factory=threading.Lock)
+    turns: WeakValueDictionary[str, CapacityLimiter] = field(default_factory=WeakValueDictionary)
+
+    def turn(self, whose: str) -> CapacityLimiter:
+        """Where requests of one account or address wait for their turn: others do not wait for these. Used in the loop
+        of the server alone; refused where too many wait."""
+        if (mine := self.turns.get(whose)) is None:
+            mine = self.turns[whose] = CapacityLimiter(AT_ONCE)
+        if mine.statistics().tasks_waiting >= MOST_WAITING:
+            raise refuse("Busy", "too many requests of yours wait", help="one after the other")
+        return mine
 
     def log_in(self, name: str, password: str, client: str) -> None:
         """Refused where a password does not hold, or where too many did not lately, in words that say neither which

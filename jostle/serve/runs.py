@@ -25,7 +25,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from msgspec import json as coded
 
@@ -48,11 +48,11 @@ MARGIN = 0.5
 MOST_PROGRAM = 64 * 1024  # characters
 CHECK_SECONDS, MOST_CHECKS, CHECKS_OF_ONE = 10.0, 12, 3
 STARTS_WITHIN = 60.0
-"""How long a check may take, and its process to start; how many wait for their turn: of all, and of one account."""
+"""How long a check may take, and the process that forks them to start; how many go on: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
 GONE = ".gone"
-OF_SERVER, OF_CHECKS = "-server", "-checks"  # caches; analysts' names begin with a letter
+OF_SERVER = "-server"  # a cache; analysts' names begin with a letter
 SIMULATION, SIMULATED = 60.0, "simulated"
 """Seconds that a simulation for a reviewer may take, and the folder of its answer within that of its run."""
 MOST_WAITING = 20  # programs of one analyst
@@ -67,8 +67,9 @@ _NAMED = re.compile(r'dataset\(\s*"([^"\\]*)"')
 
 
 class Launcher:
-    """Starts the process of a run, which outlives this one: a fork of one that has loaded what runs need, and that has
-    nothing of the server's. A run reads its job from a socket of its own, which closes when its process ends."""
+    """Starts a process for each run, which outlives this one, each text that is checked and each trace that is drawn:
+    a fork of one that has loaded what these need, and that has nothing of the server's. It reads what it is to do from
+    a socket of its own, which closes when it ends. So none waits for another's."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._lock = folder, threading.Lock()
@@ -77,6 +78,37 @@ class Launcher:
 
     def __call__(self, job: Job) -> None:
         job = replace(job, cache=str(_cache(Path(job.folder), job.analyst)))
+        threading.Thread(target=_followed, args=(self._forked(), job), daemon=True).start()
+
+    def check(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Json]:
+        """What `worker.check` says; a refusal where that takes longer than `CHECK_SECONDS`."""
+        try:
+            asked = {"program": program, "settings": dict(settings), **more}
+            answer: dict[str, Json] = json.loads(self._asked(CHECK_SECONDS, request=asked))
+            return answer
+        except (OSError, ValueError):
+            message = "the program cannot be checked in time"
+            error = {"kind": "ValueError", "message": message, "help": "make it simpler"}
+            return {"ok": False, "errors": [error], "cost": []}
+
+    def draw(self, of: Path, name: str) -> None:
+        """Draws what a trace shows into its folder: what that takes is up to who wrote the program."""
+        with suppress(OSError):
+            self._asked(worker.DRAWS_WITHIN, trace=str(of), name=name)
+
+    def _asked(self, seconds: float, **what: Any) -> bytes:
+        """What a fork answers that ends within so many seconds; nothing where it was ended."""
+        empty = self._folder / "runs" / "checks" / "empty"
+        empty.mkdir(parents=True, exist_ok=True)
+        cache = str(_cache(empty, OF_SERVER))
+        with self._forked() as place:
+            place.settimeout(seconds + STARTS_WITHIN)
+            place.sendall(coded.encode(worker.Question(str(empty), cache, seconds, **what)))
+            place.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: place.recv(2**16), b""))
+
+    def _forked(self) -> socket.socket:
+        """A fork's socket."""
         mine, its = socket.socketpair()
         with its, self._lock:
             try:
@@ -84,7 +116,7 @@ class Launcher:
             except OSError:  # it was killed
                 self.close()
                 socket.send_fds(self._started(), [b"."], [its.fileno()])
-        threading.Thread(target=_followed, args=(mine, job), daemon=True).start()
+        return mine
 
     def begin(self) -> None:
         """Starts the process before anybody asks."""
@@ -102,8 +134,19 @@ class Launcher:
     def _started(self) -> socket.socket:
         if self._control is None:
             self._control, its = socket.socketpair()
+            empty, nowhere = self._folder / "runs" / "forks" / "empty", subprocess.DEVNULL
+            empty.mkdir(parents=True, exist_ok=True)
+            words, environment = [sys.executable, "-m", "jostle.serve.worker"], _environment(empty.parent)
             with its:
-                self._process = _process("forks", self._folder, OF_SERVER, stdin=its, stdout=subprocess.DEVNULL)
+                self._process = subprocess.Popen(
+                    words,
+                    stdin=its.fileno(),
+                    stdout=nowhere,
+                    stderr=nowhere,
+                    cwd=empty,
+                    env=environment,
+                    start_new_session=True,
+                )
         return self._control
 
 
@@ -116,16 +159,6 @@ def _followed(place: socket.socket, job: Job) -> None:
         while place.recv(4096):
             pass
     shutil.rmtree(Path(job.folder) / "scratch", ignore_errors=True)
-
-
-def _process(what: str, folder: Path, whose: str, *words: str, **pipes: Any) -> subprocess.Popen[bytes]:
-    """A process of `worker`, in an empty folder."""
-    empty = folder / "runs" / what / "empty"
-    empty.mkdir(parents=True, exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "jostle.serve.worker", what, *words], stderr=subprocess.DEVNULL, cwd=empty,
-        env=_environment(empty.parent, whose), start_new_session=True, **pipes,
-    )  # fmt: skip
 
 
 def _discard(folder: Path) -> None:
@@ -146,9 +179,9 @@ def _cache(folder: Path, whose: str) -> Path:
     return caches / whose
 
 
-def _environment(folder: Path, whose: str) -> dict[str, str]:
+def _environment(folder: Path) -> dict[str, str]:
     inherited = ("PATH", "LANG", "OPENBLAS_CORETYPE", "JOSTLE_MEMORY", "SSL_CERT_FILE")
-    package, cache = str(Path(__file__).resolve().parents[2]), str(_cache(folder, whose))
+    package, cache = str(Path(__file__).resolve().parents[2]), str(_cache(folder, OF_SERVER))
     return {
         **{name: os.environ[name] for name in inherited if name in os.environ},
         **own_environment(folder, cache), "PYTHONPATH": package, "PYTHONDONTWRITEBYTECODE": "1",
@@ -164,96 +197,18 @@ def _login() -> dict[str, str]:
     }
 
 
-def _fed(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise refuse("DataError", "a process has no standard input")
-    return pipe
-
-
-@contextmanager
-def _ended_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """The process is killed where what is within takes longer."""
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-class Drawer:
-    """Draws what a trace shows in a process of its own: what that takes is up to who wrote the program."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._lock = folder, threading.Lock()
-
-    def __call__(self, of: Path, name: str) -> None:
-        if not self._lock.acquire(timeout=worker.DRAWS_WITHIN):
-            raise refuse("Busy", "too many wait for something to be drawn", help="try again in some seconds")
-        try:
-            if not (of / name).exists():
-                process = _process("draws", self._folder, OF_CHECKS, str(of), name, stdin=subprocess.DEVNULL)
-                with _ended_after(process, worker.DRAWS_WITHIN):
-                    process.wait()
-        finally:
-            self._lock.release()
-
-
-class Checker:
-    """Checks programs in one confined process, one after the other; one that takes too long ends with it."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self._lock = folder, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __call__(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, object]:
-        with self._lock:
-            process = self._started()
-            try:
-                with _ended_after(process, CHECK_SECONDS):
-                    request = json.dumps({"program": program, "settings": dict(settings), **more}).encode()
-                    _fed(process.stdin).write(request + b"\n")
-                    _fed(process.stdin).flush()
-                    line = _fed(process.stdout).readline()
-                answer: dict[str, Json] = json.loads(line)
-                return answer
-            except (OSError, ValueError):
-                self._process = None
-                message = "the program cannot be checked in time"
-                error = {"kind": "ValueError", "message": message, "help": "make it simpler"}
-                return {"ok": False, "errors": [error], "cost": []}
-
-    def begin(self) -> None:
-        """Starts the process before anybody asks."""
-        with self._lock:
-            self._started()
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            self._process = _process("checks", self._folder, OF_CHECKS, **pipes)
-            with _ended_after(self._process, STARTS_WITHIN):
-                _fed(self._process.stdout).readline()
-        return self._process
-
-
 class Runs:
     """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
-        self, home: Home, check: Callable[..., dict[str, object]], start: Launch | None = None,
+        self, home: Home, check: Callable[..., dict[str, object]], start: Launch,
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
-        engine: str = "", ledger: str | None = None, draw: Callable[[Path, str], None] | None = None,
+        engine: str = "", ledger: str | None = None, draw: Callable[[Path, str], None] = worker.draw,
     ) -> None:  # fmt: skip
         """`ledger` is how processes of runs open the ledger, where that is not as the server does."""
         self.public, self.engine, self.ledger = public, engine, ledger or home.ledger
-        self.home, self.check, self.start = home, check, start or Launcher(home.folder)
-        self.seconds, self.places, self._draw = tuple(seconds), places, draw or Drawer(home.folder)
+        self.home, self.check, self.start = home, check, start
+        self.seconds, self.places, self._draw = tuple(seconds), places, draw
         self._lock, self._checking = threading.Lock(), list[str]()
         self._entries, self._followed = dict[str, int](), 0  # how long histories were by so much of the log
         for folder in (home.folder / "runs").glob(f"*{GONE}"):  # the server was killed before they were removed
@@ -269,7 +224,7 @@ class Runs:
     def _one_of_few(self, who: str, most: int) -> Iterator[None]:
         with self._lock:
             if len(self._checking) >= MOST_CHECKS or self._checking.count(who) >= most:
-                raise refuse("Busy", "too many programs wait to be checked", help="try again in some seconds")
+                raise refuse("Busy", "too many programs are being checked", help="try again in some seconds")
             self._checking.append(who)
         try:
             yield

@@ -48,6 +48,7 @@ from jostle.serve.routing import (
     Row,
     Server,
     cookie_of,
+    network_of,
     route,
     session_response,
 )
@@ -259,7 +260,8 @@ def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response
                 caller[0] = call.who.name
                 if row.path == "/api/runs/{id}" and call.query.get("wait"):
                     await _moment(server, call)
-                reply = await run_in_threadpool(row.handler, server, call)
+                turn = server.turn(call.who.name or f"from {network_of(call.client)}")
+                reply = await anyio.to_thread.run_sync(row.handler, server, call, limiter=turn)
                 return reply if isinstance(reply, Response) else Json(reply)
         except Refusal as refusal:
             return _refused(row, refusal)

@@ -1,10 +1,10 @@
-"""The process of one run, that which checks programs and that which draws: `python -m jostle.serve.worker WHAT`.
+"""The process of one run, of one check or of one drawing: forks of `python -m jostle.serve.worker`.
 
 A run reads its job from standard input, confines itself, runs the program for its analyst and leaves the answer in its
 folder: whole, on disk, or not at all. It says nothing to the server, which looks into the folder at the moment that
 was declared before. So the answer of a run outlives the server, and nothing of a run comes out but the answer.
 
-Runs are forks of one process that has loaded what they need. It reads no job, opens no data and draws no noise, so that
+They are forks of one process that has loaded what they need. It reads no job, opens no data and draws no noise, so that
 what a run's memory has of others is the package, where it lies, and the seed by which Python hashes texts.
 """
 
@@ -47,11 +47,25 @@ from jostle.trace.text import HIDDEN
 ANSWER, TRACE, PAGE, PICTURES = "answer.json", "trace.jsonl", "page.html", "pictures.json"
 MOST_PICTURES = 50
 MOST_ANSWER = 8 * 2**20  # bytes
-MOST_LINE = 2**20  # bytes of a request to the process that checks
 DRAWS_WITHIN = 30.0  # seconds
+OF_QUESTION = 3 * GIGABYTE // 2  # bytes of address space: some 0.6 are the package
+QUICK = 1.0
+"""Seconds after which a question gives way to others, so that nobody waits for a text that takes long."""
 
 
-class Job(Struct, frozen=True):
+class Question(Struct, frozen=True, tag="question"):
+    """What somebody waits for: `check` of a `request` or, with the folder of a `trace`, that its `name` is drawn. It is
+    in an empty `folder`."""
+
+    folder: str
+    cache: str
+    seconds: float
+    request: dict[str, Json] = {}
+    trace: str = ""
+    name: str = ""
+
+
+class Job(Struct, frozen=True, tag="run"):
     """One run: `folder` is its own, `ends_at` when its process ends itself (seconds since 1970), `memory` in bytes.
     `began` is what histories say of when its charges were made: a time of now would tell how long it took before.
     With `facts` it is a simulation, of what is published of data by their names: no data are opened.
@@ -387,11 +401,14 @@ def _load() -> None:
     for name in {*names, "sqlite3"} - {"__main__"}:
         with suppress(Exception):
             import_module(name)
-    unregistered(source_of(_WARM))  # the grammar's table
+    of_package = {"program": _WARM.replace('table("t.csv")', 'dataset("t")'), "facts": {"t": _WARM_FACTS}}
+    for ask in ({}, {"ask": "completions", "line": 0, "column": 0}):  # what these read is kept
+        check({**of_package, **ask}, Path.cwd())
     gc.collect()
     gc.freeze()
 
 
+_WARM_FACTS = "described by {a: 0..9} protecting rows budget epsilon 9"
 _WARM = (
     'private t = table("t.csv") described by {a: 0..9} protecting rows budget epsilon 9\n'
     "release n = {{ select count(*) as n, median(a) as m, avg(a) as v from t groupby a with epsilon 1 }}\n"
@@ -399,7 +416,9 @@ _WARM = (
 
 
 def _run() -> int:
-    job = coded.decode(sys.stdin.buffer.read(), type=Job)
+    job = coded.decode(sys.stdin.buffer.read(), type=Job | Question)
+    if isinstance(job, Question):
+        return _answer(job)
     if (left := job.ends_at - time.time()) <= 0:
         return 1  # it begins too late to be answered: nothing is opened
     ends_after(left)
@@ -432,37 +451,35 @@ def _data(job: Job) -> list[Path]:
     return [Path(terms.path) for terms in datasets if terms.name in job.granted and terms.path]
 
 
-def _checks() -> int:
-    """Answers requests, a line each, until there are no more. Its limits are for all of them together."""
-    folder = Path.cwd()
-    confine([Path(os.environ["XDG_CACHE_HOME"])], [folder], 24 * 3600, 4 * GIGABYTE, private=False)
-    edited({"program": "x = 1\n", "ask": "completions", "line": 0, "column": 0}, folder)
-    print(json.dumps(check({"program": "x = 1\n"}, folder)), flush=True)  # it has loaded what it needs
-    for line in sys.stdin.buffer:
-        if len(line) <= MOST_LINE:
-            print(json.dumps(check(json.loads(line), folder)), flush=True)
+def _answer(question: Question) -> int:
+    """Answers a text's questions, or draws of a trace that any program may have written."""
+    import socket
+
+    folder = Path(question.folder)
+    os.environ.update({**own_environment(folder, question.cache), "TMPDIR": question.folder})
+    os.chdir(folder)
+    later = threading.Timer(QUICK, os.setpriority, (os.PRIO_PROCESS, os.getpid(), os.nice(0) + 10))
+    later.daemon = True
+    later.start()
+    writable = [folder, *([Path(question.trace)] if question.trace else [])]
+    confine([Path(question.cache)], writable, question.seconds, OF_QUESTION, private=False)
+    if question.trace:
+        draw(Path(question.trace), question.name)
+        return 0
+    with socket.socket(fileno=os.dup(0)) as place:
+        place.sendall(json.dumps(check(question.request, folder)).encode())
     return 0
 
 
-def _draws(folder: Path, name: str) -> int:
-    """Draws for somebody who waits, of a trace that any program may have written."""
-    confine([], [folder, Path.cwd()], DRAWS_WITHIN, 4 * GIGABYTE, private=False)
-    draw(folder, name)
-    return 0
-
-
-def main(words: list[str]) -> int:
+def main() -> int:
     """The status of the process: what goes wrong is said by no text of its own."""
     import gc
     import warnings
 
-    if words == ["forks"]:
-        gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement
+    gc.set_threshold(1_000_000)  # modules and grammars hold no garbage: until a program's first statement
     warnings.simplefilter("ignore")
-    if words[:1] == ["draws"]:
-        return guarded(lambda: _draws(Path(words[1]), words[2]))
-    return guarded(_forks if words == ["forks"] else _checks)
+    return guarded(_forks)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

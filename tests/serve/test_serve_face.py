@@ -308,17 +308,15 @@ def test_what_a_trace_shows_is_drawn_in_a_process_once(
     monkeypatch.setattr("jostle.trace.html.page", lambda _: 1 / 0)  # in this process
     monkeypatch.setattr("jostle.trace.pictures.Picture.svg", lambda _: 1 / 0)
     runs = place.server.runs
-    runs._draw = running.Drawer(place.home.folder)
+    launcher = running.Launcher(place.home.folder)
+    runs._draw = launcher.draw
     id = place.run("ana", 'plot("a line", [1, 2, 3], [3, 1, 2])\nrelease x = 1\n')["id"]
     for path in (f"/runs/{id}/trace", f"/runs/{id}/pictures/0"):
         assert [place.get("ana", path).status_code for _ in range(2)] == [200, 200]
     assert "a line" in place.get("ana", f"/runs/{id}/pictures/0").text
     (run,) = runs.home.runs("id = ?", id)
-    runs._draw._lock.acquire()  # another is being drawn: who comes waits so long, and is told
-    monkeypatch.setattr(worker, "DRAWS_WITHIN", 0.1)
     (runs.folder(run) / worker.PAGE).unlink()
-    assert place.get("ana", f"/runs/{id}/trace").status_code == 429
-    runs._draw._lock.release()
     monkeypatch.setattr(worker, "DRAWS_WITHIN", 0.001)  # it takes too long
     refused = place.get("ana", f"/runs/{id}/trace")
     assert refused.status_code == 404 and "try again" in refused.text and not runs._checking
+    launcher.close()

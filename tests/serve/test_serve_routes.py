@@ -305,6 +305,32 @@ def test_an_address_has_a_part_of_the_connections(place: Any) -> None:
     assert served(place, many, of_address=3) == [b"200"] * 3 + [b""] * 2
 
 
+def test_nobody_takes_every_thread(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixty who log in waited for one another in all the threads of the server, and everybody else behind them."""
+    import asyncio
+    import threading
+
+    go_on = threading.Event()
+    monkeypatch.setattr(place.home, "password_holds", lambda *_: not go_on.wait(30))
+    body = json.dumps({"name": "ana", "password": "x"}).encode()
+    ask = b"POST /api/login HTTP/1.1\r\nHost: testserver\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+    async def many(address: Any, server: Any) -> tuple[bytes, list[bytes]]:
+        both = [await asyncio.open_connection(*address) for _ in range(120)]
+        for _, writer in both:
+            writer.write(ask)
+        await asyncio.sleep(1.0)
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(HEALTH.replace(b"/health", b"/me").replace(b"\r\n\r\n", token))
+        first = await asyncio.wait_for(reader.read(12), 10)
+        go_on.set()
+        return first, [(await one.read(12))[9:] for one, _ in both]
+
+    token = f"\r\nAuthorization: Bearer {place.tokens['ben']}\r\n\r\n".encode()
+    first, others = served(place, many)
+    assert first == b"HTTP/1.1 200" and others.count(b"429") >= 120 - 104 and set(others) == {b"429", b"401"}
+
+
 def test_a_home_is_checked_and_copied_in_use(place: Any, tmp_path: Path, capsys: Any) -> None:
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve.store import Home
@@ -407,16 +433,16 @@ def test_bombs_in_programs_end_with_their_check(place: Any, monkeypatch: pytest.
     from jostle.serve import runs as running
 
     monkeypatch.setattr(running, "CHECK_SECONDS", 15.0)
-    checker = running.Checker(place.home.folder)
+    launcher = running.Launcher(place.home.folder)
     try:
         for what, program in BOMBS.items():
             began = time.monotonic()
-            answer = checker(program, {})
+            answer = launcher.check(program, {})
             assert time.monotonic() - began < 40 and set(answer) >= {"ok", "errors", "cost"}, what
-        last = checker("release x = 1\n", {})
+        last = launcher.check("release x = 1\n", {})
         assert last["ok"], last
     finally:
-        checker.close()
+        launcher.close()
 
 
 def test_a_login_computes_one_hash_whoever_it_is(place: Any) -> None:

@@ -16,7 +16,7 @@ from serve_place import ROWS, change, count, shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.serve.runs import STOPPED, Checker, Runs
+from jostle.serve.runs import STOPPED, Runs
 from jostle.serve.store import Home, verify
 from jostle.tools.data import register
 from jostle.tools.session import Session
@@ -114,7 +114,7 @@ def test_an_answer_that_was_charged_is_there_after_a_restart(place: Any) -> None
     place.home.close()
     home = Home(place.home.folder)
     (run,) = home.runs("id = ?", handed["id"])
-    after = Runs(home, place.check).visible(run)
+    after = Runs(home, place.check, place.start).visible(run)
     assert after.state == "done" and json.loads(after.document)["ok"]
     charges = [one["content"] for one in home.audit() if one["content"]["did"] == "done"]
     entry = Ledger(home.ledger).history("people@ana")[-1]
@@ -181,10 +181,10 @@ def test_a_run_in_a_process_of_its_own(place: Any) -> None:
     which runs are forked was killed, too."""
     from jostle.serve.runs import Launcher
 
-    checker, launcher = Checker(place.home.folder), Launcher(place.home.folder)
+    launcher = Launcher(place.home.folder)
     try:
         launcher.begin()
-        place.server.runs = Runs(place.home, checker, launcher, seconds=(8.0, 2.0))
+        place.server.runs = Runs(place.home, launcher.check, launcher, seconds=(8.0, 2.0))
         long = count(0.25) + "i = 0\nfor k in 1..900000000:\n    i = i + 1\n"
         answers = []
         for program in (count(0.5), count(0.25), long):  # one after the other, as an analyst has one run at a time
@@ -196,7 +196,6 @@ def test_a_run_in_a_process_of_its_own(place: Any) -> None:
         assert [one["answer"]["ok"] for one in answers] == [True, True, False] and answers[2]["answer"] == STOPPED
         assert shares(place.home)["people@ana"] == QUANTA * 3 // 4  # the last asked what had been answered
     finally:
-        checker.close()
         launcher.close()
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import nullcontext
 from pathlib import Path
@@ -110,16 +112,46 @@ def test_a_confined_process_slows_its_own_session_alone(own: bool) -> None:
     assert place.read_text() == before and ("nice 15" in said.stdout or not own)
 
 
-def test_who_writes_does_not_wait_behind_runs(tmp_path: Path) -> None:
-    """Checks are of texts alone: beside busy programs they took half a minute each, as low as runs are."""
-    from jostle.serve.runs import Checker
+SLOW = "def g(x) {\nfor i in 1..1000: x = x + i\nreturn x\n}\n" + "".join(f"a{k} = g({k})\n" for k in range(4000))
+"""Takes some minutes to check."""
 
-    checker = Checker(tmp_path)
+
+def test_who_writes_does_not_wait_behind_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process checked everybody's programs, one after the other: three that take ten seconds kept all others
+    waiting half a minute, also when whoever handed them in had gone."""
+    monkeypatch.setattr(running, "CHECK_SECONDS", 60.0)
+    launcher = running.Launcher(tmp_path)
     try:
-        assert checker("release x = 1\n", {})["ok"]
-        assert checker._process is not None and os.getpriority(os.PRIO_PROCESS, checker._process.pid) == os.nice(0)
+        assert launcher.check("release x = 1\n", {})["ok"]
+        slow = [threading.Thread(target=launcher.check, args=(SLOW, {}), daemon=True) for _ in range(3)]
+        for one in slow:
+            one.start()
+        time.sleep(2.0)  # they give way by now
+        began = time.monotonic()
+        assert all(launcher.check(f"release x = {k}\n", {})["ok"] for k in range(3))
+        assert time.monotonic() - began < 15 and all(one.is_alive() for one in slow)
+        forks = Path(f"/proc/{launcher._process.pid}/task/{launcher._process.pid}/children").read_text().split()
+        nice = [os.getpriority(os.PRIO_PROCESS, int(pid)) for pid in forks]
+        assert len(nice) == 3 and set(nice) == {min(19, os.nice(0) + 10)}
+        for pid in forks:
+            os.kill(int(pid), signal.SIGKILL)
+        for one in slow:
+            one.join(20)  # a process that is ended answers
+        assert not any(one.is_alive() for one in slow)
     finally:
-        checker.close()
+        launcher.close()
+
+
+def test_a_check_that_takes_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launcher = running.Launcher(tmp_path)
+    try:
+        assert launcher.check("release x = 1\n", {})["ok"]
+        monkeypatch.setattr(running, "CHECK_SECONDS", 1.0)
+        began = time.monotonic()
+        (error,) = launcher.check(SLOW, {})["errors"]
+        assert "in time" in error["message"] and time.monotonic() - began < 20
+    finally:
+        launcher.close()
 
 
 def test_a_stopped_run_leaves_no_file(place: Any) -> None:
@@ -132,7 +164,7 @@ def test_a_stopped_run_leaves_no_file(place: Any) -> None:
     folder = place.server.runs.folder(place.home.runs()[0])
     assert run["answer"] == STOPPED and not folder.exists()
     Path(f"{folder}.gone").mkdir(exist_ok=True)  # where the server is killed before all is removed, the next one does
-    assert Runs(place.home, place.check) and list(folder.parent.glob("*.gone")) == []
+    assert Runs(place.home, place.check, place.start) and list(folder.parent.glob("*.gone")) == []
 
 
 def test_an_analyst_whose_runs_are_stopped_too_often_waits(place: Any) -> None:
@@ -154,7 +186,7 @@ def test_what_waits_to_be_checked_is_bounded_for_each_account(place: Any, monkey
     def nested(program: str, settings: Any, **more: Any) -> dict[str, Any]:
         depth.append(program)
         last = len(depth) == running.CHECKS_OF_ONE
-        with pytest.raises(Exception, match="too many programs wait") if last else nullcontext():
+        with pytest.raises(Exception, match="too many programs are being checked") if last else nullcontext():
             runs.checked("ana", "x", {})
         return {"ok": True}
 
@@ -171,7 +203,7 @@ def test_a_home_of_the_first_version_is_brought_up(place: Any) -> None:
     change(place.home, *drops, "ALTER TABLE runs DROP COLUMN shared", "PRAGMA user_version = 1")  # as it was then
     place.home.close()
     place.home = Home(place.home.folder)
-    assert place.home.totals() == {} and Runs(place.home, place.check).places
+    assert place.home.totals() == {} and Runs(place.home, place.check, place.start).places
 
 
 def test_answers_of_any_text_leave(place: Any) -> None:

@@ -25,7 +25,6 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from msgspec import json as coded
 
@@ -78,14 +77,13 @@ class Launcher:
 
     def __call__(self, job: Job) -> None:
         job = replace(job, cache=str(_cache(Path(job.folder), job.analyst)))
-        threading.Thread(target=_followed, args=(self._forked(), job), daemon=True).start()
+        threading.Thread(target=_followed, args=(self._fork(), job), daemon=True).start()
 
-    def check(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, Json]:
+    def check(self, program: str, settings: Mapping[str, str], **more: object) -> dict[str, object]:
         """What `worker.check` says; a refusal where that takes longer than `CHECK_SECONDS`."""
         try:
-            asked = {"program": program, "settings": dict(settings), **more}
-            answer: dict[str, Json] = json.loads(self._asked(CHECK_SECONDS, request=asked))
-            return answer
+            request = json.dumps({"program": program, "settings": dict(settings), **more})
+            return dict(json.loads(self._answer(CHECK_SECONDS, request=request)))
         except (OSError, ValueError):
             message = "the program cannot be checked in time"
             error = {"kind": "ValueError", "message": message, "help": "make it simpler"}
@@ -94,21 +92,21 @@ class Launcher:
     def draw(self, of: Path, name: str) -> None:
         """Draws what a trace shows into its folder: what that takes is up to who wrote the program."""
         with suppress(OSError):
-            self._asked(worker.DRAWS_WITHIN, trace=str(of), name=name)
+            self._answer(worker.DRAWS_WITHIN, trace=str(of), name=name)
 
-    def _asked(self, seconds: float, **what: Any) -> bytes:
+    def _answer(self, seconds: float, **what: str) -> bytes:
         """What a fork answers that ends within so many seconds; nothing where it was ended."""
         empty = self._folder / "runs" / "checks" / "empty"
         empty.mkdir(parents=True, exist_ok=True)
         cache = str(_cache(empty, OF_SERVER))
-        with self._forked() as place:
+        with self._fork() as place:
             place.settimeout(seconds + STARTS_WITHIN)
             place.sendall(coded.encode(worker.Question(str(empty), cache, seconds, **what)))
             place.shutdown(socket.SHUT_WR)
             return b"".join(iter(lambda: place.recv(2**16), b""))
 
-    def _forked(self) -> socket.socket:
-        """A fork's socket."""
+    def _fork(self) -> socket.socket:
+        """The socket of a new one."""
         mine, its = socket.socketpair()
         with its, self._lock:
             try:

@@ -54,13 +54,13 @@ QUICK = 1.0
 
 
 class Question(Struct, frozen=True, tag="question"):
-    """What somebody waits for: `check` of a `request` or, with the folder of a `trace`, that its `name` is drawn. It is
-    in an empty `folder`."""
+    """What somebody waits for, in an empty `folder`: `check` of a `request`, which is JSON, or, with the folder of a
+    `trace`, that its `name` is drawn."""
 
     folder: str
     cache: str
     seconds: float
-    request: dict[str, Json] = {}
+    request: str = ""
     trace: str = ""
     name: str = ""
 
@@ -467,7 +467,7 @@ def _answer(question: Question) -> int:
         draw(Path(question.trace), question.name)
         return 0
     with socket.socket(fileno=os.dup(0)) as place:
-        place.sendall(json.dumps(check(question.request, folder)).encode())
+        place.sendall(json.dumps(check(json.loads(question.request), folder)).encode())
     return 0
 
 

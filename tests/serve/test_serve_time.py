@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +116,12 @@ SLOW = "def g(x) {\nfor i in 1..1000: x = x + i\nreturn x\n}\n" + "".join(f"a{k}
 """Takes some minutes to check."""
 
 
+def priority(pid: int) -> int | None:
+    with suppress(ProcessLookupError):  # it has just answered
+        return os.getpriority(os.PRIO_PROCESS, pid)
+    return None
+
+
 def test_who_writes_does_not_wait_behind_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One process checked everybody's programs, one after the other: three that take ten seconds kept all others
     waiting half a minute, also when whoever handed them in had gone."""
@@ -131,10 +137,10 @@ def test_who_writes_does_not_wait_behind_others(tmp_path: Path, monkeypatch: pyt
         assert all(launcher.check(f"release x = {k}\n", {})["ok"] for k in range(3))
         assert time.monotonic() - began < 15 and all(one.is_alive() for one in slow)
         forks = Path(f"/proc/{launcher._process.pid}/task/{launcher._process.pid}/children").read_text().split()
-        nice = [os.getpriority(os.PRIO_PROCESS, int(pid)) for pid in forks]
-        assert len(nice) == 3 and set(nice) == {min(19, os.nice(0) + 10)}
-        for pid in forks:
-            os.kill(int(pid), signal.SIGKILL)
+        low = [int(pid) for pid in forks if priority(int(pid)) == min(19, os.nice(0) + 10)]
+        assert len(low) == 3
+        for pid in low:
+            os.kill(pid, signal.SIGKILL)
         for one in slow:
             one.join(20)  # a process that is ended answers
         assert not any(one.is_alive() for one in slow)

@@ -21,7 +21,7 @@ from jostle.records import replace
 from jostle.run import arguments, declare
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
-from jostle.run.faults import PrivateValue, exposures_of, private_value, refuse_private
+from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, private_value, refuse_private
 from jostle.run.margins import margins
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, plain, show
@@ -109,7 +109,10 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
 
 
 def _bare(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
-    interp.eval(node.value, scope)
+    """What stands alone and has a value is shown, as at the prompt: what was paid for is never lost."""
+    value = interp.eval(node.value, scope)
+    if value is not None and not interp.quiet and not node.span.source.name.startswith(LIBRARY):
+        interp.out(interp.shown(value))
 
 
 def _return(interp: Evaluator, node: n.Return, scope: Scope) -> Returned:

@@ -11,9 +11,11 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from msgspec import Struct
 
@@ -131,29 +133,32 @@ def need_package(package: str, extra: str, what: str) -> None:
 
 def _figure(title: str, fields: Plot, ink: str) -> Figure:
     need_to_draw()
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import LogFormatter, MaxNLocator
 
     title, fields = str(_legible(title)), cast("Plot", _legible(dict(fields)))
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields, ink)
-    x = fields.get("x") or []
-    if (
-        fields.get("shape") not in ("bars", "heat")
-        and not isinstance(x, Mapping)
-        and any(isinstance(v, str) for v in x)
-    ):
-        _name_places(axes, list(dict.fromkeys(map(str, x))))
-    elif not isinstance(x, Mapping) and not fields.get("log_x") and all(float(v).is_integer() for v in _numbers(x)):
-        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+    places = [place for name in fields["series"] for place in _places(fields, name)]
+    if fields.get("shape") not in ("bars", "heat"):
+        if any(isinstance(place, str) for place in places):
+            _name_places(axes, list(dict.fromkeys(map(str, places))))
+        elif any(isinstance(place, datetime) for place in places):
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(AutoDateLocator()))  # type: ignore[no-untyped-call]
+        elif not fields.get("log_x") and all(float(place).is_integer() for place in _numbers(places)):
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)
-    if fields.get("log_x"):
+    if fields.get("log_x") and not any(isinstance(place, str | datetime) for place in places):
         axes.set_xscale("log")
     if fields.get("log_y"):
         axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":  # numbers as they are written, not as formulas
+            axis.set(major_formatter=LogFormatter(), minor_formatter=LogFormatter())
     axes.tick_params(colors=ink, labelcolor=ink)
     for name, edge in axes.spines.items():
         edge.set_color(ink)
@@ -178,9 +183,20 @@ def _numbers(values: Sequence[object]) -> list[float]:
     return [float(v) if isinstance(v, int | float) else float("nan") for v in values]
 
 
-def _places(fields: Plot, name: str) -> list[float | str]:
+def as_dates(places: Sequence[object]) -> list[datetime] | None:
+    """ISO's dates and times, where all of these texts are."""
+    texts = [v for v in places if isinstance(v, str) and re.match(r"\d{4}-\d\d-", v)]
+    try:
+        return [datetime.fromisoformat(v) for v in texts] if len(texts) == len(places) else None
+    except ValueError:
+        return None
+
+
+def _places(fields: Plot, name: str) -> Sequence[Any]:
+    """Where one series stands: numbers, texts and, but below bars, dates."""
     x = fields.get("x") or []
-    return list(x[name] if isinstance(x, Mapping) else x)
+    places = list(x[name] if isinstance(x, Mapping) else x)
+    return places if fields.get("shape") in ("bars", "heat") else as_dates(places) or places
 
 
 def _band(fields: Plot, name: str, values: list[float]) -> tuple[list[float], list[float]] | None:
@@ -234,17 +250,30 @@ def _bars(axes: Axes, fields: Plot, ink: str) -> None:
         middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
-                 yerr=None if band is None else _whiskers(values, band), ecolor=ink)  # fmt: skip
+                 yerr=None if band is None else _whiskers(values, band), ecolor=ink,
+                 error_kw={"elinewidth": min(1.5, 100 / max(1, len(values) * len(names)))})  # fmt: skip
     _name_places(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
 
 
+_ACROSS, _BESIDE, _WIDE = 75, 25, 22  # characters side by side, names side by side, characters of a line of a name
+
+
 def _name_places(axes: Axes, names: list[str]) -> None:
-    """Names below the places 0, 1, …: aslant where they are long, and not all where they are many."""
-    every = max(1, len(names) // 20)
-    long = max((len(name) for name in names), default=0) > 6 and len(names) > 5
+    """Names below the places 0, 1, …: aslant where they are long, upright and in lines where they are longer, and not
+    all where they are many."""
+    longest = max((len(name) for name in names), default=0)
+    level = min(len(names), _BESIDE) * (longest + 2) <= _ACROSS or (len(names) > _BESIDE and longest <= 4)
+    most = max(1, _ACROSS // (longest + 2)) if level else _BESIDE if len(names) <= _BESIDE else 15
+    shown = slice(None, None, -(-len(names) // most))
+    upright = not level and longest > _WIDE // 2
+    if upright:
+        names = [fill(name, _WIDE) for name in names]
+        figure = cast("Figure", axes.figure)
+        figure.set_figheight(figure.get_figheight() + 0.06 * min(longest, _WIDE))
     axes.set_xticks(
-        range(0, len(names), every), names[::every], rotation=30 if long else 0, ha="right" if long else "center"
-    )
+        range(len(names))[shown], names[shown], rotation=90 if upright else 0 if level else 30,
+        ha="center" if level or upright else "right",
+    )  # fmt: skip
 
 
 def _heat(axes: Axes, fields: Plot, _: str) -> None:

@@ -170,10 +170,16 @@ def plot(title: str, series: Mapping[str, Mapping[str, Figure]], keys: str = "")
         fields["low"], fields["high"] = low, high
     if len(labels) <= _BARS:
         return Picture(title, {**fields, "shape": "bars", "x": labels, "x_label": keys})
-    steps: Plot = {**fields, "shape": "steps", "x": list(map(float, range(len(labels)))), "x_label": "cell"}
-    if keys and (as_dates(labels) or all(map(_NUMBER.fullmatch, labels))):
-        steps |= {"x": labels if as_dates(labels) else list(map(float, labels)), "x_label": keys}
-    return Picture(title, steps)
+    return Picture(title, {**fields, "shape": "steps", **_steps(labels, keys)})
+
+
+def _steps(labels: list[str], keys: str) -> Plot:
+    """Where many labels stand: at their numbers or dates, else at 0, 1, 2, …"""
+    if keys and as_dates(labels):
+        return {"x": labels, "x_label": keys}
+    if keys and all(map(_NUMBER.fullmatch, labels)):
+        return {"x": list(map(float, labels)), "x_label": keys}
+    return {"x": list(map(float, range(len(labels)))), "x_label": "cell"}
 
 
 def _end(figure: Figure, which: int) -> float | None:

@@ -214,9 +214,18 @@ def test_other_formats_hold_the_same_table(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("value", [
-    3.0, "text", None, Record(a=[1.0], b=[1.0, 2.0]), Record(a=1.0), [Record(a=1.0), Record(b=1.0)],
+    None, Record(a=[1.0], b=[1.0, 2.0]), Record(a=[1.0], b=2.0), [Record(a=1.0), Record(b=1.0)],
     [[1.0], [1.0, 2.0]], [1.0, [2.0]], [Record(a=[1.0])], Record(),
 ])  # fmt: skip
 def test_what_is_no_table(value: Any) -> None:
     with pytest.raises(Refusal, match="no table"):
         sheet("v", value)
+
+
+@pytest.mark.parametrize(("value", "columns"), [
+    (3.0, {"v": [3.0]}), ("text", {"v": ["text"]}), (date(2024, 2, 29), {"v": [date(2024, 2, 29)]}),
+    (Record(n=1.0, day=date(2024, 2, 29)), {"n": [1.0], "day": [date(2024, 2, 29)]}),
+    ([Record(n=1.0, day=date(2024, 2, 29))], {"n": [1.0], "day": [date(2024, 2, 29)]}),
+])  # fmt: skip
+def test_one_cell_and_one_record_are_a_row_and_dates_are_cells(value: Any, columns: dict[str, Any]) -> None:
+    assert {name: list(column) for name, column in sheet("v", value).columns.items()} == columns

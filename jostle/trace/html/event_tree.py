@@ -27,7 +27,7 @@ from jostle.syntax.parser import colour_tokens
 from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.pictures import Picture, need_to_draw, pictures
-from jostle.trace.released import is_matrix, is_number, pictures_of
+from jostle.trace.released import Figure, is_matrix, pictures_of
 from jostle.trace.text import amount, clean, measured, number, sparkline
 from jostle.trace.tree import WORDS
 
@@ -248,9 +248,9 @@ def releases_section(events: Sequence[Event]) -> Html | None:
     releases = [e for e in events if e.kind == "release"]
     if not releases:
         return None
-    room, text, drawn, out = _DRAWN, text_of(events), _undrawable() is None, []
+    room, text, draws, out = _DRAWN, text_of(events), _undrawable() is None, []
     for event in releases:
-        pictures = pictures_of(event)[: min(room, _COLUMNS)] if drawn else []
+        pictures = pictures_of(event)[: min(room, _COLUMNS)] if draws else []
         room -= len(pictures)
         place = place_of(event.span, text)
         body = _value_html(event.fields.get("value"), event.fields.get("margins"))
@@ -276,7 +276,7 @@ def draw(picture: Picture) -> Html:
     if _undrawable() is None:
         return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
     fields = picture.fields
-    x, rows = fields.get("x") or [], dict[Json, dict[str, Json]]()
+    x, rows = fields.get("x") or [], dict[object, dict[str, object]]()
     for columns, ending in ((fields["series"], ""), (fields.get("low"), " low"), (fields.get("high"), " high")):
         for name, values in (columns or {}).items():
             for place, value in zip(x[name] if isinstance(x, Mapping) else x, values, strict=False):
@@ -326,47 +326,52 @@ def _vector(value: object) -> bool:
     )  # fmt: skip
 
 
-def _field(margin: object, name: str) -> Json:
+def _field(margin: object, name: str) -> object:
     return margin.get(name) if isinstance(margin, Mapping) else None
 
 
-def _value_html(value: Json, margins: Json = None) -> Html:
+def _value_html(value: Json, margins: object = None) -> Html:
     notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
-    if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-        row_margins = margins if isinstance(margins, list) else []
-        noisy = {name for margin in row_margins if isinstance(margin, Mapping) for name in margin}
-        pairs = [pair for pair in zip_longest(value[:_ROWS], row_margins[:_ROWS]) if pair[0] is not None]
-        head: list[str] = []
-        cells: list[list[str]] = []
-        for name in map(str, value[0]):
-            head += [name, "±"] if name in noisy else [name]
-            cells.append([measured(row.get(name), _field(margin, name)) for row, margin in pairs])
-            if name in noisy:
-                cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
-        rows = list(zip(*cells, strict=True))
-        more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
-        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more, *notes)
     if isinstance(value, Mapping) and list(value)[:3] == ["title", "rows", "notes"]:  # a report
         notes += [tag("p", note, class_="few") for note in value["notes"]]
         return join(tag("p", value["title"]), _value_html(value["rows"]), *notes)
     if isinstance(value, Mapping) and value and not any(isinstance(item, Mapping | list) for item in value.values()):
-        return _value_html([value], [margins])
+        value, margins = [value], [margins]
+    if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
+        return join(_rows_html(value, margins if isinstance(margins, list) else []), *notes)
     if is_matrix(value):
         wide = min(len(value[0]), _CELLS)
         cells = [[number(cell, 5) for cell in row[:wide]] for row in value[:_ROWS]]
         size = tag("p", f"{len(value)} × {len(value[0])} values", class_="few")
         return join(tag("div", table([str(i) for i in range(wide)], cells, class_="data"), class_="wide"), size, *notes)
     if _vector(value):
-        first = ", ".join(number(v, 6) for v in value[:12])
-        errors = [error for margin in margins or () if is_number(error := _field(margin, "error"))]
-        beside = f", ± {number(max(errors), 2)} at most" if errors else ""
-        values = tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values{beside}",
-                     class_="few", title=sparkline(value, 40))  # fmt: skip
-        return join(values, *notes)
+        return join(_vector_html(value, margins if isinstance(margins, list) else []), *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
         return join(tag("p", with_margin(measured(value, margins, 8), beside), class_="big"), *notes)
     return join(tag("pre", _text(value)), *notes)
+
+
+def _rows_html(rows: Sequence[Mapping[str, object]], margins: Sequence[object]) -> Html:
+    noisy = {name for margin in margins if isinstance(margin, Mapping) for name in margin}
+    pairs = [pair for pair in zip_longest(rows[:_ROWS], margins[:_ROWS]) if pair[0] is not None]
+    head: list[str] = []
+    cells: list[list[str]] = []
+    for name in map(str, rows[0]):
+        head += [name, "±"] if name in noisy else [name]
+        cells.append([measured(row.get(name), _field(margin, name)) for row, margin in pairs])
+        if name in noisy:
+            cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
+    more = tag("p", f"… {len(rows) - _ROWS} more rows") if len(rows) > _ROWS else None
+    return join(tag("div", table(head, list(zip(*cells, strict=True)), class_="data"), class_="wide"), more)
+
+
+def _vector_html(value: Sequence[float], margins: Sequence[object]) -> Html:
+    first = ", ".join(number(v, 6) for v in value[:12])
+    errors = [e for v, m in zip(value, margins, strict=False) if (e := Figure.of(v, m).error) is not None]
+    beside = f", ± {number(max(errors), 2)} at most" if errors else ""
+    return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values{beside}",
+               class_="few", title=sparkline(value, 40))  # fmt: skip
 
 
 def _text(value: object, depth: int = 0) -> str:

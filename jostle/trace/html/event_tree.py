@@ -340,16 +340,20 @@ def _value_html(value: Json, margins: object = None) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         return join(_rows_html(value, margins if isinstance(margins, list) else []), *notes)
     if is_matrix(value):
-        wide = min(len(value[0]), _CELLS)
-        cells = [[number(cell, 5) for cell in row[:wide]] for row in value[:_ROWS]]
-        size = tag("p", f"{len(value)} × {len(value[0])} values", class_="few")
-        return join(tag("div", table([str(i) for i in range(wide)], cells, class_="data"), class_="wide"), size, *notes)
+        return join(_matrix_html(value), *notes)
     if _vector(value):
         return join(_vector_html(value, margins if isinstance(margins, list) else []), *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
         return join(tag("p", with_margin(measured(value, margins, 8), beside), class_="big"), *notes)
     return join(tag("pre", _text(value)), *notes)
+
+
+def _matrix_html(value: Sequence[Sequence[float]]) -> Html:
+    head = [str(place) for place in range(min(len(value[0]), _CELLS))]
+    cells = [[number(cell, 5) for cell in row[:_CELLS]] for row in value[:_ROWS]]
+    size = tag("p", f"{len(value)} × {len(value[0])} values", class_="few")
+    return join(tag("div", table(head, cells, class_="data"), class_="wide"), size)
 
 
 def _rows_html(rows: Sequence[Mapping[str, object]], margins: Sequence[object]) -> Html:

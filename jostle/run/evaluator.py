@@ -105,6 +105,7 @@ class Evaluator(ABC):
         self.load_module = load_module
         self.choose = choose
         self.out = out
+        self.display: Callable[[object], str] = str  # a value as the prompt shows it
         self.settings = settings or {}
         self.ledger: Ledger | None = None  # of registered datasets
         self.released: dict[str, Value] = {}

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.run.evaluator import At, builtin
+from jostle.run.sequences import Period
 from jostle.run.values import (
     Grouped,
     Interval,
@@ -21,6 +23,7 @@ from jostle.run.values import (
     is_vector,
     kind_name,
     need_room,
+    show,
 )  # fmt: skip
 
 KINDS = ("line", "points", "bars", "steps", "heat")
@@ -80,7 +83,7 @@ def _keys_along(result: Grouped) -> list[object]:
     keys = list(zip(*list(result.columns.values())[: result.keys], strict=True))
     if all(len(key) == 1 and is_number(key[0]) for key in keys):
         return [key[0] for key in keys]
-    return [", ".join("none" if part is None else str(part) for part in key) for key in keys]
+    return [", ".join(map(show, key)) for key in keys]
 
 
 def _by_name(value: object, what: str, title: str) -> dict[str, list[float | None]]:
@@ -108,7 +111,7 @@ def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | 
 
 
 def _along(x: object, series: dict[str, list[float | None]]) -> object:
-    """The places on the axis: numbers or texts, shared or by series; positions from 0 where none are given."""
+    """The places on the axis: numbers, texts or dates, shared or by series; positions from 0 where none are given."""
     if x is None:
         return [float(i) for i in range(max(len(v) for v in series.values()))]
     if isinstance(x, dict):
@@ -121,9 +124,12 @@ def _along(x: object, series: dict[str, list[float | None]]) -> object:
 
 def _positions(value: object) -> list[object]:
     items = _items(value, "x")
-    if not (all(is_number(v) for v in items) or all(isinstance(v, str) for v in items)):
-        raise refuse("TypeError", "`x` takes all numbers or all texts")
-    return [float(v) if is_number(v) else v for v in items]
+    for kinds in (str, bool, date):
+        if all(isinstance(v, kinds) for v in items):
+            return [show(v) for v in items]
+    if not all(is_number(v) for v in items):
+        raise refuse("TypeError", "`x` takes all numbers, all texts or all dates")
+    return [float(v) for v in items]
 
 
 def _numbers(value: object, what: str) -> list[float | None]:
@@ -136,7 +142,7 @@ def _numbers(value: object, what: str) -> list[float | None]:
 
 
 def _items(value: Any, what: str) -> list[Any]:
-    if isinstance(value, Interval):
+    if isinstance(value, Interval | Period):
         need_room(value.count)
         return list(value)
     if not (isinstance(value, JSet) or is_sequence(value)):

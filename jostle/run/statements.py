@@ -21,7 +21,7 @@ from jostle.records import replace
 from jostle.run import arguments, declare
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
-from jostle.run.faults import PrivateValue, exposures_of, private_value, refuse_private
+from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, private_value, refuse_private
 from jostle.run.margins import margins
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, plain, show
@@ -108,8 +108,11 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
     scope.set(node.name, value)
 
 
-def _bare(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
-    interp.eval(node.value, scope)
+def _alone(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
+    """What stands alone and has a value is shown, as at the prompt: what was paid for is never lost."""
+    value = interp.eval(node.value, scope)
+    if value is not None and not interp.quiet and not node.span.source.name.startswith(LIBRARY):
+        interp.out(interp.display(value))
 
 
 def _return(interp: Evaluator, node: n.Return, scope: Scope) -> Returned:
@@ -207,7 +210,7 @@ def _event_value(value: object) -> object:
 
 
 STATEMENTS: dict[type, Callable[..., Returned | None]] = {
-    n.Assign: _assign, n.Bare: _bare, n.Return: _return, n.Use: _use, n.ParamDecl: _param, n.Release: _release,
+    n.Assign: _assign, n.Bare: _alone, n.Return: _return, n.Use: _use, n.ParamDecl: _param, n.Release: _release,
     n.Assert: _assert, n.Def: _def, n.If: _if, n.For: _for, n.With: _with, n.Run: run, n.Private: _private,
     n.External: _external,
 }  # fmt: skip

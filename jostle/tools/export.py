@@ -102,16 +102,17 @@ def _json_lines(sheet: Sheet, path: Path) -> None:
 def _parquet(sheet: Sheet, path: Path) -> None:
     import pyarrow.parquet as pq
 
-    pq.write_table(_arrow(sheet), path)
+    pq.write_table(arrow(sheet), path)
 
 
 def _feather(sheet: Sheet, path: Path) -> None:
-    table = _arrow(sheet)
+    table = arrow(sheet)
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         writer.write_table(table)
 
 
-def _arrow(sheet: Sheet) -> Any:
+def arrow(sheet: Sheet) -> Any:
+    """The columns as an Arrow table."""
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 
@@ -260,7 +261,8 @@ class Export:
 
 
 def sheet(name: str, value: object) -> Sheet:
-    """A released value as columns: rows of a model, a grouped result, a list of records, a record of lists, a list.
+    """A released value as columns: rows of a model, a grouped result, a list of records, a record of lists, a list; of
+    one number, text or date, and of a record of these, one row.
 
     Raises `Refusal(DataError)` where it is no table.
     """
@@ -275,7 +277,7 @@ def sheet(name: str, value: object) -> Sheet:
 
         raise refuse(
             "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved",
-            help="rows, a grouped result, a list, or a record of lists of equal length can; --format json prints all",
+            help="rows, groups, a list, a record of cells or of lists of equal length can; --format json prints all",
         )  # fmt: skip
     return Sheet(with_ends(columns))
 
@@ -294,8 +296,11 @@ def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:
         lists: dict[str, Sequence[object]] = {
             key: list(items) for key, items in value.items() if is_sequence(items) or isinstance(items, JSet)
         }
-        return lists if len(lists) == len(value) and all(_simple(v) for v in lists.values()) else None
-    return _columns_of_rows(name, list(value)) if is_sequence(value) or isinstance(value, JSet) else None
+        if lists or not value:
+            return lists if len(lists) == len(value) and all(_simple(v) for v in lists.values()) else None
+    if is_sequence(value) or isinstance(value, JSet):
+        return _columns_of_rows(name, list(value))
+    return None if value is None else _columns_of_rows(name, [value])
 
 
 def _columns_of_rows(name: str, rows: list[Any]) -> dict[str, Sequence[Any]] | None:
@@ -313,8 +318,8 @@ def _columns_of_rows(name: str, rows: list[Any]) -> dict[str, Sequence[Any]] | N
 
 
 def _simple(values: Any) -> bool:
-    """Whether each is one cell: a number, a text, a boolean or none."""
-    return all(v is None or isinstance(v, (bool, int, float, str)) or scalar(v) for v in values)
+    """Whether each is one cell: a number, a text, a date, a boolean or none."""
+    return all(v is None or isinstance(v, (bool, int, float, str, date)) or scalar(v) for v in values)
 
 
 def _umask() -> int:

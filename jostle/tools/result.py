@@ -17,7 +17,7 @@ from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import Diagnostic, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.events import Event
 from jostle.lazy import np
 from jostle.source import Source
@@ -119,29 +119,29 @@ class Result:
         return [{key: value for key, value in e.as_json().items() if key not in apart} for e in events]
 
     def frame(self, name: str, library: str = "pandas") -> Any:
-        """A released table, each noisy column with the ends of its ±: a frame of `pandas` or `polars`, or an `arrow`
-        table. Raises `KeyError` for a name that was not released, `Refusal` for what is no table or no library."""
+        """A released value that `--save` can write, each noisy column with the ends of its ±: a frame of `pandas` or
+        `polars`, or an `arrow` table. Raises `KeyError` for a name that was not released, `Refusal` for what is no
+        table or no library."""
         if library not in ("pandas", "polars", "arrow"):
             raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
+        from jostle.tools.export import arrow, sheet
+
         frame = to_python(self.values[name])
-        if callable(getattr(frame, "frame", None)):  # synthetic rows
-            frame = frame.frame()
-        elif callable(getattr(frame, "column", None)) and hasattr(frame, "rows"):  # a report
-            import pandas
-
-            frame = pandas.DataFrame([dict(row) for row in frame.rows])
-        if not hasattr(frame, "dtypes"):
-            raise refuse("TypeError", f"`{name}` is no table", help=f'`result["{name}"]` has its value')
-        if library == "pandas":
+        frame = frame.frame() if callable(getattr(frame, "frame", None)) else frame  # synthetic rows
+        if library == "pandas" and hasattr(frame, "dtypes") and hasattr(frame, "columns"):
             return frame
-        from jostle.trace.pictures import need_package
-
         if library == "polars":
-            need_package("polars", "polars", "such frames are of")
-        import pyarrow
+            from jostle.trace.pictures import need_package
 
-        table = pyarrow.Table.from_pandas(frame, preserve_index=False)
-        return import_module("polars").from_arrow(table) if library == "polars" else table
+            need_package("polars", "polars", "such frames are of")
+        try:
+            table = arrow(sheet(name, self.values[name]))
+        except Refusal:
+            raise refuse("TypeError", f"`{name}` is no table", help=f'`result["{name}"]` has its value') from None
+        if library == "arrow":
+            return table
+        polars = library == "polars"
+        return import_module("polars").from_arrow(table) if polars else table.to_pandas(date_as_object=False)
 
     def __getitem__(self, name: str) -> Any:
         return to_python(self.values[name])

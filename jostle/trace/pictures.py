@@ -11,8 +11,10 @@ import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from msgspec import Struct
@@ -132,28 +134,15 @@ def need_package(package: str, extra: str, what: str) -> None:
 def _figure(title: str, fields: Plot, ink: str) -> Figure:
     need_to_draw()
     from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
 
     title, fields = str(_legible(title)), cast("Plot", _legible(dict(fields)))
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.add_subplot()
     _DRAWN.get(str(fields.get("shape")), _lines)(axes, fields, ink)
-    x = fields.get("x") or []
-    if (
-        fields.get("shape") not in ("bars", "heat")
-        and not isinstance(x, Mapping)
-        and any(isinstance(v, str) for v in x)
-    ):
-        _name_places(axes, list(dict.fromkeys(map(str, x))))
-    elif not isinstance(x, Mapping) and not fields.get("log_x") and all(float(v).is_integer() for v in _numbers(x)):
-        axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+    _lay_out(axes, fields)
     axes.set_title(title, color=ink, fontsize=11, loc="left")
     axes.set_xlabel(str(fields.get("x_label") or ""), color=ink)
     axes.set_ylabel(str(fields.get("y_label") or ""), color=ink)
-    if fields.get("log_x"):
-        axes.set_xscale("log")
-    if fields.get("log_y"):
-        axes.set_yscale("log")
     axes.tick_params(colors=ink, labelcolor=ink)
     for name, edge in axes.spines.items():
         edge.set_color(ink)
@@ -163,6 +152,30 @@ def _figure(title: str, fields: Plot, ink: str) -> Figure:
     if len(fields.get("series") or ()) > 1 and fields.get("shape") != "heat":
         axes.legend(frameon=False, labelcolor=ink, fontsize=9)
     return figure
+
+
+def _lay_out(axes: Axes, fields: Plot) -> None:
+    """Both axes: names, dates or numbers along x, and logarithms where they are asked for."""
+    from matplotlib.dates import ConciseDateFormatter
+    from matplotlib.ticker import LogFormatter, MaxNLocator
+
+    along = [_places(fields, name) for name in fields["series"]]
+    places = [place for some, _ in along for place in some]
+    if fields.get("shape") not in ("bars", "heat"):
+        if any(isinstance(place, str) for place in places):
+            _name_places(axes, list(dict.fromkeys(map(str, places))))
+        elif all(dates for _, dates in along):
+            axes.xaxis_date()
+            axes.xaxis.set_major_formatter(ConciseDateFormatter(axes.xaxis.get_major_locator()))  # type: ignore[no-untyped-call]
+        elif not fields.get("log_x") and all(float(place).is_integer() for place in _numbers(places)):
+            axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+    if fields.get("log_x") and not any(isinstance(place, str) or dates for some, dates in along for place in some):
+        axes.set_xscale("log")
+    if fields.get("log_y"):
+        axes.set_yscale("log")
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":  # numbers as they are written, not as formulas
+            axis.set(major_formatter=LogFormatter(), minor_formatter=LogFormatter())
 
 
 def _legible(value: object) -> object:
@@ -178,9 +191,23 @@ def _numbers(values: Sequence[object]) -> list[float]:
     return [float(v) if isinstance(v, int | float) else float("nan") for v in values]
 
 
-def _places(fields: Plot, name: str) -> list[float | str]:
+def as_dates(places: Sequence[object]) -> list[datetime] | None:
+    """ISO's dates and times, where all of these texts are."""
+    texts = [v for v in places if isinstance(v, str) and re.match(r"\d{4}-\d\d-", v)]
+    try:
+        return [datetime.fromisoformat(v) for v in texts] if len(texts) == len(places) else None
+    except ValueError:
+        return None
+
+
+def _places(fields: Plot, name: str) -> tuple[list[float | str], bool]:
+    """Where one series stands: numbers, texts and, but below bars, the numbers of dates, and whether they are these."""
+    from matplotlib.dates import date2num
+
     x = fields.get("x") or []
-    return list(x[name] if isinstance(x, Mapping) else x)
+    places = list(x[name] if isinstance(x, Mapping) else x)
+    dates = None if fields.get("shape") in ("bars", "heat") else as_dates(places)
+    return ([float(date2num(date)) for date in dates], True) if dates else (places, False)  # type: ignore[no-untyped-call]
 
 
 def _band(fields: Plot, name: str, values: list[float]) -> tuple[list[float], list[float]] | None:
@@ -200,7 +227,7 @@ def _whiskers(values: list[float], band: tuple[list[float], list[float]]) -> lis
 def _lines(axes: Axes, fields: Plot, _: str) -> None:
     steps = fields.get("shape") == "steps"
     for i, (name, numbers) in enumerate(fields["series"].items()):
-        values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
+        values, places, colour = _numbers(numbers), _places(fields, name)[0], COLOURS[i % len(COLOURS)]
         few = len(values) <= 25 and not steps
         axes.plot(
             places, values, color=colour, label=name, linestyle=DASHES[i % len(DASHES)] if not steps else "-",
@@ -214,7 +241,7 @@ def _lines(axes: Axes, fields: Plot, _: str) -> None:
 
 def _points(axes: Axes, fields: Plot, _: str) -> None:
     for i, (name, numbers) in enumerate(fields["series"].items()):
-        values, places, colour = _numbers(numbers), _places(fields, name), COLOURS[i % len(COLOURS)]
+        values, places, colour = _numbers(numbers), _places(fields, name)[0], COLOURS[i % len(COLOURS)]
         size = 18 if len(values) <= 200 else 4
         axes.scatter(places, values, s=size, color=colour, label=name, marker=MARKS[i % 8], alpha=0.8, linewidths=0)
         band = _band(fields, name, values)
@@ -225,7 +252,7 @@ def _points(axes: Axes, fields: Plot, _: str) -> None:
 def _bars(axes: Axes, fields: Plot, ink: str) -> None:
     names = list(fields["series"])
     wide = 0.8 / max(1, len(names))
-    labels = _places(fields, names[0])
+    labels, _ = _places(fields, names[0])
     for i, name in enumerate(names):
         values = _numbers(fields["series"][name])
         if len(values) * len(names) > _MANY:  # narrower than the lines of their outlines
@@ -234,17 +261,30 @@ def _bars(axes: Axes, fields: Plot, ink: str) -> None:
         middle = [k + (i - (len(names) - 1) / 2) * wide for k in range(len(values))]
         band = _band(fields, name, values)
         axes.bar(middle, values, wide, color=COLOURS[i % len(COLOURS)], label=name,
-                 yerr=None if band is None else _whiskers(values, band), ecolor=ink)  # fmt: skip
+                 yerr=None if band is None else _whiskers(values, band), ecolor=ink,
+                 error_kw={"elinewidth": min(1.5, 100 / max(1, len(values) * len(names)))})  # fmt: skip
     _name_places(axes, [f"{v:g}" if isinstance(v, float) else str(v) for v in labels])
 
 
+_ACROSS, _BESIDE, _WIDE = 75, 25, 22  # characters side by side, names side by side, characters of a line of a name
+
+
 def _name_places(axes: Axes, names: list[str]) -> None:
-    """Names below the places 0, 1, …: aslant where they are long, and not all where they are many."""
-    every = max(1, len(names) // 20)
-    long = max((len(name) for name in names), default=0) > 6 and len(names) > 5
+    """Names below the places 0, 1, …: aslant where they are long, upright and in lines where they are longer, and not
+    all where they are many."""
+    longest = max((len(name) for name in names), default=0)
+    level = min(len(names), _BESIDE) * (longest + 2) <= _ACROSS or (len(names) > _BESIDE and longest <= 4)
+    most = max(1, _ACROSS // (longest + 2)) if level else _BESIDE if len(names) <= _BESIDE else 15
+    places = slice(None, None, -(-len(names) // most))
+    upright = not level and longest > _WIDE // 2
+    if upright:
+        names = [fill(name, _WIDE) for name in names]
+        figure = cast("Figure", axes.figure)
+        figure.set_figheight(figure.get_figheight() + 0.06 * min(longest, _WIDE))
     axes.set_xticks(
-        range(0, len(names), every), names[::every], rotation=30 if long else 0, ha="right" if long else "center"
-    )
+        range(len(names))[places], names[places], rotation=90 if upright else 0 if level else 30,
+        ha="center" if level or upright else "right",
+    )  # fmt: skip
 
 
 def _heat(axes: Axes, fields: Plot, _: str) -> None:
@@ -253,7 +293,7 @@ def _heat(axes: Axes, fields: Plot, _: str) -> None:
     image = axes.imshow(table, aspect="auto", cmap="viridis", interpolation="nearest")
     bar = axes.figure.colorbar(image, ax=axes)
     bar.outline.set_visible(False)
-    places = [f"{v:g}" if isinstance(v, float) else str(v) for v in _places(fields, next(iter(rows)))]
+    places = [f"{v:g}" if isinstance(v, float) else str(v) for v in _places(fields, next(iter(rows)))[0]]
     for set_ticks, names in ((axes.set_xticks, places), (axes.set_yticks, list(rows))):
         every = max(1, len(names) // 16)
         set_ticks(range(0, len(names), every), names[::every])

@@ -12,6 +12,7 @@ fields without a row may be anything.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
@@ -20,9 +21,10 @@ from msgspec import Struct
 from jostle.events import Event
 from jostle.formulas import digits_beside, margin_text, with_margin
 from jostle.resources import Json
-from jostle.trace.pictures import Picture, Plot
+from jostle.trace.pictures import Picture, Plot, as_dates
 from jostle.trace.text import UNITS, exact, number
 
+_NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _BARS = 40  # labels that fit side by side under bars
 
 
@@ -129,17 +131,29 @@ def pictures_of(event: Event) -> list[Picture]:
     value = event.fields.get("value")
     if not isinstance(value, list) or not value:
         return []
+    if is_matrix(value):
+        rows = {str(place): row for place, row in enumerate(value)}
+        return [Picture(event.name, {"shape": "heat", "x": list(map(str, range(len(value[0])))), "series": rows})]
     has_margins = isinstance(event.fields.get("margins"), list)
     if not (has_margins or (isinstance(value[0], Mapping) and event.fields.get("keys")) or
             (len(value) > 4 and all(is_number(v) for v in value))):  # fmt: skip
         return []
     titled = ((f"{event.name}: {name}" if name else event.name, figures) for name, figures in columns(event).items())
-    return [picture for title, figures in titled if (picture := plot(title, {title: figures})) is not None]
+    keys = ", ".join(map(str, event.fields.get("keys") or ()))
+    return [picture for title, figures in titled if (picture := plot(title, {title: figures}, keys)) is not None]
 
 
-def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | None:
-    """Columns with the same labels in one picture, with their intervals: bars for few labels, steps for many; None
-    where fewer than two of them are numbers."""
+def is_matrix(value: object) -> bool:
+    """Several lists of as many numbers each."""
+    rows = value if isinstance(value, list) and len(value) > 1 else [None]
+    if not all(isinstance(row, list) and row and all(map(is_number, row)) for row in rows):
+        return False
+    return len(set(map(len, rows))) == 1
+
+
+def plot(title: str, series: Mapping[str, Mapping[str, Figure]], keys: str = "") -> Picture | None:
+    """Columns with the same labels, of these keys, in one picture, with their intervals: bars for few labels, steps for
+    many; None where fewer than two of them are numbers."""
     labels = list(dict.fromkeys(label for figures in series.values() for label in figures))
     tall = {name: [figures.get(label, Figure(None)) for label in labels] for name, figures in series.items()}
     if any(sum(is_number(f.value) for f in figures) < 2 for figures in tall.values()) or not tall:
@@ -155,8 +169,17 @@ def plot(title: str, series: Mapping[str, Mapping[str, Figure]]) -> Picture | No
     if low:
         fields["low"], fields["high"] = low, high
     if len(labels) <= _BARS:
-        return Picture(title, {**fields, "shape": "bars", "x": labels})
-    return Picture(title, {**fields, "shape": "steps", "x": [float(i) for i in range(len(labels))], "x_label": "cell"})
+        return Picture(title, {**fields, "shape": "bars", "x": labels, "x_label": keys})
+    return Picture(title, {**fields, "shape": "steps", **_steps(labels, keys)})
+
+
+def _steps(labels: list[str], keys: str) -> Plot:
+    """Where many labels stand: at their numbers or dates, else at 0, 1, 2, …"""
+    if keys and as_dates(labels):
+        return {"x": labels, "x_label": keys}
+    if keys and all(map(_NUMBER.fullmatch, labels)):
+        return {"x": list(map(float, labels)), "x_label": keys}
+    return {"x": list(map(float, range(len(labels)))), "x_label": "cell"}
 
 
 def _end(figure: Figure, which: int) -> float | None:

@@ -86,7 +86,7 @@ def place() -> Iterator[Path]:
         dear += "param e = 0.5\nn = {{ select count(*) from p with epsilon e }}\n"
         (folder / "dear.jst").write_text(dear, encoding="utf-8")
         (folder / "short.jst").write_text("x = 1\n", encoding="utf-8")
-        (folder / "saved.jst").write_text("release n = [1, 2]\nrelease one = 1\n", encoding="utf-8")
+        (folder / "saved.jst").write_text("release n = [1, 2]\nrelease one = [1, [2]]\n", encoding="utf-8")
         os.environ["JOSTLE_LEDGER"] = str(folder / "ledger.db")
         os.chdir(folder)
         try:

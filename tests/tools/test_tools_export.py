@@ -30,7 +30,7 @@ by_sex = {{ select count(*) as n from people groupby sex with epsilon 1 }}
 release by_sex
 if stop: assert sum(by_sex.n) == 0.5
 release fine = {a: [1, 2], b: ["x", none]}
-release none_such = 3
+release none_such = [3, [4]]
 """
 
 
@@ -118,8 +118,8 @@ def test_a_run_that_fails_keeps_what_it_released(run: Call) -> None:
 def test_what_is_no_table_is_said_after_the_run(run: Call) -> None:
     status, out, _ = run("--save", "none_such=a.csv", "--save", "fine=b.csv", "--format", "json")
     said = json.loads(out)
-    assert status == 1 and not said["ok"] and said["released"]["none_such"] == 3
-    assert "is a number and no table" in said["error"]["message"] and left_over() == ["b.csv"]
+    assert status == 1 and not said["ok"] and said["released"]["none_such"] == [3, [4]]
+    assert "is a list and no table" in said["error"]["message"] and left_over() == ["b.csv"]
 
 
 def test_a_name_that_this_run_did_not_come_by(run: Call) -> None:
@@ -214,9 +214,18 @@ def test_other_formats_hold_the_same_table(tmp_path: Path, ending: str) -> None:
 
 
 @pytest.mark.parametrize("value", [
-    3.0, "text", None, Record(a=[1.0], b=[1.0, 2.0]), Record(a=1.0), [Record(a=1.0), Record(b=1.0)],
+    None, Record(a=[1.0], b=[1.0, 2.0]), Record(a=[1.0], b=2.0), [Record(a=1.0), Record(b=1.0)],
     [[1.0], [1.0, 2.0]], [1.0, [2.0]], [Record(a=[1.0])], Record(),
 ])  # fmt: skip
 def test_what_is_no_table(value: Any) -> None:
     with pytest.raises(Refusal, match="no table"):
         sheet("v", value)
+
+
+@pytest.mark.parametrize(("value", "columns"), [
+    (3.0, {"v": [3.0]}), ("text", {"v": ["text"]}), (date(2024, 2, 29), {"v": [date(2024, 2, 29)]}),
+    (Record(n=1.0, day=date(2024, 2, 29)), {"n": [1.0], "day": [date(2024, 2, 29)]}),
+    ([Record(n=1.0, day=date(2024, 2, 29))], {"n": [1.0], "day": [date(2024, 2, 29)]}),
+])  # fmt: skip
+def test_one_cell_and_one_record_are_a_row_and_dates_are_cells(value: Any, columns: dict[str, Any]) -> None:
+    assert {name: list(column) for name, column in sheet("v", value).columns.items()} == columns

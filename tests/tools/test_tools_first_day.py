@@ -173,12 +173,16 @@ def test_a_handler_that_fails_loses_no_answer(here: Path, monkeypatch: pytest.Mo
 
 
 def test_frames_have_names_and_ends(here: Path) -> None:
-    ran = Session(cwd=here).run_text(COUNT + "release one = g.n[0]\n")
+    text = COUNT + "release one = g.n[0]\nrelease days = [{day: 2024-02-29, n: g.n[1]}]\nrelease odd = [1, [2]]\n"
+    ran = Session(cwd=here).run_text(text)
     names = ["sex", "key2", "n", "n_low", "n_high"]
     assert list(ran.frame("g").columns) == names == ran.frame("g", "arrow").column_names
-    for name, library, said in (("g", "R", "no frames of `R`"), ("one", "pandas", "`one` is no table")):
+    for name, library, said in (("g", "R", "no frames of `R`"), ("odd", "pandas", "`odd` is no table")):
         with pytest.raises(Refusal, match=said):
             ran.frame(name, library)
+    assert list(ran.frame("one").columns) == ["one", "one_low", "one_high"] and len(ran.frame("one", "polars")) == 1
+    assert list(ran.frame("days").columns) == ["day", "n", "n_low", "n_high"]
+    assert str(ran.frame("days", "polars").schema["day"]) == "Date" and ran.frame("days").day.dt.month[0] == 2
 
 
 def test_packages_of_extras_are_missed_before_anything_is_spent(

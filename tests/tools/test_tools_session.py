@@ -204,3 +204,23 @@ def test_answers_of_very_many_groups_are_those_of_few(monkeypatch: pytest.Monkey
     few, many = shown(10**6), shown(2)
     assert many == few
     assert "100 rows in all" in few[0]
+
+
+def test_what_stands_alone_in_a_program_shows_its_value(frame: pd.DataFrame) -> None:
+    """Queries alone on a line paid, and their answers were lost."""
+    session = jostle.Session()
+    session.bind("people", frame)
+    result = session.run_text("""
+private people = bound("people") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 2000
+def both(t):
+    {{ select count(*) from t with epsilon 500 }}
+{{ select count(*) as n, avg(age) as age from people with epsilon 200 }}
+{{ select count(*) as n from people groupby sex with epsilon 200 }}
+jointly with epsilon 200:
+    {{ select count(*) from people where age > 45 }}
+both(people)
+print("end")
+""")  # fmt: skip
+    first, second, third, *rest = result.output
+    assert first.startswith("{n: 4 ± ") and second.splitlines()[1].split()[:2] == ["F", "2"]
+    assert third.startswith("2") and "±" in third and [line.split()[0] for line in rest] == ["4", "end"]

@@ -158,12 +158,31 @@ def test_numbers_lose_the_decimals_that_their_error_has_none_of() -> None:
     assert "31787" in page([event]) and "31786" not in page([event])
 
 
-def test_what_is_missing_to_draw_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    fields = {"shape": "lines", "x": [1, 2], "series": {"y": [1, 2]}}
+def test_what_cannot_be_drawn_is_a_table_and_what_is_missing_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"shape": "lines", "x": [1, 2], "series": {"y": [31, 47]}, "high": {"y": [32, 48]}}
     events = [Event(i, None, "picture", f"drawn {i}", None, fields) for i in (1, 2, 3)]
-    assert "not installed" not in page(events)
+    events.append(Event(4, None, "release", "h", None, {"value": [1, 2, 3, 4, 5]}))
+    assert "not installed" not in page(events) and "<td" not in page(events) and page(events).count("<svg") == 4
     monkeypatch.setattr(pictures, "find_spec", lambda name: None)
-    assert page(events).count("not installed") == 1 and all(f"picture: drawn {i}" in page(events) for i in (1, 2, 3))
+    text = page(events)
+    assert text.count("not installed") == 1 and all(f">drawn {i}</figcaption>" in text for i in (1, 2, 3))
+    assert [text.count(f'<td class="num">{n}</td>') for n in (31, 47, 48)] == [3, 3, 3]
+    assert text.count("<figure") == 3  # a released list stands there as numbers
+
+
+def test_reports_matrices_and_records_are_tables_with_their_errors() -> None:
+    report = {"title": "correlation: 9 rows", "rows": [{"x": "age", "low": 0.25}], "notes": ["too narrow"], "more": 1}
+    margin = {"value": 30, "error": 4}
+    events = [
+        Event(1, None, "release", "c", None, {"value": report}),
+        Event(2, None, "release", "h", None, {"value": [[1, 2], [3, 41]]}),
+        Event(3, None, "release", "r", None, {"value": {"n": 30}, "margins": {"n": margin}}),
+        Event(4, None, "release", "v", None, {"value": [30] * 5, "margins": [margin] * 5}),
+    ]
+    text = page(events)
+    for words in ("correlation: 9 rows", "<td>age</td>", "too narrow", '<td class="num">41</td>', "2 × 2 values"):
+        assert words in text, words
+    assert '<td class="num">4</td>' in text and "5 values, ± 4 at most" in text and "title:" not in text
 
 
 def test_no_text_turns_a_line_or_is_shown_as_nothing() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from jostle.diagnostics import Refusal
+from jostle.events import Event
 from jostle.source import Source
 from jostle.tools.session import Session
 from jostle.trace.pictures import Picture, file_names
+from jostle.trace.released import pictures_of
 
 PROGRAM = """
 plot("Squares & cubes", x = 0..3, y = {square: [0, 1, 4, 9], cube: [0, 1, 8, 27]}, low = {square: [0, 0, 3, 8]})
@@ -36,10 +38,10 @@ def test_every_kind_is_drawn_with_its_names() -> None:
 
 
 def test_long_names_below_points_stand_aslant() -> None:
-    program = 'plot("ages", x = ["from " + str(8 * i) for i in 2..9], y = [i for i in 2..9], kind = "points")\n'
+    program = 'plot("ages", x = ["years " + str(8 * i) for i in 2..9], y = [i for i in 2..9], kind = "points")\n'
     (picture,) = Session().attempt(Source("pictures", program)).pictures
     svg = picture.svg()
-    assert all(f">from {8 * i}<" in svg for i in range(2, 10)) and svg.count("rotate(-30)") == 8
+    assert all(f">years {8 * i}<" in svg for i in range(2, 10)) and svg.count("rotate(-30)") == 8
 
 
 def test_ink_is_the_pages_own_and_bytes_are_the_same_each_time(tmp_path: Path) -> None:
@@ -94,3 +96,38 @@ def test_bars_that_are_too_many_to_be_seen_are_drawn_as_one() -> None:
         "low": band,
     }
     assert Picture("many", fields).svg().count("<path") < 100
+
+
+def test_dates_are_an_axis_of_their_own_and_names_below_bars() -> None:
+    program = """
+days = [2024-01-01 + 31 * i for i in 0..11]
+plot("line", x = days, y = [i for i in 0..11])
+plot("bars", x = 2024-03-01..2024-03-04, y = [1, 2, 3, 4], kind = "bars")
+plot("truths", x = [false, true], y = [1, 2], kind = "points")
+"""
+    line, bars, truths = Session().run_text(program).pictures
+    assert ">Mar<" in line.svg() and ">2024-02-01<" not in line.svg()
+    assert ">2024-03-04<" in bars.svg() and ">true<" in truths.svg()
+
+
+def test_long_names_leave_room_for_what_is_drawn_and_many_do_not_overlap() -> None:
+    names = [f"Department of Agriculture and {what} Affairs" for what in ("Rural", "Urban", "Public", "Other")]
+    long = Picture("long", {"shape": "bars", "x": names, "series": {"n": [1.0, 2.0, 3.0, 4.0]}}).svg()
+    assert ">Department of<" in long and long.count("rotate(-90)") == 3 * len(names)
+    codes = [f"C{i:03d}" for i in range(60)]
+    many = Picture("many", {"shape": "bars", "x": codes, "series": {"n": [1.0] * 60}}).svg()
+    assert 8 <= sum(f">{code}<" in many for code in codes) <= 12
+
+
+def test_numbers_of_a_logarithmic_axis_are_no_formulas() -> None:
+    fields: dict[str, Any] = {"shape": "line", "x": [1.0, 10.0], "series": {"n": [220.0, 290.0]}, "log_y": True}
+    image = Picture("log", fields).svg()
+    assert "mathdefault" not in image and ">220<" in image
+
+
+def test_released_groups_stand_at_their_keys() -> None:
+    """They stood at 0, 1, 2, … "cells"."""
+    rows = [{"age": 20 + i, "n": i} for i in range(60)]
+    event = Event(1, None, "release", "g", None, {"value": rows, "keys": ["age"]})
+    (picture,) = pictures_of(event)
+    assert picture.fields["x"][0] == 20.0 and picture.fields["x_label"] == "age"

@@ -27,7 +27,7 @@ from jostle.syntax.parser import colour_tokens
 from jostle.trace.budget import Account
 from jostle.trace.costs import Costs, Forest
 from jostle.trace.pictures import Picture, need_to_draw, pictures
-from jostle.trace.released import pictures_of
+from jostle.trace.released import Figure, is_matrix, pictures_of
 from jostle.trace.text import amount, clean, measured, number, sparkline
 from jostle.trace.tree import WORDS
 
@@ -237,6 +237,7 @@ def _bar(
 
 
 _ROWS = 50
+_CELLS = 16  # of a row of a matrix
 _DRAWN = 16  # pictures of one page
 _COLUMNS = 3  # pictures of one table
 _NUMBER = re.compile(r"[+-]?\d[\d.]*(e[+-]?\d+)?\*?( \?| ± .*)?|none|–|[+-]?inf|nan")
@@ -247,9 +248,9 @@ def releases_section(events: Sequence[Event]) -> Html | None:
     releases = [e for e in events if e.kind == "release"]
     if not releases:
         return None
-    room, text, out = _DRAWN, text_of(events), []
+    room, text, draws, out = _DRAWN, text_of(events), _undrawable() is None, []
     for event in releases:
-        pictures = pictures_of(event)[: min(room, _COLUMNS)]
+        pictures = pictures_of(event)[: min(room, _COLUMNS)] if draws else []
         room -= len(pictures)
         place = place_of(event.span, text)
         body = _value_html(event.fields.get("value"), event.fields.get("margins"))
@@ -271,20 +272,32 @@ _UNDRAWN = "missing"
 
 
 def draw(picture: Picture) -> Html:
-    """A picture as SVG; where it cannot be drawn its title, for which `undrawn` says once what is missing."""
-    try:
+    """A picture as SVG, or a table of its numbers where none can be drawn; `undrawn` says once what is missing."""
+    if _undrawable() is None:
         return tag("figure", Html(picture.svg()), role="img", aria_label=picture.title)
-    except Refusal:
-        return tag("p", f"picture: {picture.title}", class_=_UNDRAWN)
+    fields = picture.fields
+    x, rows = fields.get("x") or [], dict[object, dict[str, object]]()
+    for columns, ending in ((fields["series"], ""), (fields.get("low"), " low"), (fields.get("high"), " high")):
+        for name, values in (columns or {}).items():
+            for place, value in zip(x[name] if isinstance(x, Mapping) else x, values, strict=False):
+                rows.setdefault(place, {fields.get("x_label") or "x": place})[name + ending] = value
+    numbers = _value_html([{**dict.fromkeys(next(iter(rows.values()))), **row} for row in rows.values()])
+    return tag("figure", tag("figcaption", picture.title, class_=_UNDRAWN), numbers)
+
+
+def _undrawable() -> Refusal | None:
+    try:
+        need_to_draw()
+    except Refusal as refusal:
+        return refusal
+    return None
 
 
 def undrawn(*parts: Html | None) -> Html | None:
-    """What is missing to draw the pictures of which these parts of a page have titles alone."""
-    if any(part and f'class="{_UNDRAWN}"' in part for part in parts):
-        try:
-            need_to_draw()
-        except Refusal as refusal:
-            return tag("p", f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}", class_="few")
+    """What is missing to draw the pictures in whose place these parts of a page have tables."""
+    refusal = _undrawable()
+    if refusal is not None and any(part and f'class="{_UNDRAWN}"' in part for part in parts):
+        return tag("p", f"{refusal.diagnostics[0].message}; {refusal.diagnostics[0].help}", class_="few")
     return None
 
 
@@ -319,29 +332,50 @@ def _field(margin: object, name: str) -> object:
 
 def _value_html(value: Json, margins: object = None) -> Html:
     notes = [tag("p", line, class_="few") for line in cut_text(cuts_in(margins))]
+    if isinstance(value, Mapping) and list(value)[:3] == ["title", "rows", "notes"]:  # a report
+        notes += [tag("p", note, class_="few") for note in value["notes"]]
+        return join(tag("p", value["title"]), _value_html(value["rows"]), *notes)
+    if isinstance(value, Mapping) and value and not any(isinstance(item, Mapping | list) for item in value.values()):
+        value, margins = [value], [margins]
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
-        row_margins = margins if isinstance(margins, list) else []
-        noisy = {name for margin in row_margins if isinstance(margin, Mapping) for name in margin}
-        pairs = [pair for pair in zip_longest(value[:_ROWS], row_margins[:_ROWS]) if pair[0] is not None]
-        head: list[str] = []
-        cells: list[list[str]] = []
-        for name in map(str, value[0]):
-            head += [name, "±"] if name in noisy else [name]
-            cells.append([measured(row.get(name), _field(margin, name)) for row, margin in pairs])
-            if name in noisy:
-                cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
-        rows = list(zip(*cells, strict=True))
-        more = tag("p", f"… {len(value) - _ROWS} more rows") if len(value) > _ROWS else None
-        return join(tag("div", table(head, rows, class_="data"), class_="wide"), more, *notes)
+        return join(_rows_html(value, margins if isinstance(margins, list) else []), *notes)
+    if is_matrix(value):
+        return join(_matrix_html(value), *notes)
     if _vector(value):
-        first = ", ".join(number(v, 6) for v in value[:12])
-        values = tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values",
-                     class_="few", title=sparkline(value, 40))  # fmt: skip
-        return join(values, *notes)
+        return join(_vector_html(value, margins if isinstance(margins, list) else []), *notes)
     if isinstance(value, int | float):
         beside = margin_text(value, margins)
         return join(tag("p", with_margin(measured(value, margins, 8), beside), class_="big"), *notes)
     return join(tag("pre", _text(value)), *notes)
+
+
+def _matrix_html(value: Sequence[Sequence[float]]) -> Html:
+    head = [str(place) for place in range(min(len(value[0]), _CELLS))]
+    cells = [[number(cell, 5) for cell in row[:_CELLS]] for row in value[:_ROWS]]
+    size = tag("p", f"{len(value)} × {len(value[0])} values", class_="few")
+    return join(tag("div", table(head, cells, class_="data"), class_="wide"), size)
+
+
+def _rows_html(rows: Sequence[Mapping[str, object]], margins: Sequence[object]) -> Html:
+    noisy = {name for margin in margins if isinstance(margin, Mapping) for name in margin}
+    pairs = [pair for pair in zip_longest(rows[:_ROWS], margins[:_ROWS]) if pair[0] is not None]
+    head: list[str] = []
+    cells: list[list[str]] = []
+    for name in map(str, rows[0]):
+        head += [name, "±"] if name in noisy else [name]
+        cells.append([measured(row.get(name), _field(margin, name)) for row, margin in pairs])
+        if name in noisy:
+            cells.append([margin_text(row.get(name), _field(margin, name)) for row, margin in pairs])
+    more = tag("p", f"… {len(rows) - _ROWS} more rows") if len(rows) > _ROWS else None
+    return join(tag("div", table(head, list(zip(*cells, strict=True)), class_="data"), class_="wide"), more)
+
+
+def _vector_html(value: Sequence[float], margins: Sequence[object]) -> Html:
+    first = ", ".join(number(v, 6) for v in value[:12])
+    errors = [e for v, m in zip(value, margins, strict=False) if (e := Figure.of(v, m).error) is not None]
+    beside = f", ± {number(max(errors), 2)} at most" if errors else ""
+    return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values{beside}",
+               class_="few", title=sparkline(value, 40))  # fmt: skip
 
 
 def _text(value: object, depth: int = 0) -> str:

@@ -167,7 +167,7 @@ class Batch:
         if self.each and self.unit == "rows, public size":
             self.unit = "rows"
         self.world: World = drawn(rng, self.unit, self.each)
-        self.description = described(random.Random(f"description of {number}"), self.each)
+        self.description = described(random.Random(f"description of {number}"), self.each, self.unit[:2] == "id")
         maker = Maker(rng, self.unit, self.budget, self.each)
         self._chains = [maker.chain() for _ in range(CHAINS)]
         self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long

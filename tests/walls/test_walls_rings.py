@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_714,
+    "lines": 91_743,
     "files": 350,
     "lines that the kernel imports": 2_592,
     "lines that privacy and engine import": 18_500,
@@ -19,7 +19,7 @@ BARS = {
     "lines with Any": 600,
     "lines with a name for Any": 128,
     "participle names": 43,
-    "functions of one name in run and check": 9,
+    "functions of one name in run and check": 10,
     "complexity of a function": 20,
 }
 

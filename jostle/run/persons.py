@@ -141,7 +141,7 @@ def is_person(node: n.Expr, table: Table) -> bool:
     return (node.id == PERSON and PERSON not in table.domains) or node.id in person_columns(table.plan)
 
 
-def protected(table: Any) -> list[str]:
+def columns_alone(table: Any) -> list[str]:
     """The columns, described or not, of which each alone tells persons apart by the declarations of a table: none where
     a person is one of a period, or is looked up by the column."""
     units = [e.unit for e in table.exposures if len(e.unit.columns) == 1 and not e.unit.each]
@@ -172,7 +172,7 @@ def is_word(match: n.Match, left: Table, right: Table) -> bool:
     """
     sides = [(match.column, left), (match.theirs, right)]
     words = [(name, side) for name, side in sides if name not in side.domains]
-    if not all(name == PERSON or "`" in name or name in protected(side) for name, side in words):
+    if not all(name == PERSON or "`" in name or name in columns_alone(side) for name, side in words):
         return False
     return bool(words) and all(side in words or side[0] in person_columns(side[1].plan) for side in sides)
 

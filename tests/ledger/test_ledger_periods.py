@@ -205,7 +205,7 @@ def test_what_adds_up_over_parts_adds_up() -> None:
         ("user up to 3 rows", "rho 1 each week of page", "date", "periods are of a column of dates"),
         ("user up to 3 rows", "rho 1 each week of other", "date", "`other` is not described"),
         ("rows, public size", "rho 1 each week of day", "date", "may be in another period"),
-        ("user up to 3 rows", "rho 1 each week of day", "from 2026-01-01 to 2026-12-31 by month", "count in two of them"),
+        ("user up to 3 rows", "rho 1 each week of day", "from 2026-01-01 to 2026-12-31 by month", "in two of them"),
         ("user up to 3 rows", "rho 1 each 10 days of day", "from 2026-01-05 to 2026-12-28 by week", "in two of them"),
         ("rows", "rho 1 each week of day, rho 9 for ever", "date", "is of persons"),
         ("user, day up to 3 rows", "rho 1 each week of day, rho 9 for ever", "date", "is of persons"),

@@ -145,7 +145,7 @@ def columns_alone(table: Any) -> list[str]:
     """The columns, described or not, of which each alone tells persons apart by the declarations of a table: none where
     a person is one of a period, or is looked up by the column."""
     units = [e.unit for e in table.exposures if len(e.unit.columns) == 1 and not e.unit.each]
-    own = _told_by(table.plan) if any(unit.linked for unit in units) else None
+    own = _told_by(table.plan) if isinstance(table, Table) and any(unit.linked for unit in units) else None
     return [unit.columns[0] for unit in units if own is None or unit.columns in own]
 
 

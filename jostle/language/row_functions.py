@@ -277,9 +277,9 @@ def number(text: str) -> float | None:
 
 def spelled(value: float) -> str | None:
     """A number as a text: all digits of a whole one up to 2^53, else six decimals at most, below 10^9."""
-    if value == int(value):
+    if abs(value) < math.inf and value == int(value):
         return str(int(value)) if abs(value) <= EXACT else None
-    if abs(value) >= MOST_PART:
+    if not abs(value) < MOST_PART:
         return None
     many = round(abs(value) * 10**6)
     digits = f"{many // 10**6}.{many % 10**6:06d}".rstrip("0").rstrip(".")

@@ -174,7 +174,7 @@ def divides(unit: str, finer: str) -> bool:
     """Whether the first moments of a unit are first ones of a `finer` one as well."""
     if finer in SPANS or finer == "day":
         return SPANS.get(unit, DAY) >= SPANS.get(finer, DAY) if unit else False
-    return unit in _MONTHS and finer in _MONTHS[_MONTHS.index(unit) :]
+    return unit == finer or (unit in _MONTHS and finer in _MONTHS[_MONTHS.index(unit) :])
 
 
 def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None:

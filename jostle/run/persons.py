@@ -26,6 +26,7 @@ from jostle.plan.facts import bounds_of, divides, key_of, unit_of
 from jostle.plan.kinds import as_number, grid_bits, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
+    Bound,
     Column,
     Constant,
     Count,
@@ -34,7 +35,9 @@ from jostle.plan.plan import (
     FixedSum,
     GroupTerm,
     Key,
+    Plan,
     RowExpr,
+    inputs,
 )
 from jostle.plan.schemas import MOST_KEYS, person_columns
 from jostle.privacy.kernel.handles import Table
@@ -138,9 +141,22 @@ def is_person(node: n.Expr, table: Table) -> bool:
     return (node.id == PERSON and PERSON not in table.domains) or node.id in person_columns(table.plan)
 
 
-def protected(table: Any) -> list[str]:
-    """The columns, described or not, by which the declarations of a table tell its persons apart."""
-    return [e.unit.columns[0] for e in table.exposures if len(e.unit.columns) == 1]
+def columns_alone(table: Any) -> list[str]:
+    """The columns, described or not, of which each alone tells persons apart by the declarations of a table: none where
+    a person is one of a period, or is looked up by the column."""
+    units = [e.unit for e in table.exposures if len(e.unit.columns) == 1 and not e.unit.each]
+    own = _told_by(table.plan) if isinstance(table, Table) and any(unit.linked for unit in units) else None
+    return [unit.columns[0] for unit in units if own is None or unit.columns in own]
+
+
+def _told_by(plan: Plan) -> set[tuple[object, ...]]:
+    """By which columns the tables below a plan tell whose a row is."""
+    waiting, plans = [plan], {plan}
+    while waiting:
+        inner = () if isinstance(here := waiting.pop(), Bound) else inputs(here)
+        waiting += set(inner) - plans
+        plans.update(inner)
+    return {one.by for one in plans if isinstance(one, Bound)}
 
 
 def tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> bool:
@@ -156,7 +172,7 @@ def is_word(match: n.Match, left: Table, right: Table) -> bool:
     """
     sides = [(match.column, left), (match.theirs, right)]
     words = [(name, side) for name, side in sides if name not in side.domains]
-    if not all(name == PERSON or "`" in name or name in protected(side) for name, side in words):
+    if not all(name == PERSON or "`" in name or name in columns_alone(side) for name, side in words):
         return False
     return bool(words) and all(side in words or side[0] in person_columns(side[1].plan) for side in sides)
 

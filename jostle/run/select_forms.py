@@ -131,7 +131,7 @@ class SelectForm:
         of, form = vars(node).get("form", (None, None))
         if of != facts:
             columns = tuple([name for name, _ in table.schema])
-            meant = persons_by_column(keys_by_alias(node, columns), columns, persons.protected(table))
+            meant = persons_by_column(keys_by_alias(node, columns), columns, persons.columns_alone(table))
             form = SelectForm(meant, tuple(map(Output.of, meant.columns)))
             vars(node)["form"] = facts, form
         return cast("SelectForm", form)

@@ -49,6 +49,7 @@ from jostle.tools.session import Session, deep
 from jostle.trace.jsonl import plain
 
 SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of
+NESTED = 10**12  # from this seed on tables are made of tables, several deep
 IN_PERIODS = 4  # of every eight batches: its budget is there anew for each period
 CITIES = b"c,region,id\nAmes,north,p1\nCork,south,p2\nAmes,west,p3\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
@@ -167,9 +168,12 @@ class Batch:
         if self.each and self.unit == "rows, public size":
             self.unit = "rows"
         self.world: World = drawn(rng, self.unit, self.each)
-        self.description = described(random.Random(f"description of {number}"), self.each)
-        maker = Maker(rng, self.unit, self.budget, self.each)
-        self._chains = [maker.chain() for _ in range(CHAINS)]
+        self.description = described(random.Random(f"description of {number}"), self.each, self.unit[:2] == "id")
+        maker, nested = Maker(rng, self.unit, self.budget, self.each), number * SIZE >= NESTED
+        if nested and rng.random() < 0.3:
+            self.description = self.description.replace("id: text, ", "")
+        described_id = "id: text" in self.description
+        self._chains = [maker.nested(described_id) if nested else maker.chain() for _ in range(CHAINS)]
         self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
         often = [*self._chains, *whole, *whole]

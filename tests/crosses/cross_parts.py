@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from cross_worlds import KINDS
@@ -77,3 +78,180 @@ class Program:
 def modules() -> list[str]:
     """The lines that bring what programs call."""
     return [f"use {name}" for name in MODULES]
+
+
+@dataclass
+class Nest:
+    """Tables made of tables, several deep: selects after `from`, in lists and in functions, joins, groups, unions.
+
+    Each has the columns `n` and `c`, and `id` where it is described and was not left out; and `person`, which is none,
+    while it is known whose rows are. Rows come from `t`, and of persons from `u` too; `expression` makes one of a kind
+    of columns. Rows of a `weighted` table are not grouped.
+    """
+
+    rng: random.Random
+    persons: bool
+    weighted: bool
+    described: bool
+    expression: Callable[[Mapping[str, str], str], str]
+    lines: list[str] = field(default_factory=list)
+    forms: list[str] = field(default_factory=list)
+
+    def named(self, depth: int) -> tuple[str, dict[str, str]]:
+        """The name of a table, and its columns."""
+        if depth <= 0:
+            return self.rng.choice(("t", "t", "u") if self.persons else ("t",)), self._columns(KINDS)
+        forms = PERSONS_ALONE + BOTH + MIXED if self.persons else BOTH + MIXED * (not self.weighted)
+        form = self.rng.choice(forms)
+        rows, columns = getattr(self, f"_{form}")(depth - 1)
+        self.forms.append(f"nested {form.replace('_', ' ')}")
+        name = f"m{len(self.lines)}"
+        self.lines.append(f"{name} = {rows}")
+        return name, columns
+
+    def _columns(self, columns: Mapping[str, str]) -> dict[str, str]:
+        own = {"person": "person"} if self.persons else {}
+        return {name: kind for name, kind in columns.items() if name != "id" or self.described} | own
+
+    def _after_from(self, depth: int) -> tuple[str, dict[str, str]]:
+        """A table by its name, or written where it is read."""
+        name, columns = self.named(depth)
+        last = self.lines[-1].partition(" = ") if self.lines else ("", "", "")
+        if last[0] == name and last[2].startswith("{{ select ") and self.rng.random() < 0.5:
+            del self.lines[-1]
+            return f"({last[2][3:-3]})", columns
+        return name, columns
+
+    def _where(self, columns: Mapping[str, str], least: float = 0.5) -> str:
+        return f" where {self.expression(columns, 'boolean')}" if self.rng.random() > least else ""
+
+    def _chosen(self, depth: int) -> tuple[str, dict[str, str]]:
+        rows, columns = self._after_from(depth)
+        z = f"z{len(self.lines)}"
+        more = self.rng.choice(("", f", {self.expression(columns, 'number')} as {z}")) if z not in columns else ""
+        kinds = columns | ({z: "number"} if more else {})
+        return f"{{{{ select *{more} from {rows}{self._where(columns, 0.3)} }}}}", kinds
+
+    def _renamed(self, depth: int) -> tuple[str, dict[str, str]]:
+        """Columns under other names: that of persons under another, and another under theirs."""
+        rows, columns = self._after_from(depth)
+        swaps = ("id as id, c as c", "c as id, c as c") if "id" in columns else ("c as c",)
+        return f"{{{{ select n as n, {self.rng.choice(swaps)} from {rows} }}}}", _kinds("id" in columns, columns)
+
+    def _looked_up(self, depth: int) -> tuple[str, dict[str, str]]:
+        rows, columns = self._after_from(depth)
+        word = self.rng.choice(("in", "in", "not in"))
+        some = self.rng.choice(("", " where id = 'p1'", " group by c having count(*) > 1"))
+        test = public = f"c {word} (select c from cities{some})"
+        theirs, other = self._after_from(0 if self.rng.random() < 0.6 else depth - 1)
+        if {"person"} <= columns.keys() & other.keys() and self.rng.random() < 0.8:
+            one = "id" if {"id"} <= columns.keys() & other.keys() and self.rng.random() < 0.7 else "person"
+            having = " group by id having count(*) > 1" if one == "id" and self.rng.random() < 0.2 else ""
+            test = f"{one} {'in' if one == 'person' else word} (select {one} from {theirs}{self._where(other)}{having})"
+            test += f" and {public}" * (self.rng.random() < 0.2)
+        return f"{{{{ select * from {rows} where {test} }}}}", columns
+
+    def _joined_to_public(self, depth: int) -> tuple[str, dict[str, str]]:
+        """In each position, and with each side's rows kept; the columns are of either side."""
+        (rows, columns), first = self._after_from(depth), self.rng.random() < 0.5
+        cities = self.rng.choice(("cities", "cities", "(select c, id, region from cities where c != 'Cork')"))
+        kind = self.rng.choice(("join", "join", "left join", "right join", "full join"))
+        on = self.rng.choice(("c", "c", "id")) if "id" in columns else "c"
+        sides = f"{cities} q {kind} {rows} r" if first else f"{rows} r {kind} {cities} q"
+        mine = self.rng.choice(("id", "r.id", "q.id", "q.region")) if "id" in columns else "q.id"
+        c, theirs = self.rng.choice(("r.c", "q.c")), ("right join" if first else "left join", "join")
+        kinds = _kinds(True, columns if kind in theirs else {})
+        return f"{{{{ select r.n as n, {c} as c, {mine} as id from {sides} on {on} }}}}", kinds
+
+    def _united(self, depth: int) -> tuple[str, dict[str, str]]:
+        """Tables that overlap."""
+        (one, mine), (other, theirs) = self.named(depth), self.named(max(0, depth - 1))
+        names = [name for name in ("id", "n", "c") if {name} <= mine.keys() & theirs.keys()]
+        pick = ", ".join(names)
+        other = self.rng.choice((other, one, f"where({one}, {self.expression(mine, 'boolean')})"))
+        own = {"person": "person"} if {"person"} <= mine.keys() & theirs.keys() else {}
+        return f"union(pick({one}, {pick}), pick({other}, {pick}))", {name: mine[name] for name in names} | own
+
+    def _exploded(self, depth: int) -> tuple[str, dict[str, str]]:
+        name, columns = self.named(depth)
+        return f"explode({name}, n = {self.rng.choice(('[n, n + 1]', '[n, n, 3]', '[n]'))})", columns
+
+    def _part(self, depth: int) -> tuple[str, dict[str, str]]:
+        name, columns = self.named(depth)
+        cell = self.rng.choice(('c = "Ames"', "n = 5"))
+        return f"{name}[{cell}]", columns
+
+    def _in_a_function(self, depth: int) -> tuple[str, dict[str, str]]:
+        """Applied twice, so that what a select in it hides stands in it again."""
+        (name, columns), f = self.named(depth), f"f{len(self.lines)}"
+        word = self.rng.choice(("c not in (select c from cities)", "c in (select c from cities)"))
+        if "person" in columns:
+            own = self.rng.choice(("a where n > 2", "u", "u where c = 'Ames'"))
+            word = self.rng.choice((word, f"person in (select person from {own})"))
+        self.lines.append(f"def {f}(a) = {{{{ select * from a where {word} }}}}")
+        return f"{f}({f}({name}))", columns
+
+    def _in_with(self, depth: int) -> tuple[str, dict[str, str]]:
+        rows, columns = self._after_from(depth)
+        big = f"with big as (select * from {rows}{self._where(columns)})"
+        again, own = "big join (select c as k, count(*) as many from big group by c) s on c = k up to 2", False
+        if "person" in columns and (own := self.rng.random() < 0.5):
+            again = "big where person in (select person from big where n > 3)"
+        return f"{{{{ {big} select n as n, c as c from {again} }}}}", _kinds(False, columns if own else {})
+
+    def _grouped(self, depth: int) -> tuple[str, dict[str, str]]:
+        """A row for each group of several persons."""
+        rows, columns = self._after_from(depth)
+        key = self.rng.choice(("c", f"({self.expression(columns, 'boolean')}) as k, c"))
+        made = f"select count(*) as many from {rows}{self._where(columns)} per {key}"
+        return f"{{{{ select clamp(many, 0, 9) as n, c as c from ({made}) }}}}", _kinds(False, {})
+
+    # Of persons ------------------------------------------------------------------------------------
+
+    def _limited(self, depth: int) -> tuple[str, dict[str, str]]:
+        rows, columns = self._after_from(depth)
+        if "person" not in columns:
+            return f"{{{{ select * from {rows} }}}}", columns
+        by, most = self.rng.choice(("", " by n", " by n desc", f" by {self.expression(columns, 'number')}")), "123"
+        return f"{{{{ select * from {rows}{self._where(columns)} up to {self.rng.choice(most)} rows{by} }}}}", columns
+
+    def _each_person(self, depth: int) -> tuple[str, dict[str, str]]:
+        """A row for each person and key, of listed keys too: of none, of others than there are, twice."""
+        rows, columns = self._after_from(depth)
+        if "person" not in columns:
+            return f"{{{{ select * from {rows} }}}}", columns
+        key = self.rng.choice(("", "c", "c", "n", "id") if "id" in columns else ("", "c", "c", "n"))
+        lists = {"c": ('["Ames", "Cork", "Cork"]', "[]", '{"x"}'), "n": ("[]", "3..2", "0..4", "[1, 1.5]")}
+        over = f" over {self.rng.choice(lists[key])}" if key in lists and self.rng.random() < 0.5 else ""
+        few = self.rng.choice(("", "", " up to 2 groups", " up to 1 group, 2 rows each")) if key in ("c", "n") else ""
+        names = "" if not key else f" groupby {key}{over}"
+        what = self.rng.choice(("count(*)", "max(n)", "sum(clamp(n, 0, 9))", "min(n)"))
+        made = f"select {what} as many from {rows}{self._where(columns)} per person{names}{few}"
+        n, c = "n" if key == "n" else "many", "c" if key == "c" else "'Ames'"
+        columns = _kinds(key == "id", columns)
+        return f"{{{{ select {n} as n, {c} as c{', id as id' * (key == 'id')} from ({made}) }}}}", columns
+
+    def _own_rows(self, depth: int) -> tuple[str, dict[str, str]]:
+        """Each person's rows with their own."""
+        (one, mine), (other, theirs) = self._after_from(depth), self._after_from(max(0, depth - 1))
+        if not {"person"} <= mine.keys() & theirs.keys():
+            return f"{{{{ select * from {one} }}}}", mine
+        both = {"id"} <= mine.keys() & theirs.keys()
+        on = self.rng.choice(("person", "person", "person, c", "person, n", "id" if both else "person"))
+        side = {name: self.rng.choice(("a", "z")) for name in ("n", "c", "id")}
+        kind = self.rng.choice(("join", "left join"))
+        mine_too = ", a.id as id" if "id" in mine and self.rng.random() < 0.7 else ""
+        columns = f"{side['n']}.n as n, {side['c']}.c as c{mine_too}"
+        return f"{{{{ select {columns} from {one} a {kind} {other} z on {on} }}}}", _kinds(bool(mine_too), mine)
+
+
+def _kinds(id: bool, of: Mapping[str, str]) -> dict[str, str]:
+    """The columns of a table that was made of one with the columns `of`."""
+    own = {"person": "person"} if "person" in of else {}
+    return {"n": "number", "c": "text"} | ({"id": "text"} if id else {}) | own
+
+
+BOTH = ("chosen", "renamed", "looked_up", "looked_up", "joined_to_public", "united", "exploded", "part",
+        "in_a_function")  # fmt: skip
+MIXED = ("in_with", "grouped")
+PERSONS_ALONE = ("limited", "each_person", "each_person", "own_rows", "own_rows")

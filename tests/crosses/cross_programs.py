@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from cross_expressions import Expressions
-from cross_parts import Chain, Measurement
+from cross_parts import Chain, Measurement, Nest
 from cross_worlds import KINDS, periods
 
 from jostle.language import aggregates
@@ -68,6 +68,16 @@ class Maker:
             self.rng = everyone
         return Chain(tuple(self.lines), self.table, self.join, self.columns, self.limit, self._all_features())
 
+    def nested(self, described: bool) -> Chain:
+        """Tables made of tables; the column of persons is described or not."""
+        self._begin("t", Chain(limit=" up to 2 rows" if self.unit == "id" else ""))
+        weighted = "weighted" in self.unit
+        persons = self.unit.startswith("id") and not weighted
+        nest = Nest(self.rng, persons, weighted, described, lambda columns, kind: self._on(dict(columns), kind))
+        table, columns = nest.named(self.rng.choice((1, 2, 2, 3, 3, 4)))
+        self.features = list(dict.fromkeys(nest.forms))
+        return Chain(tuple(nest.lines), table, "", columns, self.limit, self._all_features())
+
     def measurement(self, chain: Chain) -> Measurement:
         """One that fits a chain, and all others with the columns that it reads."""
         self._begin("x", chain)
@@ -87,14 +97,8 @@ class Maker:
             return True
         persons, whole = self.unit.startswith("id"), set(KINDS) <= set(self.columns)
         needs_bound = self.unit == "id" and feature not in (
-            "aggregates",
-            "joint_block",
-            "rows_of_persons",
-            "parts",
-            "given_before",
-            "public_facts",
-            "keys_alone",
-        )
+            "aggregates", "joint_block", "rows_of_persons", "parts", "given_before", "public_facts", "keys_alone"
+        )  # fmt: skip
         wants = {
             "rows_of_persons": persons and whole, "linked": persons, "joined_by_person": persons,
             "in_order": persons and whole and "weighted" not in self.unit, "best_of_runs": self.budget == "epsilon",

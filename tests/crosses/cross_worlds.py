@@ -61,15 +61,18 @@ class World:
         return WRITERS[file](nobody + self.rows + self.units[which])
 
 
-def described(rng: random.Random, each: str = "") -> str:
+def described(rng: random.Random, each: str = "", persons: bool = False) -> str:
     """The description, in every third batch with columns that are never missing, and in every fourth with columns that
-    it says how to read. A column of periods has any dates or times, or a range, to which others are moved."""
+    it says how to read. A column of periods has any dates or times, or a range, to which others are moved; of persons
+    by months only where each is in one period."""
     text = _described(rng)
     if not each:
         return text
-    column = each.partition(" of ")[2]
+    period, _, column = each.partition(" of ")
     kind, units = {"d": ("date", ("day", "month")), "m": ("time", ("hour", "minute"))}[column]
-    wish = rng.choice((kind, f"from 2005-01-05 to 2035-01-05 by {rng.choice(units)}"))
+    unit = rng.choice(units)
+    unit = "day" if persons and unit == "month" and period in ("week", "10 days", "3660 days") else unit
+    wish = rng.choice((kind, f"from 2005-01-05 to 2035-01-05 by {unit}"))
     return re.sub(rf'(?<=\b{column}: ){kind}(\("[^"]*"\))?', wish, text)
 
 

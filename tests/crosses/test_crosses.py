@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 import cross_oracle
 import pytest
 from cross_engine import OneThread
-from cross_oracle import SIZE, opened
+from cross_oracle import NESTED, SIZE, opened
+from cross_parts import BOTH, MIXED, PERSONS_ALONE
 from cross_specimens import SPECIMENS
 from engines_suite import ENGINES
 
@@ -21,6 +23,20 @@ def test_crossed_programs_hold(batch: int, monkeypatch: pytest.MonkeyPatch) -> N
         runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 28)]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
     assert sum(run.how == "ran" for run in runs) >= 12
+
+
+@pytest.mark.looks
+def test_tables_made_of_tables_hold() -> None:
+    """Selects in lists, in functions and after `from`, joins, groups and unions, three or four deep."""
+    with opened() as crosses:
+        runs = [crosses.run(NESTED + 25 * place) for place in range(120)]
+    assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
+    asked, ran = (
+        Counter(name for run in some for name in run.program.chain.features)
+        for some in (runs, [run for run in runs if run.how == "ran"])
+    )
+    assert {name for name, many in asked.items() if many > 9 and ran[name] < 0.4 * many and "nested" in name} == set()
+    assert sum(name.startswith("nested") for name in ran) == len({*BOTH, *MIXED, *PERSONS_ALONE})
 
 
 @pytest.mark.looks

@@ -229,3 +229,28 @@ release s = {{{{ select sum(v) from r join p on whose = nr where town = "b" up t
 """
     truth = sum(v for v in range(40) if v % 3 == 1)
     assert Session(cwd=tmp_path).run_text(text).released["s"] == pytest.approx(truth, abs=0.1)
+
+
+@pytest.mark.parametrize("query", [
+    "select count(*) from (select count(*) as n from items per of_order)", "select count(distinct of_order) from items",
+    "select count(*) from items join items on of_order",
+    "select count(*) from items where of_order in (select of_order from items)",
+    "select count(*) from days join days on whose", "select count(distinct whose) from days",
+    "select count(*) from (select count(*) as n from days group by whose)",
+])  # fmt: skip
+def test_a_protected_column_is_not_that_of_persons_where_it_looks_them_up_or_periods_tell_them_apart(
+    query: str, tmp_path: Path
+) -> None:
+    """Three numbers of two persons were counted as two, and one person of two weeks as two, without a word."""
+    (tmp_path / "orders.csv").write_text("whose,order\na,1\na,2\nb,3\n")
+    (tmp_path / "items.csv").write_text("of_order,v\n1,1\n1,2\n2,3\n3,4\n")
+    (tmp_path / "days.csv").write_text("whose,d,v\na,2024-01-01,1\na,2024-01-09,2\n")
+    text = """
+private orders = table("orders.csv") described by {order: text} protecting whose up to 3 rows budget epsilon 9
+private items = table("items.csv") described by {v: 0..9} protecting orders.order on of_order up to 9 rows
+private days = table("days.csv") described by {d: date, v: 0..9} protecting whose up to 3 rows
+    budget epsilon 9 each week of d
+"""
+    asked = Source("text", f"{text}n = {{{{ {query} with epsilon 1 }}}}\n")
+    (one, *_) = Session(cwd=tmp_path).attempt(asked).diagnostics
+    assert one.kind == "NameError" and "column `" in one.message

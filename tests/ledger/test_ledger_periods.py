@@ -205,6 +205,8 @@ def test_what_adds_up_over_parts_adds_up() -> None:
         ("user up to 3 rows", "rho 1 each week of page", "date", "periods are of a column of dates"),
         ("user up to 3 rows", "rho 1 each week of other", "date", "`other` is not described"),
         ("rows, public size", "rho 1 each week of day", "date", "may be in another period"),
+        ("user up to 3 rows", "rho 1 each week of day", "from 2026-01-01 to 2026-12-31 by month", "in two of them"),
+        ("user up to 3 rows", "rho 1 each 10 days of day", "from 2026-01-05 to 2026-12-28 by week", "in two of them"),
         ("rows", "rho 1 each week of day, rho 9 for ever", "date", "is of persons"),
         ("user, day up to 3 rows", "rho 1 each week of day, rho 9 for ever", "date", "is of persons"),
         ("user up to 3 rows", "rho 1 each week of day, epsilon 9 for ever", "date", "in the unit of the other"),
@@ -267,7 +269,7 @@ def test_groups_by_periods_are_the_periods(place: Place, keys: str) -> None:
 QUESTIONS = {"where n == 1": 1.0, "groupby n": [0.0, 1.0], "groupby n, c": [0.0, 1.0], "groupby c, n over [1]": [1.0]}
 
 
-@pytest.mark.parametrize("each", ["day of d", "week of d", "10 days of m", "year of m"])
+@pytest.mark.parametrize("each", ["day of d", "quarter of d", "10 days of m", "year of m"])
 @pytest.mark.parametrize("described", ["d: date, m: time", "d: from 2005-01-01 to 2035-01-01 by month, m: time"])
 def test_one_column_of_a_file_is_of_the_rows_of_a_period(tmp_path: Path, each: str, described: str) -> None:
     """Counts of few different cells read the day as text: all were 0, or whether a row had a day decided a failure."""

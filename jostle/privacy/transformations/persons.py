@@ -205,7 +205,7 @@ def _bounded(exposure: Exposure, rows: int | None, each: int | None) -> Exposure
     """An exposure after a person's rows were bounded; where that made them fewer, on the path of the whole."""
     if rows is None or (exposure.rows is not None and exposure.rows <= rows):
         return replace(exposure, each=_least(each, exposure.rows))
-    return replace(exposure, rows=rows, each=each, path=exposure.whole_path)
+    return replace(exposure, rows=max(1, rows), each=each, path=exposure.whole_path)  # times 0 no row of another counts
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -62,6 +62,8 @@ a = {{ select count(*) as n, sum(clamp(n, 0, 3)) as s from few with epsilon 2 }}
 b = {{ select count(*) from {{ select w as w from u per person, w over {0} }} with epsilon 1 }}
 d = {{ select count(*) from {{ select w as w from u per person, w over 5..4 }} with epsilon 1 }}
 e = {{ select count(*) from u groupby w over 5..4 up to 1 row each with epsilon 1 }}
+empty = {{ select count(*) as n from u per person groupby w over [] }}
+f = {{ select count(*) from (select * from t up to 3 rows) left join empty on person with epsilon 1 }}
 """,
     "as SQL says it": """
 a = {{ SELECT SUM(CLAMP(s, 0, 9)) FROM (SELECT owner, SUM(w) AS s FROM u GROUP BY owner HAVING s > 3) WITH EPSILON 1 }}

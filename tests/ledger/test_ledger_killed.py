@@ -106,8 +106,11 @@ def test_a_server_that_is_killed_with_the_ledger_on_it(airport: Airport) -> None
     assert airport.register() == ""
 
     def die() -> None:
-        with psycopg.connect(airport.url) as connection:
+        with psycopg.connect(airport.url) as connection, psycopg.connect(airport.url, autocommit=True) as other:
             os.kill(connection.info.backend_pid, signal.SIGKILL)  # it ends all its processes then, and starts again
+            with suppress(psycopg.Error):
+                other.execute("SELECT pg_sleep(60)")  # until this one is ended too
+            time.sleep(0.2)
 
     restored = dies(Ledger, "charge", AFTER, die)
     try:

@@ -255,7 +255,7 @@ def test_error_covers_noise_of_few_whole_numbers() -> None:
 def test_what_noise_hides_is_not_told() -> None:
     for name in ("linear_regression", "correlation", "compare", "logistic_regression"):
         for report in reports(ASKED[name], "epsilon 0.0001", DATA, 20):
-            assert report.notes and "hides" in report.notes[0]
+            assert any("hides" in note for note in report.notes)
             assert np.isinf(intervals(report)[:, 1]).all()
             assert "∞" in str(report)
 

@@ -119,6 +119,7 @@ ACTIONS = {
 FASTER = {
     r"names\['b'\]": "what the winner gave",
     r"\._kept": "statements of plans, which are public",
+    r"(\.form|\['form'\])\[\]\[\]": "the schema and the plan, which are public, that a select was bound for last",
     r"answers\.(parts|_store)": "exact numbers that a later question would count again",
     r"(check\.__self__|_engine)\._(opened|raw|sources|batches)": "data by the keys of a process, which nothing shows",
     r"(check\.__self__|_engine)\.objects\._(groups|known)": "tables of it in memory",

@@ -109,9 +109,10 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
 
 
 def _alone(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
-    """What stands alone and has a value is shown, as at the prompt: what was paid for is never lost."""
+    """A query that stands alone is shown, so that what was paid for is never lost; a call is where a prompt shows it."""
     value = interp.eval(node.value, scope)
-    if value is not None and not interp.quiet and not node.span.source.name.startswith(LIBRARY):
+    asked = scope is interp.top or isinstance(node.value, n.Query)
+    if asked and value is not None and not interp.quiet and not node.span.source.name.startswith(LIBRARY):
         interp.out(interp.display(value))
 
 

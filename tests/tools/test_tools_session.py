@@ -213,6 +213,7 @@ def test_what_stands_alone_in_a_program_shows_its_value(frame: pd.DataFrame) -> 
     result = session.run_text("""
 private people = bound("people") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 2000
 def both(t):
+    len([1])
     {{ select count(*) from t with epsilon 500 }}
 {{ select count(*) as n, avg(age) as age from people with epsilon 200 }}
 {{ select count(*) as n from people groupby sex with epsilon 200 }}

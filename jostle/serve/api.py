@@ -8,7 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from difflib import unified_diff
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from starlette.responses import Response
@@ -19,7 +19,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.digest import digest
 from jostle.privacy.ledger.grants import CLOSED, FROZEN, OPEN, grant_name, live
 from jostle.privacy.ledger.ledger import Ledger
-from jostle.privacy.ledger.store import Dataset
+from jostle.privacy.ledger.store import Dataset, now
 from jostle.readers.filesets import Reading
 from jostle.resources import Json
 from jostle.serve.routing import (
@@ -282,9 +282,16 @@ def grant(server: Server, call: Call) -> Reply:
     if any(one.terms.name == name for one in ledger.datasets()):
         help = "one that has ended stays so: make another account"
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already", help=help)
-    # The review is wanted before the grant can be used.
-    server.home.set_review(name, call.who.name, needed=review, amount=str(amount or ""), until=until, most=most)
+    if until and until < now()[:10]:
+        raise refuse("DataError", "its last day is over", help="a grant stays as it is: give a day to come")
+    keep = partial(
+        server.home.set_review, name, call.who.name, needed=review, amount=str(amount or ""), until=until, most=most
+    )
+    if review:  # it is wanted before the grant can be used
+        keep()
     ledger.grant(dataset, analyst, amount, until, *limits)
+    if not review:  # another owner may have made the grant meanwhile, with a review: then this is not reached
+        keep()
     return {"ok": True, "name": name}
 
 

@@ -180,21 +180,21 @@ def session_response(server: Server, name: str) -> Response:
     return response
 
 
+_AMOUNT = re.compile(r"(epsilon|rho) +([0-9.eE+-]+)(?: *, *delta +([0-9.eE+-]+))?")  # not `1_0`, which Python reads
 _SHARE = re.compile(r"(\d{1,3}(?:\.\d{1,6})?) ?%", re.ASCII)
 
 
 def amount_of(text: str, whole: Amount | None = None) -> Amount:
     """An amount such as `epsilon 0.5` or `epsilon 1, delta 1e-6`, or a share such as `30 %` of a `whole`."""
-    value, _, delta = text.partition(",")
-    words, tail, share = value.split(), delta.split(), _SHARE.fullmatch(text)
+    amount, share = _AMOUNT.fullmatch(text.strip()), _SHARE.fullmatch(text)
     if whole is not None and share is not None:
         part, delta_part = (int(one * Fraction(share[1]) / 100) for one in (whole.value, whole.delta))
         if 0 < part <= whole.value:
             return Amount(whole.unit, part, delta_part)
     try:
-        if len(words) == 2 and words[0] in ("epsilon", "rho") and (not tail or (len(tail) == 2 and tail[0] == "delta")):
-            more = quanta(float(tail[1]), "delta") if tail else 0
-            return Amount(words[0], quanta(float(words[1]), words[0]), more)
+        if amount is not None:
+            unit, value, delta = amount.groups()
+            return Amount(unit, quanta(float(value), unit), quanta(float(delta), "delta") if delta else 0)
     except ValueError:
         pass
     raise refuse("BadAmount", "this is no amount", help="such as `epsilon 0.5`")

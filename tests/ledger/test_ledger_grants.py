@@ -198,6 +198,22 @@ def test_gaussian_noise_beyond_plain_sums_leaves_nothing_to_grant(zcdp: Place) -
     assert "BadAmount" in refusal(Ledger(zcdp.path).grant, "people", "ana", HALF)
 
 
+def test_of_zcdp_what_has_expired_is_free_when_it_is_closed(zcdp: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that was ahead gave it away a second time; set back, both grants were charged, 1.8 of 1."""
+    ledger, whole = Ledger(zcdp.path), Amount("epsilon", QUANTA, 2 * QUANTA // 10**6)
+    ledger.grant("people", "ana", whole, "2090-01-31")
+    monkeypatch.setattr("jostle.privacy.ledger.grants.now", lambda *_: "2091-01-01T00:00Z")
+    assert "does not fit" in refusal(ledger.grant, "people", "ben", whole)
+    ledger.set_status("people@ana", "closed", "olga")
+    ledger.grant("people", "ben", whole)
+    monkeypatch.undo()
+    assert "is closed" in refusal(run_charge, ledger, "people@ana") and run_for(zcdp, "ben", gaussian(1)).ok
+
+
+def run_charge(ledger: Ledger, name: str) -> object:
+    return ledger.charge([Growth(name, 1, (E // 4, 0, E // 4, 0), {"did": "charged"})])
+
+
 @pytest.mark.parametrize("amount", [epsilon(0.5), Amount("rho", QUANTA), Amount("epsilon", QUANTA, QUANTA)])
 def test_a_grant_of_zcdp_has_a_delta_that_fits(zcdp: Place, amount: Amount) -> None:
     assert "BadAmount" in refusal(Ledger(zcdp.path).grant, "people", "ana", amount)

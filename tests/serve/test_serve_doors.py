@@ -17,7 +17,7 @@ from serve_place import NAMES, PASSWORD, change, count, shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.diagnostics import Refusal
-from jostle.serve import store, worker
+from jostle.serve import api, store, worker
 from jostle.serve.routing import ROUTES, TOO_OFTEN
 from jostle.serve.runs import Runs
 from jostle.serve.store import Account, Home
@@ -182,6 +182,42 @@ def test_a_review_is_for_as_long_as_its_grant(place: Any) -> None:
     assert place.post("ben", "/api/runs", program="release x = 1\n").json()["state"] == "waiting"
     assert place.post("olga", "/api/status", name="people@ben", status="closed").status_code == 200
     assert place.post("ben", "/api/runs", program="release x = 1\n", seconds=0.001).json()["state"] == "running"
+
+
+def test_of_two_owners_the_one_whose_grant_is_refused_takes_no_review_away(
+    place: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ask at once, one with a review: its programs ran unread, in four of four tries."""
+    place.home.add_account("eve", "analyst", "olga")
+    body, real, first = (
+        {"dataset": "people", "analyst": "eve", "amount": "epsilon 0.1"},
+        api.Ledger.datasets,
+        list[Any](),
+    )
+
+    def slowly(ledger: Any) -> Any:
+        rows = real(ledger)
+        if not first:
+            first.append(None)
+            first[0] = place.post("olga", "/api/grants", **body, review=True)
+        return rows
+
+    monkeypatch.setattr(api.Ledger, "datasets", slowly)
+    second = place.post("olga", "/api/grants", **body)
+    assert (first[0].status_code, second.status_code) == (200, 400) and "people@eve" in place.home.reviewed()
+
+
+@pytest.mark.parametrize("field, text, said", [
+    ("until", "2026-01-01", "its last day is over"), ("amount", "epsilon 1_0", "no amount"),
+    ("amount", "epsilon \u0660.1", "no amount"), ("per_week", "epsilon 0.0_1", "no amount"),
+])  # fmt: skip
+def test_a_grant_is_read_as_it_stands(place: Any, field: str, text: str, said: str) -> None:
+    """A grant stays so: one that had ended when it was made kept its analyst from another."""
+    place.home.add_account("eve", "analyst", "olga")
+    body = {"dataset": "people", "analyst": "eve", "amount": "epsilon 0.5", field: text}
+    answer = place.post("olga", "/api/grants", **body)
+    assert answer.status_code == 400 and said in answer.text
+    assert place.post("olga", "/api/grants", **{**body, field: "epsilon 0.1" if field != "until" else ""}).json()["ok"]
 
 
 @pytest.mark.parametrize("mark", [

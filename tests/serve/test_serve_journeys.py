@@ -171,7 +171,9 @@ def log_in(browser: Chromium, site: Site, name: str, *size: int, dark: bool = Fa
     page.key("Tab")
     page.type(PASSWORD)
     page.key("Enter")
-    page.until("document.querySelector('nav')")
+    page.until(
+        "document.querySelector('nav') && [...document.querySelectorAll('[data-show]')].every(e => e.children.length)"
+    )
     return page
 
 
@@ -363,6 +365,18 @@ def test_what_is_typed_before_the_page_is_ready_is_not_lost(browser: Chromium, s
         page.go(f"{site.url}/")
         page.until("!!window.reprice")
         assert page.ask("text.value") == shown
+
+
+def test_a_server_that_is_busy_is_asked_again(browser: Chromium, site: Site) -> None:
+    """Where all its connections are taken, it says so in words that are no JSON: the price never came then."""
+    page = log_in(browser, site, "cleo")
+    page.until("!!window.reprice")
+    busy = "new Response('Service Unavailable', {status: 503})"
+    page.ask(f"sessionStorage.clear(); real = window.fetch; window.fetch = async () => {busy}; true")
+    write(page, "release x = 1")
+    page.shows("The server is busy.")
+    page.ask("window.fetch = real; true")
+    page.shows("Costs nothing")
 
 
 def test_05_a_budget_is_gone(browser: Chromium, site: Site, keep: Callable[..., None]) -> None:

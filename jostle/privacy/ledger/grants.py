@@ -58,11 +58,12 @@ def limits_of(measure: Measure) -> Measure:
 
 
 def granted_total(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
-    """Of an (ε, δ) budget that is counted in zCDP: what grants that are live or were used have of it, with the plain
-    sums of its own charges. None of other budgets, and where there is no such grant."""
+    """Of an (ε, δ) budget that is counted in zCDP: what grants that are not closed or were used have of it (an expired
+    one is live again where a clock is set back), with the plain sums of its own charges. None where there are none."""
     if dataset.terms.measure.kind != "approximate" or dataset.terms.within:
         return None
-    grants = [g for g in rows if g.terms.within == dataset.terms.name and (live(g) or any(g.state.spent))]
+    mine = (g for g in rows if g.terms.within == dataset.terms.name)
+    grants = [g for g in mine if g.state.status != CLOSED or any(g.state.spent)]
     own = dataset.state.spent
     for grant in grants:
         own = tuple(a - b for a, b in zip(own, grant.state.spent, strict=True))
@@ -142,9 +143,8 @@ def _need_room(rows: Rows, dataset: Dataset, amount: Amount) -> None:
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
     if terms.measure.kind == "approximate":
         if not amount.delta:
-            raise refuse(
-                "BadAmount", f"`{terms.name}` has a delta, and {amount} has none", help=f"{amount}, delta 1e-7"
-            )
+            help = f"{amount}, delta 1e-7"
+            raise refuse("BadAmount", f"`{terms.name}` has a delta, and {amount} has none", help=help)
         total = granted_total(rows.all(), dataset) or dataset.state.spent[2:]
     else:
         total = plus(dataset.state.spent, reserve(rows, dataset))

@@ -30,8 +30,8 @@ async function call(how, body) {
     });
   } catch { throw Object.assign(new Error("The server cannot be reached."), {away: true}); }
   if (answer.status === 401) location.href = "/login";
-  const given = await answer.json();
-  if (!answer.ok) throw Object.assign(new Error([given.error.message, given.error.help].filter(Boolean).join(". ")), {busy: answer.status === 429});
+  const given = await answer.json().catch(() => { throw Object.assign(new Error("The server is busy."), {away: true}); });  // all its connections are taken
+  if (!answer.ok) throw Object.assign(new Error([given.error.message, given.error.help].filter(Boolean).join(". ")), {busy: answer.status === 429, away: answer.status === 503});
   return given;
 }
 

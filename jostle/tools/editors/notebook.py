@@ -28,7 +28,7 @@ from jostle.tools.render import render_all
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
-from jostle.tools.show import budget_text, choices_text
+from jostle.tools.show import budget_text, choices_text, released
 from jostle.tools.turns import hearing
 from jostle.trace.text import clean
 
@@ -172,9 +172,8 @@ class CellReport:
         self.events, self.budget = events, budget
 
     def __repr__(self) -> str:
-        from jostle.trace.budget import short
-
-        lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
+        releases = [e for e in self.events if e.kind == "release"]
+        lines = [released(e.name, e.fields.get("value"), 100, e.fields.get("margins")) for e in releases]
         summary = choices_text(self.events)
         spent = budget_text(self.budget) if self.budget else ""
         return clean("\n".join(filter(None, [*lines, summary, spent])))

@@ -82,6 +82,12 @@ def released(name: str, value: object, width: int = 100, margins: object = None,
     return "\n".join([clean(name), *("  " + line for line in lines)])
 
 
+def release_text(event: Event, width: int = 100) -> str:
+    """A `release` event with its errors and what they do not cover."""
+    value, margins = event.fields.get("value"), event.fields.get("margins")
+    return "\n".join([released(event.name, value, width, margins), *cut_text(cuts_in(margins))])
+
+
 def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
     """A plain value as lines of text; long vectors and tables are summarised."""
     if isinstance(value, str):

@@ -209,6 +209,8 @@ def _end(ends: Any, which: int) -> object:
         return Grouped({k: v if k in keys else _end(v, which) for k, v in ends.columns.items()}, ends.keys)
     if isinstance(ends, Record):
         return Record((name, _end(item, which)) for name, item in ends.items())
+    if not isinstance(ends, NumberColumn):  # of a list of containers
+        return [_end(item, which) for item in ends]
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
@@ -235,6 +237,8 @@ def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) ->
         return Record(items)
     if is_vector(value):
         return part(_accuracy_of_vector(value, level))
+    if isinstance(value, list) and value and all(is_vector(v) or isinstance(v, list | dict | Grouped) for v in value):
+        return [_part_of(v, level, part, in_ranks) for v in value]
     if isinstance(value, list) and value:
         return _part_of_column(value, level, part, in_ranks)
     raise _not_measured(value)

@@ -34,7 +34,7 @@ from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
 from jostle.run.evaluator import builtin
-from jostle.run.operators import need_number
+from jostle.run.operators import elements, need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.sequences import LongColumn, NumberColumn, of_places
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
@@ -100,7 +100,9 @@ def margins(value: Any) -> Any:
         fields = {name: margins(item) for name, item in value.items()}
         return {name: item for name, item in fields.items() if item is not None} or None
     if is_vector(value):
-        return _margins_of_vector(value)
+        if value.ndim < 2:
+            return _margins_of_vector(value)
+        value = elements(value)[: max(1, MOST_SHOWN * len(value) // max(1, value.size))]
     if isinstance(value, JSet) or is_sequence(value):
         items = list(value)[:MOST_SHOWN]
         if any(type(item) in _NOISY for item in items):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from jostle.tools.session import Session
+from jostle.tools.show import release_text
 
 PROGRAM = Path(__file__).resolve().parents[2] / "programs" / "uncertainty.jst"
 
@@ -36,7 +37,11 @@ assert error(w) == [error(w[0]), error(w[1])] and error(w)[1][0] == [6, 6, 6]
 assert band(w).high[0][1][2] == w[0][1][2] + 6
 n = {{ select count(values) as n, sum(values) as s from seen groupby x with epsilon 1 }}
 print({first: v[0][0], by: n})
+release cells = v
 """)  # fmt: skip
     assert [margin["error"] for margin in result.margins()["totals"]] == [5, 5]
+    margins, event = result.margins()["cells"], next(e for e in result.trace if e.name == "cells")
+    assert [[cell["error"] for cell in row] for row in margins] == [[3, 3, 3], [3, 3, 3]]
+    assert release_text(event).endswith("± 3 each")
     first, head, *lines = result.output[0].splitlines()
     assert first.startswith("first: ") and head == "by:" and lines[0].split()[0] == "x" and "± ?" not in lines[-1]

@@ -80,12 +80,13 @@ def origin_of(value: object) -> Formula | None:
     return value.origin
 
 
-def row_of(value: Any, place: int) -> Any:
+def row_of(value: Floats, place: int) -> Floats:
     """A row of a matrix; of noisy cells always the same one, which knows its noise, so that what is calculated of its
     elements is followed."""
     noise, at = noise_of(value), place % len(value)
-    if noise is None or not is_direct(noise, value.size):
-        return value[place]
+    if noise is None or not isinstance(value, NoisyArray) or not is_direct(noise, value.size):
+        row: Floats = value[place]
+        return row
     if at not in value._rows:
         value._rows[at] = with_noise(value[at], NoiseModel(noise.law, epsilon=noise.epsilon, cut=noise.cut))
     return value._rows[at]

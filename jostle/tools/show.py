@@ -129,7 +129,7 @@ def _matrix(value: Sequence[Any]) -> bool:
     return len({len(v) for v in value}) == 1 and all(_number(x) for v in value for x in v)
 
 
-def _each(margins: Any) -> list[str]:
+def _each(margins: Sequence[object] | None) -> list[str]:
     """The errors of many numbers, in a line."""
     if rests_on_misfits(cuts_in(margins)):
         return [f"± {UNKNOWN} each"]

@@ -16,7 +16,7 @@ BARS = {
     "lines that privacy and engine import": 18_500,
     "lines that everyday queries import": 8_639,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 602,
+    "lines with Any": 600,
     "lines with a name for Any": 128,
     "participle names": 43,
     "functions of one name in run and check": 9,

@@ -46,6 +46,7 @@ class NoisyArray(np.ndarray[Any, np.dtype[np.float64]]):
     _cut: tuple[str, ...]
 
     def __array_finalize__(self, other: object) -> None:
+        self._rows: dict[int, Floats] = {}
         self.noise = None
         self.origin = None
         self._cut = ()
@@ -77,6 +78,18 @@ def origin_of(value: object) -> Formula | None:
     if value.origin is None and value.noise is not None and is_direct(value.noise, value.size):
         value.origin = Vector(np.asarray(value), value.noise.law)
     return value.origin
+
+
+def row_of(value: Floats, place: int) -> Floats:
+    """A row of a matrix; of noisy cells always the same one, which knows its noise, so that what is calculated of its
+    elements is followed."""
+    noise, at = noise_of(value), place % len(value)
+    if noise is None or not isinstance(value, NoisyArray) or not is_direct(noise, value.size):
+        row: Floats = value[place]
+        return row
+    if at not in value._rows:
+        value._rows[at] = with_noise(value[at], NoiseModel(noise.law, epsilon=noise.epsilon, cut=noise.cut))
+    return value._rows[at]
 
 
 def is_direct(noise: NoiseModel, size: int) -> bool:

@@ -236,7 +236,7 @@ def listed(value: object) -> list[Value]:
         raise refuse("TypeError", f"{kind_name(value)} has no items")
     if isinstance(value, Interval | Period):
         need_room(value.count)
-    return elements(value) if is_vector(value) and getattr(value, "ndim", 0) == 1 else list(value)
+    return elements(value) if is_vector(value) else list(value)
 
 
 @builtin

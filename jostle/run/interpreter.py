@@ -100,7 +100,7 @@ class Interpreter(Evaluator):
             need_room(value.count)
             return list(value)
         if is_sequence(value):
-            return elements(value) if not isinstance(value, (list, tuple)) and value.ndim == 1 else list(value)
+            return list(value) if isinstance(value, (list, tuple)) else elements(value)
         raise Refusal(no_walk(kind_name(value), span.text if span is not None else "it")).at(span)
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:

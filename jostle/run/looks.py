@@ -99,6 +99,10 @@ class Looked(Struct, frozen=True):
         """What the cells of a column, or the texts of a conversion, are read as."""
         return domain_kind(self.schema[name]) if name in self.schema else name.partition("(")[0]
 
+    def column(self, name: str) -> str:
+        """A column's own name, or that of the column whose texts a conversion reads."""
+        return _column_of(self.conversions[name]).name if name in self.conversions else name
+
     def is_due(self, name: str, part: Amount) -> bool:
         """Whether a charge of which this is a fiftieth looks at a column."""
         before = self.last.get(name)
@@ -205,7 +209,7 @@ class Looks(Struct):
                 pass  # or refused, as the whole of it would be
         for exposure, looked, looks in due:
             share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
-            columns = tuple(name if name in looked.conversions else expression(Column(name)) for name in looks)
+            columns = tuple(expression(Column(looked.column(name))) for name in looks)
             self.planned.append(Planned(span, exposure.source.name, columns, share))
             looked.last.update(dict.fromkeys(looks, Amount(amount.unit, part)))
         try:
@@ -242,7 +246,7 @@ class Looks(Struct):
         if not any(map(any, [looked.misfits.values() for looked in self.tables.values()])):
             return ()
         return tuple(
-            CUTS[kind].format(name=name, share=share)
+            CUTS[kind].format(name=looked.column(name), share=share)
             for _, looked, names in self._read(what, exposures)
             for name in names
             for kind, share in looked.misfits.get(name, {}).items()
@@ -283,7 +287,7 @@ class Looks(Struct):
         table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
         state, keys = state_of_row({name: state for name, (_, state) in looks.items()})
         request = prepare(table, [GroupKey("state", state, tuple(keys))], [CountRows()])
-        with kernel.events.within("query", f"look at {', '.join(names)}", span) as event:
+        with kernel.events.within("query", f"look at {', '.join(map(looked.column, names))}", span) as event:
             (counts,) = answers.run(kernel, request, amount, None, span)[0].values
             for at, (partition, _) in enumerate(exposure.path):
                 self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value

@@ -34,7 +34,7 @@ from jostle.plan.cuts import cuts
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
 from jostle.run.evaluator import builtin
-from jostle.run.operators import need_number
+from jostle.run.operators import elements, need_number
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.sequences import LongColumn, NumberColumn, of_places
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
@@ -100,7 +100,9 @@ def margins(value: Any) -> Any:
         fields = {name: margins(item) for name, item in value.items()}
         return {name: item for name, item in fields.items() if item is not None} or None
     if is_vector(value):
-        return _margins_of_vector(value)
+        if value.ndim < 2:
+            return _margins_of_vector(value)
+        value = elements(value)[: max(1, MOST_SHOWN * len(value) // max(1, value.size))]
     if isinstance(value, JSet) or is_sequence(value):
         items = list(value)[:MOST_SHOWN]
         if any(type(item) in _NOISY for item in items):
@@ -209,6 +211,8 @@ def _end(ends: Any, which: int) -> object:
         return Grouped({k: v if k in keys else _end(v, which) for k, v in ends.columns.items()}, ends.keys)
     if isinstance(ends, Record):
         return Record((name, _end(item, which)) for name, item in ends.items())
+    if not isinstance(ends, NumberColumn):  # of a list of containers
+        return [_end(item, which) for item in ends]
     return NumberColumn([None if pair is None else pair[which] for pair in ends])
 
 
@@ -235,6 +239,8 @@ def _part_of(value: object, level: float, part: Part, in_ranks: bool = False) ->
         return Record(items)
     if is_vector(value):
         return part(_accuracy_of_vector(value, level))
+    if isinstance(value, list) and value and all(is_vector(v) or isinstance(v, list | dict | Grouped) for v in value):
+        return [_part_of(v, level, part, in_ranks) for v in value]
     if isinstance(value, list) and value:
         return _part_of_column(value, level, part, in_ranks)
     raise _not_measured(value)

@@ -53,9 +53,11 @@ def origin_of_vector(value: object) -> Formula | None:
 
 def element(value: Any, place: int) -> object:
     """One element of a vector: a number, or a row of a matrix."""
+    if value.ndim > 1:
+        from jostle.kernels.noisy_array import row_of
+
+        return row_of(value, place)
     one = value[place]
-    if one.ndim:
-        return one
     origin = origin_of_vector(value)
     if origin is None:
         return float(one)
@@ -66,8 +68,8 @@ def element(value: Any, place: int) -> object:
 
 
 def elements(value: Any) -> list[object]:
-    """All elements of a vector."""
-    if origin_of_vector(value) is None:
+    """All elements of a vector, or all rows of a matrix."""
+    if value.ndim == 1 and origin_of_vector(value) is None:
         return [float(v) for v in value]
     return [element(value, place) for place in range(len(value))]
 

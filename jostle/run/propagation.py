@@ -124,7 +124,7 @@ def errors_beside(values: Sequence[object]) -> tuple[list[str], list[float]]:
 def _beside(value: Any, one: Uncertainty | None) -> str:
     if rests_on_misfits(cuts_of(value)):
         return UNKNOWN
-    mark, hidden = NOISE_ONLY if cuts_of(value) else "", getattr(value, "hidden", False)
+    mark, hidden = NOISE_ONLY if cuts_of(value) else "", getattr(value, "hidden", False) is True
     if one is not None:
         return error_text(value, one.error, mark, hidden)
     if (ranks := getattr(value, "ranks", None)) is not None:

@@ -440,6 +440,8 @@ def _show_record(value: dict[object, object], depth: int) -> str:
 
     parts = zip(value.items(), *errors_beside([*value.values()]), strict=True)
     items = [f"{k}: {_show(item, depth - 1, error)}{beside and f' ± {beside}'}" for (k, item), beside, error in parts]
+    if any("\n" in item for item in items):  # a table, which starts on a line of its own
+        return "\n".join(item.replace(": ", ":\n", 1) if "\n" in item else item for item in items)
     return "{" + ", ".join(items) + "}"
 
 

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Refusal, did_you_mean
 from jostle.events import Event
-from jostle.formulas import cut_text, cuts_in
 from jostle.language.builtins import EVERYWHERE
 from jostle.records import replace
 from jostle.source import Source
@@ -38,7 +37,7 @@ from jostle.tools.show import (
     documented,
     is_of_library,
     reasons,
-    released,
+    release_text,
     show_picture,
 )
 from jostle.trace.text import UNITS, amount, clean, exact
@@ -401,8 +400,7 @@ def start(
 
 def _show_release(event: Event) -> None:
     if event.kind == "release":
-        value, margins = event.fields.get("value"), event.fields.get("margins")
-        _say("\n".join([released(event.name, value, width_of(sys.stdout), margins), *cut_text(cuts_in(margins))]))
+        _say(release_text(event, width_of(sys.stdout)))
 
 
 def _show_picture(event: Event) -> None:

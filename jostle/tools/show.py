@@ -82,6 +82,12 @@ def released(name: str, value: object, width: int = 100, margins: object = None,
     return "\n".join([clean(name), *("  " + line for line in lines)])
 
 
+def release_text(event: Event, width: int = 100) -> str:
+    """A `release` event with its errors and what they do not cover."""
+    value, margins = event.fields.get("value"), event.fields.get("margins")
+    return "\n".join([released(event.name, value, width, margins), *cut_text(cuts_in(margins))])
+
+
 def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
     """A plain value as lines of text; long vectors and tables are summarised."""
     if isinstance(value, str):
@@ -94,7 +100,7 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
         if _table(value):
             return _rows(value, width, margins)
         if _matrix(value):
-            return _grid(value, width)
+            return [*_grid(value, width), *_each([margin for row in margins or () for margin in row or ()])]
         return _mixed(value, width)
     return [f"{measured(value, margins)} {_beside(value, margins)}".rstrip()]
 
@@ -123,11 +129,17 @@ def _matrix(value: Sequence[Any]) -> bool:
     return len({len(v) for v in value}) == 1 and all(_number(x) for v in value for x in v)
 
 
+def _each(margins: Sequence[object] | None) -> list[str]:
+    """The errors of many numbers, in a line."""
+    if rests_on_misfits(cuts_in(margins)):
+        return [f"± {UNKNOWN} each"]
+    errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
+    return [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
+
+
 def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
     line = f"[{', '.join(number(v, 5) for v in value)}]"
-    errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
-    notes = [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
-    notes = [f"± {UNKNOWN} each"] if rests_on_misfits(cuts_in(margins)) else notes
+    notes = _each(margins)
     if len(value) <= _ROW or len(line) <= width - 10:
         return [line, *notes] if len(line) > width // 2 else [" ".join([line, *notes])]
     finite = [v for v in value if math.isfinite(v)]

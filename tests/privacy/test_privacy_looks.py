@@ -324,7 +324,7 @@ def test_a_column_that_is_described_anew_is_looked_at_anew() -> None:
     written(["5"] * ROWS)
     text = of("text", "select count(*) from t where number(x) > 3", amount="epsilon 1")
     session = Session(look=True)
-    assert [looks(session.attempt(Source("p.jst", text))) for _ in range(2)] == [["look at number(x)"], []]
+    assert [looks(session.attempt(Source("p.jst", text))) for _ in range(2)] == [["look at x"], []]
     session = Session(look=True)
     for domain, again in (("0..99", True), ("0..99", False), ("0..3", True), ("0..3", False)):
         result = session.attempt(Source("p.jst", of(domain, "select avg(x) from t", amount="epsilon 1")))

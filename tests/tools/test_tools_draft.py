@@ -19,7 +19,7 @@ from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
 from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
-from jostle.tools.draft.columns import columns_of_arrow
+from jostle.tools.draft.columns import columns_of_arrow, quoted
 from jostle.tools.draft.init import draft, interview
 from jostle.tools.draft.init import drafted as program_for
 from jostle.tools.entry import main
@@ -270,3 +270,19 @@ def test_nothing_is_asked_of_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("age\n1\n", encoding="utf-8")
     options = Namespace(source=str(tmp_path / "d.csv"), table=None, program=False, protecting=None, budget=None)
     assert draft(options) == "described by {\n    age: ?\n}\n"
+
+
+def test_a_text_is_written_as_a_person_would() -> None:
+    """A tab was \\u0009."""
+    assert quoted('a\tb"\\u0009\u202f') == r'"a\tb\"\\u0009\u202f"'
+
+
+def test_a_draft_says_where_names_may_stand(tmp_path: Path) -> None:
+    """A title above the names was drafted as a column without a word, and JSON lines were sent to databases."""
+    (tmp_path / "a.csv").write_text("Report of 1987;;\n;;\nage;sex;pay\n3;F;1\n")
+    (tmp_path / "a.jsonl").write_text('{"age": 3}\n')
+    (column,) = columns_of(str(tmp_path / "a.csv"))
+    assert column.domain == "?" and "--header" in column.note and "--header" in clause([column])
+    with pytest.raises(Refusal) as refusal:
+        columns_of(str(tmp_path / "a.jsonl"))
+    assert "jostle init" in refusal.value.diagnostics[0].help

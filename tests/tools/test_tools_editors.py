@@ -361,7 +361,7 @@ def test_names_go_both_ways(folder: Path) -> None:
         "n = {{ select count(*) from p with epsilon share }}\nrelease n\nprint(share)\n"
     )
     assert isinstance(names["n"], float) and shown.texts == ["0.25"] and shown.refused is None
-    assert "ε 0.25 of 1 spent" in repr(shown.report)
+    assert "ε 0.25 of 1 spent" in repr(shown.report) and " ± " in repr(shown.report)
     assert "ε 0.25" in shown.report._repr_html_() and "<h3>n" in shown.report._repr_html_()
 
 

@@ -175,12 +175,13 @@ def test_reports_matrices_and_records_are_tables_with_their_errors() -> None:
     margin = {"value": 30, "error": 4}
     events = [
         Event(1, None, "release", "c", None, {"value": report}),
-        Event(2, None, "release", "h", None, {"value": [[1, 2], [3, 41]]}),
+        Event(2, None, "release", "h", None, {"value": [[1, 2], [3, 41]], "margins": [[margin] * 2] * 2}),
         Event(3, None, "release", "r", None, {"value": {"n": 30}, "margins": {"n": margin}}),
         Event(4, None, "release", "v", None, {"value": [30] * 5, "margins": [margin] * 5}),
     ]
     text = page(events)
-    for words in ("correlation: 9 rows", "<td>age</td>", "too narrow", '<td class="num">41</td>', "2 × 2 values"):
+    asked = "correlation: 9 rows", "<td>age</td>", "too narrow", '<td class="num">41</td>', "2 × 2 values, ± 4 at most"
+    for words in asked:
         assert words in text, words
     assert '<td class="num">4</td>' in text and "5 values, ± 4 at most" in text and "title:" not in text
 

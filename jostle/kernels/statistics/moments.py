@@ -307,11 +307,12 @@ def describe(
         _stated("deviation", half * z.deviation, half * (quantile * z.deviation_noise + z.rounded)),
     ]  # fmt: skip
     wide = _half_widths(below)
-    counts = rising(np.asarray(below, dtype=float))
+    below = np.asarray(below, dtype=float)
+    counts = rising(below)
     ends = np.append(np.asarray(starts, dtype=float)[1:], high)
     places = np.asarray(starts, dtype=float)
     for label, share in QUANTILES.items():
-        rank = share * counts[-1]
+        rank = share * max(float(below[-1]), 0.0)  # of `counts` the last is lifted by the largest noise of a long tail
         doubt = float(np.sqrt(wide.max() ** 2 + (share * wide[-1]) ** 2))
         rank = min(max(rank, doubt), counts[-1] - doubt) if share in (0.0, 1.0) and doubt < counts[-1] / 2 else rank
         at = _at(counts, places, ends, rank, whole)

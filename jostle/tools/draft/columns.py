@@ -90,10 +90,13 @@ def as_number(value: object) -> float | None:
     return parsed if math.isfinite(parsed) else None
 
 
+_ESCAPED = {'"': '\\"', "\\": "\\\\", "\t": "\\t"}
+
+
 def quoted(text: str) -> str:
     """A text as a program writes it."""
     escaped = (
-        "\\" + c if c in '"\\' else c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "\ufffd"
+        _ESCAPED[c] if c in _ESCAPED else c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "\ufffd"
         for c in text
     )
     return '"' + "".join(escaped) + '"'

@@ -277,20 +277,25 @@ def _workbook(path: str, reading: Reading) -> list[Column]:
     return [Column.of(name) for name in header(open_file(path), f"`{path}`", reading)]
 
 
+_TITLE = "if this is a title, `--header 3` says which line has the names"
+
+
 def _csv(path: str, reading: Reading) -> list[Column]:
     """The header alone, unless every column of the file is one of a codebook."""
     from jostle.readers.csvfile import header
     from jostle.readers.formats import format_of
 
     file = open_file(path)
-    if format_of(file) != "csv":
+    if (kind := format_of(file)) != "csv":
         message = f"what columns `{path}` has stands in no header of its own"
         help = f'of a table of a database write `table("{path}", "TABLE") described by {{age: 0..99}}` into a program'
+        help = f"`jostle init {path}` reads the names in its rows" if kind == "json" else help
         raise refuse("DataError", message, help=f"{help}; or write a codebook")
     head = header(file, f"`{path}`", reading)
     places = _codebook(head.names) if reading.header is None else None
     if places is None:
-        return [Column.of(name) for name in head.readable]
+        alone = reading.header is None and len(head.readable) == 1 and " " in head.readable[0]
+        return [Column(name, note=_TITLE * alone) for name in head.readable]
     rows = list(csv.reader(StringIO(_text(path), newline="")))[1:]
     return [
         _of_row({what: row[at].strip() for what, at in places.items() if at < len(row)}) for row in rows if any(row)

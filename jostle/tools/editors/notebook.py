@@ -28,7 +28,7 @@ from jostle.tools.render import render_all
 from jostle.tools.repl import Repl
 from jostle.tools.result import to_python
 from jostle.tools.session import Session
-from jostle.tools.show import budget_text, choices_text
+from jostle.tools.show import budget_text, choices_text, release_text
 from jostle.tools.turns import hearing
 from jostle.trace.text import clean
 
@@ -172,9 +172,7 @@ class CellReport:
         self.events, self.budget = events, budget
 
     def __repr__(self) -> str:
-        from jostle.trace.budget import short
-
-        lines = [f"{e.name} = {short(e.fields.get('value'))}" for e in self.events if e.kind == "release"]
+        lines = [release_text(e) for e in self.events if e.kind == "release"]
         summary = choices_text(self.events)
         spent = budget_text(self.budget) if self.budget else ""
         return clean("\n".join(filter(None, [*lines, summary, spent])))

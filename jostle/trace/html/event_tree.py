@@ -340,7 +340,7 @@ def _value_html(value: Json, margins: object = None) -> Html:
     if isinstance(value, list) and value and all(isinstance(v, Mapping) for v in value):
         return join(_rows_html(value, margins if isinstance(margins, list) else []), *notes)
     if is_matrix(value):
-        return join(_matrix_html(value), *notes)
+        return join(_matrix_html(value, margins if isinstance(margins, list) else []), *notes)
     if _vector(value):
         return join(_vector_html(value, margins if isinstance(margins, list) else []), *notes)
     if isinstance(value, int | float):
@@ -349,10 +349,11 @@ def _value_html(value: Json, margins: object = None) -> Html:
     return join(tag("pre", _text(value)), *notes)
 
 
-def _matrix_html(value: Sequence[Sequence[float]]) -> Html:
+def _matrix_html(value: Sequence[Sequence[float]], margins: Sequence[Sequence[object] | None]) -> Html:
     head = [str(place) for place in range(min(len(value[0]), _CELLS))]
     cells = [[number(cell, 5) for cell in row[:_CELLS]] for row in value[:_ROWS]]
-    size = tag("p", f"{len(value)} × {len(value[0])} values", class_="few")
+    beside = _at_most(value[0], margins[0] or () if margins else ())
+    size = tag("p", f"{len(value)} × {len(value[0])} values{beside}", class_="few")
     return join(tag("div", table(head, cells, class_="data"), class_="wide"), size)
 
 
@@ -370,10 +371,14 @@ def _rows_html(rows: Sequence[Mapping[str, object]], margins: Sequence[object]) 
     return join(tag("div", table(head, list(zip(*cells, strict=True)), class_="data"), class_="wide"), more)
 
 
+def _at_most(value: Sequence[float], margins: Sequence[object]) -> str:
+    errors = [e for v, m in zip(value, margins, strict=False) if (e := Figure.of(v, m).error) is not None]
+    return f", ± {number(max(errors), 2)} at most" if errors else ""
+
+
 def _vector_html(value: Sequence[float], margins: Sequence[object]) -> Html:
     first = ", ".join(number(v, 6) for v in value[:12])
-    errors = [e for v, m in zip(value, margins, strict=False) if (e := Figure.of(v, m).error) is not None]
-    beside = f", ± {number(max(errors), 2)} at most" if errors else ""
+    beside = _at_most(value, margins)
     return tag("p", tag("code", f"[{first}{', …' if len(value) > 12 else ''}]"), f" {len(value)} values{beside}",
                class_="few", title=sparkline(value, 40))  # fmt: skip
 

@@ -381,8 +381,8 @@ class ServerEngine(StoredRelations, PublicSql):
         return self.here.file(path)
 
     def open(self, origin: object, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
-        """Makes a data set known: one of the server, or public rows, which are sent there. Private ones are not: whether
-        they can be follows from their size and cells, and is said before anything is charged."""
+        """Makes a data set known: one of the server, or public rows, which are sent there. Private ones are not, since
+        whether they can be follows from their size and cells, and is said before anything is charged."""
         if isinstance(origin, RemoteData):
             if origin not in self._opened:
                 stored, identity = self.located(origin)

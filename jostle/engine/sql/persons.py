@@ -41,15 +41,9 @@ from jostle.records import replace
 
 
 def rows_per_key(
-    items: str,
-    source: str,
-    by: list[str],
-    cells: list[Physical],
-    most: int,
-    *,
-    weighted: bool = False,
+    items: str, source: str, by: list[str], cells: list[Physical], most: int, *, weighted: bool = False,
     dialect: Dialect,
-) -> str:
+) -> str:  # fmt: skip
     """`items` of the `most` rows of each `by` with the smallest hash of their cells, whole numbers or texts.
 
     Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect, doubled_quotes, need
+from jostle.engine.sql.functions import pattern_literal, whole_text
 from jostle.language.operations import LONGEST
 from jostle.plan.plan import Apply, Bound, Categories, Constant, Key, Listed, Sample, Scan, Summands
 from jostle.records import field_names
@@ -81,10 +82,11 @@ def not_installed(server: Server) -> Refusal:
 def check(
     question: object, dialect: Dialect, check_source: Callable[[Scan | Bound], None],
     check_rows: Callable[[Summands | Sample], None] = lambda rows: None,
+    check_pattern: Callable[[str], None] = lambda pattern: None,
 ) -> None:  # fmt: skip
-    """Refuses an operation, a text or a data set that is not done alike, and rows that cannot be summed where they are,
-    anywhere in a question: in what it is made of, plans, expressions, keys and descriptions, all of which are public.
-    Names of columns are no texts of a query.
+    """Refuses an operation, a text or a data set that is not done alike, rows that cannot be summed where they are, and
+    patterns that the server does not read, anywhere in a question: in what it is made of, plans, expressions, keys and
+    descriptions, all of which are public. Names of columns are no texts of a query.
     """
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
@@ -98,8 +100,8 @@ def check(
             dialect.literal(text)
         if isinstance(part, Apply):
             need(part.op, dialect)
-            if part.op == "matches" and isinstance(part.args[1], Constant):
-                dialect.pattern(str(part.args[1].value))
+            if (pattern := _pattern_of(part, dialect)) is not None:
+                check_pattern(pattern_literal(dialect, pattern).format())
         elif isinstance(part, Scan | Bound):
             check_source(part)
         elif isinstance(part, Summands | Sample):
@@ -111,6 +113,16 @@ def check(
             inner = [getattr(part, name) for name in field_names(type(part)) if name != "exposures"]
         waiting += [one for one in inner if id(one) not in ids]
         ids |= {id(one) for one in inner}
+
+
+def _pattern_of(part: Apply, dialect: Dialect) -> str | None:
+    """The pattern by which an operation reads a text."""
+    match part:
+        case Apply("matches", (_, Constant(str(pattern)))):
+            return dialect.pattern(pattern)
+        case Apply("date by format" | "time by format" as name, (_, Constant(str(form)))):
+            return whole_text(dialect.format(form, name[:4])[0])
+    return None
 
 
 def _texts(part: object) -> Iterable[str]:

@@ -324,9 +324,17 @@ class ServerEngine(StoredRelations, PublicSql):
         self._stored: dict[str, Stored | Opened] = {}  # what is still to be sent as this process knows it
         self._opened: dict[Hashable, Opened] = {}
         self._numbers = itertools.count()
+        self._patterns: set[str] = set()  # that it reads
 
     def check(self, question: object) -> None:
-        check(question, self.dialect, self.check_source, self.check_rows)
+        check(question, self.dialect, self.check_source, self.check_rows, self._check_pattern)
+
+    def _check_pattern(self, pattern: str) -> None:
+        """Has the server read a pattern before anything is charged: it reads one at the first row that comes to it, and
+        one that it cannot would fail there."""
+        if pattern not in self._patterns:
+            self.fetch(f"SELECT {self.dialect.matches.format(self.dialect.literal('a'), pattern)} AS x")
+            self._patterns.add(pattern)
 
     def check_rows(self, rows: Summands | Sample) -> None:
         """Refuses what is done with rows one by one, where they are elsewhere."""
@@ -373,16 +381,19 @@ class ServerEngine(StoredRelations, PublicSql):
         return self.here.file(path)
 
     def open(self, origin: object, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
-        """Makes a data set known: one of the server, a public file, or a table in memory."""
+        """Makes a data set known: one of the server, or public rows, which are sent there. Private ones are not, since
+        whether they can be follows from their size and cells, and is said before anything is charged."""
         if isinstance(origin, RemoteData):
             if origin not in self._opened:
                 stored, identity = self.located(origin)
                 self._opened[origin] = self._add(stored, stored.columns, identity, stored.unread)
             return self._opened[origin]
-        if not public and isinstance(origin, str | OpenFile | FileSet):
-            message = f"a private file is not sent to a server, and this session works on {self.dialect.name}"
-            help = f'put it where the server reads it, and name it `{self.remote}("…")`; or leave `--engine` out'
-            raise refuse("DataError", message, help=help)
+        if not public:
+            of_file = isinstance(origin, str | OpenFile | FileSet)
+            what, them = ("a private file is", "it") if of_file else ("private rows in memory are", "them")
+            message = f"{what} not sent to a server, and this session works on {self.dialect.name}"
+            help = f'put {them} where the server reads {them}, and name {them} `{self.remote}("…")`; '
+            raise refuse("DataError", message, help=f"{help}or leave `--engine` out")
         here = self.here.open(origin, public=public, names=names)
         opened = self._opened.get(here.key) or self._add(here, here.columns, here.identity, here.unread)
         self._opened[here.key] = opened

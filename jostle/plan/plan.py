@@ -369,8 +369,8 @@ def has_persons(plan: Plan) -> bool:
     """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
 
     A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
-    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other
-    side that have no partner.
+    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other side
+    that have no partner, or whose other side is made of persons' rows too, as groups of several are.
     """
     plan = rows_below(plan, (Filter, Derive, Truncate))
     match plan:
@@ -379,12 +379,16 @@ def has_persons(plan: Plan) -> bool:
         case Join():
             left, right = has_persons(plan.left), has_persons(plan.right)
             one_side = left != right and plan.kind in ("inner", "left" if left else "right")
-            return plan.person or (plan.most is None and one_side)
+            return plan.person or (plan.most is None and one_side and not _reads_persons((plan.left, plan.right)[left]))
         case GroupRows():
             return plan.person
         case Union(sources=sources):
             return all(map(has_persons, sources))
     return False
+
+
+def _reads_persons(plan: Plan) -> bool:
+    return isinstance(plan, Bound) or any(map(_reads_persons, inputs(plan)))
 
 
 def rows_below(plan: Plan, through: tuple[type[Filter | Derive | Truncate], ...] = (Filter, Derive)) -> Plan:

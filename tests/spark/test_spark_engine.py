@@ -32,6 +32,7 @@ from jostle.plan.plan import (
     Derive,
     Filter,
     FixedSum,
+    GroupRows,
     Integer,
     Join,
     Key,
@@ -357,3 +358,15 @@ def test_zeros_of_both_signs_are_one_key_and_one_of_a_list(spark: Spark) -> None
         assert spark.group(scan, (key,), (Count(),))[0].tolist() == counts
     many = Key(tenth, tuple(i / 10 for i in range(-10, 1000)))
     assert spark.group(scan, (many,), (Count(),))[0][[7, 10, 12]].tolist() == [1, 4, 1]
+
+
+def test_a_sum_of_a_persons_rows_does_not_wrap_around(spark: Spark) -> None:
+    """Of 400 rows of 5e17 it was less than 0; and where a server raises there, it failed after a charge."""
+    many = {"x": np.array([5 * 10**17] * 400 + [3]), "p": np.array(["a"] * 400 + ["b"], object)}
+    opened = spark.open(many, public=True)
+    scan = Scan(opened.key, (("x", Integer(-(10**18), 10**18)), ("p", Open("text"))))
+    sums = (("total", FixedSum(Column("x"), -1e18, 1e18, 0)), ("least", FixedSum(Column("x"), 0.0, 5e17, 0)))
+    grouped = GroupRows(Bound(scan, ("p",), None), True, (), sums)
+    high = tuple([Apply(">", (Column(name), Constant(1e20))) for name in ("total", "least")])
+    assert spark.rows(Filter(grouped, Apply("and", high))) == 1
+    assert spark.rows(Filter(grouped, Apply("<", (Column("total"), Constant(0.0))))) == 0

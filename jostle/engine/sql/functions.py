@@ -162,7 +162,7 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
 def _by_format(kind: str, d: Dialect, form: str) -> str:
     """A text that is written in a format as ISO writes it."""
     spelling, fields = d.format(form, kind)
-    pattern = pattern_literal(d, whole_text(spelling))
+    pattern = pattern_literal(d, whole_text(f"{spelling[:-1]}{'()' * len(fields)}$"))  # which has as many groups
     parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(fields))]
     of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(fields, parts, strict=True)}
     if "half" in of:

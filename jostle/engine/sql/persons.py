@@ -41,15 +41,9 @@ from jostle.records import replace
 
 
 def rows_per_key(
-    items: str,
-    source: str,
-    by: list[str],
-    cells: list[Physical],
-    most: int,
-    *,
-    weighted: bool = False,
+    items: str, source: str, by: list[str], cells: list[Physical], most: int, *, weighted: bool = False,
     dialect: Dialect,
-) -> str:
+) -> str:  # fmt: skip
     """`items` of the `most` rows of each `by` with the smallest hash of their cells, whole numbers or texts.
 
     Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their
@@ -148,17 +142,16 @@ def cells_of(rows: RowSql) -> list[Physical]:
     ]  # fmt: skip
 
 
-def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]]:
-    """Groups of rows, and which of the columns are stored as integers."""
-    inner = ["p"] * plan.person
-    names, outer, whole = ["p"] * plan.person, [], []
+def grouped(plan: GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple[str, list[bool]]:
+    """Groups of rows, of at most so many, and which of the columns are stored as integers."""
+    inner, names, outer, whole = ["p"] * plan.person, ["p"] * plan.person, [], []
     for i, (_, expr) in enumerate(plan.keys):
         inner.append(f"{_key(rows, expr)} AS k{i}")
         names.append(f"k{i}")
         outer.append(f"k{i} AS c{i}")
         whole.append(False)
     for i, (_, term) in enumerate(plan.terms):
-        value, summary, exact = _term(rows, term, f"v{i}")
+        value, summary, exact = _term(rows, term, f"v{i}", most_rows)
         inner += [f"{value} AS v{i}"] if value else []
         outer.append(f"{summary} AS c{len(plan.keys) + i}")
         whole.append(exact)
@@ -167,14 +160,15 @@ def grouped(plan: GroupRows, rows: RowSql, source: str) -> tuple[str, list[bool]
     return f"SELECT {items} FROM {subquery(query)}{not_null(names)}{f' GROUP BY {groups}' if groups else ''}", whole
 
 
-def _term(rows: RowSql, term: GroupTerm, name: str) -> tuple[str, str, bool]:
+def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int) -> tuple[str, str, bool]:
     """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
     if isinstance(term, Count):
         return *counted(rows, term, name), True
     check_number("a summary of a group", term.expr, rows.schema)
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
-    value, *_ = fixed_term(rows, term, rows.schema)
+    value, largest, _ = fixed_term(rows, term, rows.schema)
+    name = f"CAST({name} AS {rows.dialect.wide})" if largest * most_rows >= 2**63 else name  # a sum may wrap around
     total = rows.dialect.as_double(f"coalesce(sum({name}), 0)")
     return value, f"({total} * {rows.dialect.number(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
 

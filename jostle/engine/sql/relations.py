@@ -200,7 +200,7 @@ def _truncate(plan: Truncate, inner: Relation) -> Relation:
 def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
     if inner.weighted or (plan.person and not inner.personal):
         raise refuse("TypeError", "these rows are of no persons, or have weights")
-    sql, whole = persons.grouped(plan, inner.rows(), inner.sql)
+    sql, whole = persons.grouped(plan, inner.rows(), inner.sql, inner.most_rows)
     columns = {name: Physical(f"c{i}", whole[i]) for i, (name, _) in enumerate((*plan.keys, *plan.terms))}
     schema = group_rows_schema(plan, inner.schema, inner.dialect.facts)
     return Relation(sql, columns, schema, inner.most_rows, inner.dialect, personal=plan.person)

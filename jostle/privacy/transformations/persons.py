@@ -45,15 +45,9 @@ from jostle.records import replace
 
 
 def truncate(
-    table: Table,
-    keys: Sequence[Key | RowExpr],
-    groups: int | None,
-    rows: int | None,
-    order: RowExpr | None = None,
-    descending: bool = False,
-    *,
-    in_all: bool = False,
-) -> Table:
+    table: Table, keys: Sequence[Key | RowExpr], groups: int | None, rows: int | None, order: RowExpr | None = None,
+    descending: bool = False, *, in_all: bool = False,
+) -> Table:  # fmt: skip
     """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
 
     Rows that are in no group of public keys are left out first, so that none of them takes the place of another; not

@@ -16,7 +16,8 @@ from recording import Bench, Record, worst_losses
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Bound, Column, Integer, Key, Scan
+from jostle.plan.plan import Bound, Column, GroupRows, Integer, Join, Key, Scan, has_persons
+from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import reach_of
@@ -206,6 +207,17 @@ def test_a_bound_on_rows_in_a_group_holds_for_those_groups_alone() -> None:
     (each,) = prepare(persons, [by["c"]], [Count()]).table.exposures
     (whole,) = prepare(persons, [], [Count()]).table.exposures
     assert (each.rows, each.each, whole.rows, whole.each) == (6, 1, 6, None)
+
+
+def test_rows_that_met_groups_of_several_persons_are_nobodys() -> None:
+    """Whoever comes changes the sizes of groups, and so rows of others, of which one each would have been kept."""
+    rows = Bound(Scan("d0", (("c", Integer(0, 9)),)), ("who",), None)
+    sizes = GroupRows(rows, False, (("c", Column("c")),), (("n", Counted()),))
+    public = GroupRows(rows.scan, False, (("c", Column("c")),), (("n", Counted()),))
+    for kind in ("inner", "left"):
+        assert not has_persons(Join(rows, sizes, ("c",), kind=kind))
+        assert has_persons(Join(rows, public, ("c",), kind=kind))
+    assert not has_persons(Join(sizes, rows, ("c",))) and has_persons(Join(rows, rows, (), person=True))
 
 
 def query(text: str) -> str:

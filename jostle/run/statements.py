@@ -111,8 +111,9 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
 def _alone(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
     """A query that stands alone is shown, so that what was paid for is never lost; a call is where a prompt shows it."""
     value = interp.eval(node.value, scope)
-    asked = scope is interp.top or isinstance(node.value, n.Query)
-    if asked and value is not None and not interp.quiet and not node.span.source.name.startswith(LIBRARY):
+    if value is None or interp.quiet or node.span.source.name.startswith(LIBRARY):
+        return
+    if scope is interp.top or isinstance(node.value, n.Query):
         interp.out(interp.display(value))
 
 

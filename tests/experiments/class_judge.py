@@ -1,6 +1,6 @@
 """`best_classifier`, as a program calls it, beside fixed options and peers: accuracy, AUC, log loss on rows left out.
 
-    python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3]
+    python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3] [--unit rho]
     python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,…
     PEERS/bin/python tests/experiments/class_judge.py run OUT.json --who peers        (diffprivlib, scikit-learn < 1.8)
     python -m tests.experiments.class_judge report OUT.json
@@ -154,7 +154,7 @@ def columns_of(table: Coded) -> dict[str, Any]:
     return {**cells, "label": names[table[2]]}
 
 
-def ours(table: Coded, who: tuple[str, ...], runs: int, unit: str = "epsilon") -> Iterator[tuple[str, float, int, list[float]]]:
+def ours(table: Coded, who: tuple[str, ...], runs: int, unit: str) -> Iterator[tuple[str, float, int, list[float]]]:
     """`best_classifier` ("best"), or options of `classify`, each called by the text of a program."""
     from jostle.source import Source
     from jostle.tools.session import Session

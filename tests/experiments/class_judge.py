@@ -1,7 +1,7 @@
 """`best_classifier`, as a program calls it, beside fixed options and peers: accuracy, AUC, log loss on rows left out.
 
-    python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3] [--unit rho]
-    python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,…
+    python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3]
+    python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,… [--unit rho]
     PEERS/bin/python tests/experiments/class_judge.py run OUT.json --who peers        (diffprivlib, scikit-learn < 1.8)
     python -m tests.experiments.class_judge report OUT.json
 

@@ -1,7 +1,7 @@
 """`best_classifier`, as a program calls it, beside fixed options and peers: accuracy, AUC, log loss on rows left out.
 
     python -m tests.experiments.class_judge run OUT.json --who best [--half judged] [--rdatasets DIR] [--runs 3]
-    python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,…
+    python -m tests.experiments.class_judge run OUT.json --who options --options Majority,ShrunkTree,… [--unit rho]
     PEERS/bin/python tests/experiments/class_judge.py run OUT.json --who peers        (diffprivlib, scikit-learn < 1.8)
     python -m tests.experiments.class_judge report OUT.json
 
@@ -37,6 +37,12 @@ EPSILONS = (0.05, 0.25, 1.0, 4.0)
 SETTLED = ("nursery", "cmc", "adult", "tic_tac_toe", "car", "letters", "iris", "breast_cancer", "affairs", "randhie")
 JUDGED = ("hiv_1625", "balance", "mushroom", "kr_vs_kp", "nltcs", "wine", "digits", "anes96", "flights")
 LABELS = {"nltcs": "taking medicine"}
+AMOUNTS = {
+    "epsilon": lambda epsilon: f"epsilon {epsilon}",
+    "delta": lambda epsilon: f"epsilon {epsilon} delta {epsilon * 1e-6:.9f}",
+    "rho": lambda epsilon: f"rho {epsilon * epsilon / 2}",
+}
+"""Amounts by unit: of ρ that of Gaussian noise as wide as ε's μ is, which is 1/ε."""
 BINS, LISTED = 10, 60
 MOST = 20_000
 """Rows of a table, at most, drawn by a seed."""
@@ -123,7 +129,7 @@ def measures(shares: NDArray[np.float64], truth: Ints) -> list[float]:
 # Who runs --------------------------------------------------------------------------------------------
 
 
-def declare(session: Any, train: Coded, number: int) -> None:
+def declare(session: Any, train: Coded, number: int, unit: str) -> None:
     """Declares the rows as a private table `t` and its number."""
     from jostle.source import Source
 
@@ -132,7 +138,8 @@ def declare(session: Any, train: Coded, number: int) -> None:
         for i, (size, number) in enumerate(zip(train[1], train[4], strict=True))
     )
     session.bind("rows", columns_of(train))
-    described = f"{{{domains}, label: {{{_values(train[3])}}}}} protecting rows budget epsilon 1000\n"
+    budget = AMOUNTS[unit](1000).replace(" delta", ", delta")
+    described = f"{{{domains}, label: {{{_values(train[3])}}}}} protecting rows budget {budget}\n"
     text = f'use best\nuse classify\nprivate t{number} = bound("rows") described by {described}'
     session.execute(Source("judge.jst", text))
 
@@ -147,7 +154,7 @@ def columns_of(table: Coded) -> dict[str, Any]:
     return {**cells, "label": names[table[2]]}
 
 
-def ours(table: Coded, who: tuple[str, ...], runs: int) -> Iterator[tuple[str, float, int, list[float]]]:
+def ours(table: Coded, who: tuple[str, ...], runs: int, unit: str) -> Iterator[tuple[str, float, int, list[float]]]:
     """`best_classifier` ("best"), or options of `classify`, each called by the text of a program."""
     from jostle.source import Source
     from jostle.tools.session import Session
@@ -155,14 +162,14 @@ def ours(table: Coded, who: tuple[str, ...], runs: int) -> Iterator[tuple[str, f
     for run in range(runs):
         train, test = parts(table, run)
         session = Session(allow=["large-epsilon"])
-        declare(session, train, run)
+        declare(session, train, run, unit)
         asked = columns_of(test)
         del asked["label"]
         for name in who:
             for epsilon in EPSILONS if name != "Linear" or len(train[1]) <= 20 else ():  # all pairs of attributes
                 call = (f'best_classifier(t{run}, "label")' if name == "best"
                         else f'{name}({{database: t{run}, class: "label"}})')  # fmt: skip
-                session.execute(Source("judge.jst", f"m = {call} with epsilon {epsilon}\n"))
+                session.execute(Source("judge.jst", f"m = {call} with {AMOUNTS[unit](epsilon)}\n"))
                 model = session.names()["m"]
                 shares = model.probabilities(asked)
                 order = [list(model.classes).index(f"v{i}") for i in range(table[3])]
@@ -287,6 +294,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=9, help="one of so many tables of the directory")
     parser.add_argument("--first", type=int, default=4, help="the place of the first of these")
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--unit", choices=tuple(AMOUNTS), default="epsilon")
     asked = parser.parse_args()
     options = tuple(asked.options.split(",")) if asked.options else ()
     if asked.what == "report":
@@ -295,7 +303,7 @@ def main() -> None:
     found: list[Any] = []
     for name, table in tables(asked.half, asked.rdatasets, asked.every, asked.first, asked.others):
         who = ("best",) if asked.who == "best" else options
-        cells = peers(table, asked.runs) if asked.who == "peers" else ours(table, who, asked.runs)
+        cells = peers(table, asked.runs) if asked.who == "peers" else ours(table, who, asked.runs, asked.unit)
         found += [(name, *cell) for cell in cells]
         asked.files[0].write_text(json.dumps(found))
         print(name, table[0].shape, table[3], flush=True)

@@ -109,7 +109,7 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
 
 
 def _alone(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
-    """A query that stands alone is shown, so that what was paid for is never lost; a call is where a prompt shows it."""
+    """A query that stands alone is shown, so that what was paid for is never lost; a call where a prompt shows it."""
     value = interp.eval(node.value, scope)
     if value is None or interp.quiet or node.span.source.name.startswith(LIBRARY):
         return

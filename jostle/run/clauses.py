@@ -192,16 +192,17 @@ def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -
         raise refuse("DataError", "a row that takes another's place may be in another period", span,
                      help="protect `rows`")  # fmt: skip
     else:
-        _need_whole_periods(period, column, schema, unit, span)
+        need_whole_periods(schema, unit, span)
     if budget.for_ever is not None and not (unit.each and unit.columns and column not in unit.columns):
         raise refuse("DataError", "an amount for ever is of persons, each with rows in many periods", span,
                      help="`protecting user up to 3 rows budget rho 1 each week of day, rho 20 for ever`")  # fmt: skip
 
 
-def _need_whole_periods(period: str, column: str, schema: dict[str, Domain], unit: Unit, span: Span) -> None:
+def need_whole_periods(schema: dict[str, Domain], unit: Unit, span: Span) -> None:
     """Refuses a column by other units than periods are made of, or made into: its rows are in that of their first day,
     so that those of a person in one week might be in two."""
-    own = unit_of_moments(Column(column), schema) if unit.columns and column not in unit.columns else ""
+    period, _, column = unit.each.partition(" of ")
+    own = unit_of_moments(Column(column), schema) if unit.columns and column in {*schema} - {*unit.columns} else ""
     if own and not (divides(period, own) or divides(own, period)):
         message = f"`{column}` is by {own}: what a person does in one {period} may count in two of them"
         raise refuse("DataError", message, span, help=f"describe `{column}` by day, or give each {own} a budget")

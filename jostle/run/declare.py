@@ -30,7 +30,15 @@ from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
-from jostle.run.clauses import described_schema, measure_of, need_parts, never_missing, schema_of, unit_of
+from jostle.run.clauses import (
+    described_schema,
+    measure_of,
+    need_parts,
+    need_whole_periods,
+    never_missing,
+    schema_of,
+    unit_of,
+)
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.origins import (
     announce,
@@ -344,6 +352,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
         return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
+    need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions registered others
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     if file is None:
         data = registered_table(interp, dataset, names, span)

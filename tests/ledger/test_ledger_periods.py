@@ -266,6 +266,17 @@ def test_groups_by_periods_are_the_periods(place: Place, keys: str) -> None:
     assert kind(parts) == "ValueError" and "that is in 2026-01-05" in str(parts.diagnostics[0])
 
 
+def test_weeks_of_months_that_were_registered_before_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of one week of a person could be in two weeks, whose budgets both paid."""
+    _write(place, 8)
+    with monkeypatch.context() as before:
+        before.setattr("jostle.run.clauses.need_whole_periods", lambda *_: None)
+        by_month = "from 2026-01-01 to 2026-12-31 by month"
+        assert _register(place, "user up to 3 rows", "rho 1 each week of day", day=by_month)[0] == 0
+    (one,) = place.run(f"{VISITS}release n = {{{{ select count(*) from visits with rho 0.1 }}}}\n").diagnostics
+    assert one.kind == "DataError" and "in two of them" in one.message
+
+
 QUESTIONS = {"where n == 1": 1.0, "groupby n": [0.0, 1.0], "groupby n, c": [0.0, 1.0], "groupby c, n over [1]": [1.0]}
 
 

@@ -270,17 +270,17 @@ _ACROSS, _BESIDE, _WIDE = 75, 25, 22  # characters side by side, names side by s
 
 
 def _name_places(axes: Axes, names: list[str]) -> None:
-    """Names below the places 0, 1, …: aslant where they are long, upright and in lines where they are longer, and not
-    all where they are many."""
-    longest = max((len(name) for name in names), default=0)
+    """Names below the places 0, 1, …, long ones in lines: aslant or upright where they have no room side by side, and
+    not all where they are many."""
+    names = [fill(name, _WIDE) for name in names]
+    longest = max((len(line) for name in names for line in name.splitlines()), default=0)
     level = min(len(names), _BESIDE) * (longest + 2) <= _ACROSS or (len(names) > _BESIDE and longest <= 4)
     most = max(1, _ACROSS // (longest + 2)) if level else _BESIDE if len(names) <= _BESIDE else 15
     places = slice(None, None, -(-len(names) // most))
     upright = not level and longest > _WIDE // 2
     if upright:
-        names = [fill(name, _WIDE) for name in names]
         figure = cast("Figure", axes.figure)
-        figure.set_figheight(figure.get_figheight() + 0.06 * min(longest, _WIDE))
+        figure.set_figheight(figure.get_figheight() + 0.06 * longest)
     axes.set_xticks(
         range(len(names))[places], names[places], rotation=90 if upright else 0 if level else 30,
         ha="center" if level or upright else "right",

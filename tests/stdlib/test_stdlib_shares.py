@@ -83,3 +83,16 @@ def test_a_classifier_leaves_a_delta_unspent() -> None:
     session.bind("t", {"a": np.arange(400) % 5, "c": np.array(["u", "v"])[np.arange(400) % 2]})
     session.execute(Source("p.jst", program))
     assert session.names()["s"]["delta"] == 0 and session.names()["s"]["epsilon"] <= 1
+
+
+@pytest.mark.parametrize("rows", [0, 40, 4000, 200_000])
+@pytest.mark.parametrize("ranked", ["false", "true"])
+def test_a_classifier_of_many_classes_in_rho_has_what_it_spends(rows: int, ranked: str) -> None:
+    """Of few rows it asked for more than the count of rows had left, and was refused after it had paid for that."""
+    program = (
+        'use classify\nprivate t = bound("t") described by {a: 0..7, b: 0..7, c: 0..7} protecting rows '
+        f'budget rho 0.5\nm = adaptive_classifier(t, "c", {ranked}) with rho 0.5\n'
+    )
+    session = Session()
+    session.bind("t", {name: np.arange(rows) // step % 8 for name, step in (("a", 1), ("b", 3), ("c", 1))})
+    assert session.attempt(Source("p.jst", program)).diagnostics == ()

@@ -129,10 +129,8 @@ def _serve(options: Namespace, folder: Path, public: str, place: socket.socket) 
         https = bool(options.certificate) or options.behind_proxy
         logs = not (options.playground or options.example)
         engine = "" if options.playground else options.engine or os.environ.get(VARIABLE, "")
-        runs = Runs(
-            home, launcher.check, launcher, public=public, engine=engine, ledger=options.ledger_of_runs,
-            draw=launcher.draw,
-        )  # fmt: skip
+        its = (home, launcher.check, launcher, launcher.draw)
+        runs = Runs(*its, public=public, engine=engine, ledger=options.ledger_of_runs)
         server = Server(
             home, runs, https, options.example, log=logs,
             identity=options.identity.lower(), domain=options.domain.lower(), proof=_proof(home, options),

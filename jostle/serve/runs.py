@@ -199,11 +199,12 @@ class Runs:
     """The runs of a server. `places` is how many go on at once, one of each analyst at most."""
 
     def __init__(
-        self, home: Home, check: Callable[..., dict[str, object]], start: Launch,
+        self, home: Home, check: Callable[..., dict[str, object]], start: Launch, draw: Callable[[Path, str], None],
         seconds: Sequence[float] = SECONDS, places: int = 2 * (os.cpu_count() or 1), public: str = "",
-        engine: str = "", ledger: str | None = None, draw: Callable[[Path, str], None] = worker.draw,
+        engine: str = "", ledger: str | None = None,
     ) -> None:  # fmt: skip
-        """`ledger` is how processes of runs open the ledger, where that is not as the server does."""
+        """What `check` and `draw` take is up to who wrote a program: a server's are a launcher's, in processes of their
+        own. `ledger` is how processes of runs open the ledger, where that is not as the server does."""
         self.public, self.engine, self.ledger = public, engine, ledger or home.ledger
         self.home, self.check, self.start = home, check, start
         self.seconds, self.places, self._draw = tuple(seconds), places, draw

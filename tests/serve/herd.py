@@ -312,7 +312,7 @@ def serve(folder: Path, request: Mapping[str, Any]) -> None:
 
     Home._note = noted  # type: ignore[method-assign]
     home = Home(folder / "home", request.get("database", ""))
-    runs = Runs(home, check, begin, (float(request["seconds"]),), int(request["places"]))
+    runs = Runs(home, check, begin, worker.draw, (float(request["seconds"]),), int(request["places"]))
     uvicorn.run(
         application(Server(home, runs), ["127.0.0.1"]), host="127.0.0.1", port=int(request["port"]), log_level="error",
         access_log=False,

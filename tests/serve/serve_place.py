@@ -47,7 +47,7 @@ class Place:
         self.home = Home(folder, ledger)
         vars(self.home)["_hasher"] = PasswordHasher(1, 8, 1)  # as quick as it can be
         self.jobs: list[worker.Job] = []
-        self.server = Server(self.home, Runs(self.home, self.check, self.start, (0.001, 600.0), 4, draw=worker.draw))
+        self.server = Server(self.home, Runs(self.home, self.check, self.start, worker.draw, (0.001, 600.0), 4))
         self.app = application(self.server, ["testserver"])
         self.tokens = {}
         for name, role in NAMES.items():

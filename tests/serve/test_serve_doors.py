@@ -402,7 +402,7 @@ def test_another_worker_notices_a_ledger_that_is_older(place: Any) -> None:
     with closing(sqlite3.connect(place.home.ledger)) as one, closing(sqlite3.connect(old)) as other:
         one.backup(other)
     place.run("ana", count(0.25))
-    another = Runs(place.home, place.check, place.start, seconds=(0.001,))
+    another = Runs(place.home, place.check, place.start, worker.draw, seconds=(0.001,))
     for name in ("-wal", "-shm"):
         Path(place.home.ledger + name).unlink(missing_ok=True)
     Path(old).replace(place.home.ledger)

@@ -164,7 +164,7 @@ def test_everything_of_a_server_stands_in_its_database(team: Place, database: tu
 def test_servers_over_one_database_know_what_the_others_know(team: Place) -> None:
     other = Home(team.home.folder, team.home.ledger)
     try:
-        runs = Runs(other, team.check, team.start, seconds=(600.0,), places=4)
+        runs = Runs(other, team.check, team.start, worker.draw, seconds=(600.0,), places=4)
         assert team.post("ana", "/api/runs", program=count(0.1), seconds=600.0).status_code == 200
         ana = other.who(team.tokens["ana"], "token")
         assert ana is not None

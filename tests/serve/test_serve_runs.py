@@ -18,6 +18,7 @@ from jostle.accounting.amounts import QUANTA
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.serve.runs import STOPPED, Runs
 from jostle.serve.store import Home, verify
+from jostle.serve.worker import draw
 from jostle.tools.data import register
 from jostle.tools.session import Session
 
@@ -114,7 +115,7 @@ def test_an_answer_that_was_charged_is_there_after_a_restart(place: Any) -> None
     place.home.close()
     home = Home(place.home.folder)
     (run,) = home.runs("id = ?", handed["id"])
-    after = Runs(home, place.check, place.start).visible(run)
+    after = Runs(home, place.check, place.start, draw).visible(run)
     assert after.state == "done" and json.loads(after.document)["ok"]
     charges = [one["content"] for one in home.audit() if one["content"]["did"] == "done"]
     entry = Ledger(home.ledger).history("people@ana")[-1]
@@ -184,7 +185,7 @@ def test_a_run_in_a_process_of_its_own(place: Any) -> None:
     launcher = Launcher(place.home.folder)
     try:
         launcher.begin()
-        place.server.runs = Runs(place.home, launcher.check, launcher, seconds=(8.0, 2.0))
+        place.server.runs = Runs(place.home, launcher.check, launcher, launcher.draw, seconds=(8.0, 2.0))
         long = count(0.25) + "i = 0\nfor k in 1..900000000:\n    i = i + 1\n"
         answers = []
         for program in (count(0.5), count(0.25), long):  # one after the other, as an analyst has one run at a time

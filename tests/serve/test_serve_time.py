@@ -23,7 +23,7 @@ from jostle.privacy.ledger.store import now
 from jostle.serve import runs as running
 from jostle.serve.runs import MOST_STOPPED, STOPPED, Runs
 from jostle.serve.store import Home
-from jostle.serve.worker import Job, answer
+from jostle.serve.worker import Job, answer, draw
 
 
 def test_what_a_run_has_charged_shows_when_its_answer_leaves(place: Any) -> None:
@@ -170,7 +170,7 @@ def test_a_stopped_run_leaves_no_file(place: Any) -> None:
     folder = place.server.runs.folder(place.home.runs()[0])
     assert run["answer"] == STOPPED and not folder.exists()
     Path(f"{folder}.gone").mkdir(exist_ok=True)  # where the server is killed before all is removed, the next one does
-    assert Runs(place.home, place.check, place.start) and list(folder.parent.glob("*.gone")) == []
+    assert Runs(place.home, place.check, place.start, draw) and list(folder.parent.glob("*.gone")) == []
 
 
 def test_an_analyst_whose_runs_are_stopped_too_often_waits(place: Any) -> None:
@@ -209,7 +209,7 @@ def test_a_home_of_the_first_version_is_brought_up(place: Any) -> None:
     change(place.home, *drops, "ALTER TABLE runs DROP COLUMN shared", "PRAGMA user_version = 1")  # as it was then
     place.home.close()
     place.home = Home(place.home.folder)
-    assert place.home.totals() == {} and Runs(place.home, place.check, place.start).places
+    assert place.home.totals() == {} and Runs(place.home, place.check, place.start, draw).places
 
 
 def test_answers_of_any_text_leave(place: Any) -> None:

@@ -20,12 +20,13 @@ from jostle.diagnostics import Refusal
 from jostle.serve.routing import TOO_OFTEN, Server
 from jostle.serve.runs import Runs
 from jostle.serve.store import Home
+from jostle.serve.worker import draw
 
 
 def test_an_analyst_has_one_run_at_a_time_in_all_processes(place: Any) -> None:
     home = Home(place.home.folder)
     try:
-        other = Runs(home, place.check, place.start, seconds=(600.0,), places=4)
+        other = Runs(home, place.check, place.start, draw, seconds=(600.0,), places=4)
         assert place.post("ana", "/api/runs", program=count(0.1), seconds=600.0).status_code == 200
         ana = home.who(place.tokens["ana"], "token")
         assert ana is not None

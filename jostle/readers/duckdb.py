@@ -182,7 +182,7 @@ class _Tally(ReadRaw):
         return False
 
 
-OFTEN, ROOM = 3, 2**28  # columns with reals of a file are stored when they are asked about so often, in so many bytes
+OFTEN, ROOM = 3, 3 * 2**27  # columns with reals of a file are stored when they are asked about so often, in ROOM bytes
 _MANY_GROUPS, _BATCH = range(2**14, 2**22), 2**20  # of counts that are made here, of so many rows at a time
 
 
@@ -200,7 +200,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         self._private: dict[str, OpenFile] = {}  # by where they were
         self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
         self._asked: dict[Scan, int] = {}  # of scans with reals of a file: how often
-        self._room = ROOM
+        self._stored: dict[Scan, int] = {}  # of those that are stored, the last one asked about last: how many bytes
+        self._room, self._wanted = ROOM, 0  # bytes for them, and those that there was no room for
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
         """Ctrl-C ends a query, and the engine goes on; one that does not end is left to its database, in whose place
@@ -215,7 +216,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
     def _forget(self) -> None:
         super()._forget()
-        self._parts, self._asked, self._room = {}, {}, ROOM
+        self._parts, self._asked, self._stored, self._wanted = {}, {}, {}, 0
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:
         """The file at a path, opened to be asked about; where a private one was opened before, that one."""
@@ -270,9 +271,20 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def base(self, plan: Scan | Bound) -> relations.Relation:
         if isinstance(plan, Scan) and plan in self._asked and plan in self._kept:
             self._asked[plan] += 1
-            if self._asked[plan] == OFTEN:
+            if plan in self._stored:
+                self._stored[plan] = self._stored.pop(plan)
+            elif self._asked[plan] >= OFTEN - 1:
                 del self._kept[plan]
         return super().base(plan)
+
+    def rest(self) -> None:
+        """Frees what was not asked about for longest, where others had no room. Questions in between would miss it."""
+        self._own()
+        while self._stored and self._wanted and sum(self._stored.values()) + self._wanted > self._room:
+            oldest = next(iter(self._stored))
+            del self._stored[oldest], self._asked[oldest]
+            self.fetch(f"DROP TABLE {self._kept.pop(oldest).sql.rpartition(' ')[2]}")
+        self._wanted = 0
 
     def stores(self, plan: Scan | Bound, scan: Scan, raw: Raw) -> bool:
         """Also those with reals of a file, when they are asked about for the third time and there is room."""
@@ -281,9 +293,13 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         names = [name for name, _ in scan.columns]
         if isinstance(plan, Scan) and raw.numbered and any(raw.cell(name)[1] in FLOATS for name in names):
             size = 8 * self._size(raw, raw.table(list(map(raw.columns.index, names)))) * (len(names) + 1)
-            if self._asked.setdefault(plan, 1) >= OFTEN and size <= self._room:
-                self._room -= size
-                return True
+            times = self._asked.setdefault(plan, 1)
+            if sum(self._stored.values()) + size <= self._room:
+                if times >= OFTEN:
+                    self._stored[plan] = size
+                return times >= OFTEN
+            if times >= OFTEN - 1 and size <= self._room:
+                self._wanted = max(self._wanted, size)
         return False
 
     def _raw_of(self, key: str) -> ReadRaw:

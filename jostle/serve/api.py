@@ -316,11 +316,15 @@ def _settings(call: Call) -> dict[str, str]:
     return dict(settings)
 
 
+class Encoded(bytes):
+    """JSON as the process of a run wrote it."""
+
+
 def as_json(run: Run, *, program: bool = False) -> dict[str, object]:
     """A run as its analyst or a reviewer sees it; nothing of an answer before its moment."""
-    more = {"program": run.program, "settings": run.settings} if program else {}
+    more: dict[str, object] = {"program": run.program, "settings": run.settings} if program else {}
     if run.state == "done":
-        more["answer"] = json.loads(run.document)
+        more["answer"] = Encoded(run.document.encode())
     return {
         "id": run.id, "analyst": run.account, "state": run.state, "seconds": run.seconds, "accepted": run.accepted,
         "answer_at": run.answer_at, "cost": run.price, "note": run.note, "reviewer": run.reviewer,

@@ -377,6 +377,7 @@ for (const form of document.querySelectorAll("[data-form]")) form.onsubmit = eve
   for (const field of form.elements) if (field.name && field.type !== "submit") body[field.name] = field.type === "checkbox" ? field.checked : "number" in field.dataset ? Number(field.value) : field.value;
   const check = event.submitter && event.submitter.name === "check";
   if (check) body.check = true;
+  tell("Working …");
   // Not `form.dataset`: a field of that name would stand in its place.
   call(form.getAttribute("data-form"), body).then(given => {
     if (!form.hasAttribute("data-run")) { announce(given); if (!check) { form.reset(); refresh(); } return; }

@@ -29,7 +29,8 @@ _TOGETHER = "with a delta all steps are counted together, and do not add up"
 class Account(Struct, frozen=True):
     """What a trace tells of the budget of one private source: its `total`, and what was spent `before` and in the run.
 
-    `steps` is the sum of what the steps of the run (`roots`) cost; a budget with a delta has another total.
+    `steps` is the sum of what the steps of the run (`roots`) cost. They are counted `together` where the budget has a
+    delta; elsewhere shares of an amount are rounded down, and add up to it but for that.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Account(Struct, frozen=True):
     run: Decimal
     steps: Decimal
     roots: tuple[Event, ...]
+    together: bool
 
     @staticmethod
     def all_of(forest: Forest, costs: Costs) -> list[Account]:
@@ -52,9 +54,11 @@ class Account(Struct, frozen=True):
         roots = forest.children(run) if run is not None else forest.roots
         steps = sum((costs.spent[e.id].get(event.name, Decimal(0)) for e in roots), Decimal(0))
         spent = steps if run is None else costs.spent[run.id].get(event.name, Decimal(0))
-        unit, _, total = event.fields["budget"].split(",")[0].partition(" ")
+        budget = event.fields["budget"]
+        unit, _, total = budget.split(",")[0].partition(" ")
         before = exact(event.fields.get("before")) or Decimal(0)
-        return Account(event.name, UNITS[unit], exact(total) or Decimal(0), before, spent, steps, roots)
+        most = exact(total) or Decimal(0)
+        return Account(event.name, UNITS[unit], most, before, spent, steps, roots, "delta" in budget)
 
     @property
     def spent(self) -> Decimal:
@@ -69,7 +73,7 @@ class Account(Struct, frozen=True):
     @property
     def note(self) -> str:
         """Why the steps do not add up to the whole; empty where they do."""
-        return _PARALLEL if self.run < self.steps else _TOGETHER if self.run > self.steps else ""
+        return _PARALLEL if self.run < self.steps else _TOGETHER if self.together and self.run > self.steps else ""
 
 
 def spending(events: Sequence[Event]) -> str:

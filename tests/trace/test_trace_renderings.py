@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from jostle.choice.explain import meaning
 from jostle.events import Event
 from jostle.source import Source, Span
@@ -114,6 +116,18 @@ def test_parallel_parts_count_as_their_maximum() -> None:
     assert costs.spent[run.id] == {"people": Decimal("1.4375"), "visits": Decimal("0.375")}
     assert abs(costs.summed[run.id]["people"] - Decimal("1.5")) < Decimal("1e-9")
     assert costs.text(run) == "ε 1.4375 on people, ρ 0.375 on visits"
+
+
+@pytest.mark.parametrize("amount, together", [("epsilon 4", 0), ("epsilon 4, delta 1e-6", 1)])
+def test_a_note_says_that_steps_do_not_add_up_where_they_are_counted_together(amount: str, together: int) -> None:
+    session = Session()
+    session.bind("c", real_runs.tables()["visits"])
+    program = (
+        f'private c = bound("c") described by {{hour: 0..23}} protecting rows budget {amount}\n'
+        "n = {{ select count(*) as n, sum(hour) as s, avg(hour) as a from c with epsilon 0.1 }}\n"  # a third is rounded
+    )
+    text = budget.spending(session.run(Source("p.jst", program)).events)
+    assert "query count, sum, avg" in text and text.count("counted together") == together
 
 
 def test_what_a_session_spent_before_is_not_spent_again() -> None:

@@ -209,10 +209,10 @@ _BY_MODULE = {
     "statistics.moments": "cross_table describe group_difference group_means weighted_values",
     "statistics.effects": "effect_of_strata independence_test log_rank_test survival_curve",
     "statistics.regression": (
-        "correlations hazard_model linear_fit logistic_curvature_matrix logistic_fit logistic_start logistic_step "
-        "rate_model softmax_fit softmax_start softmax_step"
+        "correlation_pulls correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start "
+        "logistic_step regression_pulls softmax_fit softmax_start softmax_step"
     ),
-    "statistics.weighting": "effect_of_model effect_of_scores effect_scores",
+    "statistics.weighting": "effect_of_model effect_of_scores effect_scores hazard_model rate_model",
     "workloads.boxes": "query_strategy",
 }  # fmt: skip
 KERNELS = {name: module for module, names in _BY_MODULE.items() for name in names.split()}

@@ -86,6 +86,15 @@ class Noise:
             told[f"{name}_noise"] = scale * math.sqrt(2)
         return told
 
+    def squares(self, u: np.ndarray, pulls: Callable[..., dict[str, Any]], many: int, *asked: Any) -> Any:
+        """What `noisy_sum` makes of squares and fourth powers of what rows add, of a twentieth, and their `times`."""
+        scale = 2 * many / (self.epsilon / 20)
+        told = pulls(*asked, scale * math.sqrt(2) if self.epsilon < math.inf else 0.0)
+        ones = np.column_stack([u, np.ones(len(u))])
+        f = np.clip((ones @ told["left"].T) * (ones @ told["right"].T) * told["times"], -1, 1)
+        sums = np.append((f**2).sum(axis=0), (f**4).sum(axis=0)) + self.drawn(scale, 2 * many)
+        return {"sum": sums, "noise": 0.0 if self.epsilon == math.inf else scale * math.sqrt(2)}, told["times"]
+
     def shares(self, z: np.ndarray, squares: bool, part: float = 1.0) -> dict[str, Any]:
         """What `noisy_sum` makes of the shares of one coordinate within ±1."""
         u, scale = (np.trunc(z * 2.0**14) / 2.0**14 + 1) / 2, 1 / (self.epsilon * part)
@@ -105,16 +114,19 @@ def design(width: float, y: bool) -> list[dict[str, Any]]:
 
 
 def linear(rows: Rows, width: float, noise: Noise) -> Any:
-    radius = math.sqrt(3)
-    u = in_ball([*(rows.x.T / width), (rows.y - 1) / 2.8 / width], radius)
-    return regression.linear_fit(design(width, True), noise.moments(u, [1, 3, 9]), radius)
+    return of_moments(rows, width, noise, regression.linear_fit, regression.regression_pulls)
 
 
 def correlations(rows: Rows, width: float, noise: Noise) -> Any:
+    report = of_moments(rows, width, noise, regression.correlations, regression.correlation_pulls)
+    return type(report)(report.title, report.rows[1:], report.notes, report.facts)  # of x and y
+
+
+def of_moments(rows: Rows, width: float, noise: Noise, fit: Callable[..., Any], pulls: Callable[..., Any]) -> Any:
     radius = math.sqrt(3)
     u = in_ball([*(rows.x.T / width), (rows.y - 1) / 2.8 / width], radius)
-    report = regression.correlations(design(width, True), noise.moments(u, [1, 3, 9]), radius)
-    return type(report)(report.title, report.rows[1:], report.notes, report.facts)  # of x and y
+    asked = design(width, True), noise.moments(u, [1, 3, 9], 0.95), radius
+    return fit(*asked, *noise.squares(u, pulls, 3, *asked))
 
 
 def logistic(rows: Rows, width: float, noise: Noise) -> Any:

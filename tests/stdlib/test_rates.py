@@ -16,7 +16,7 @@ from jostle.kernels.arrays import Sums
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.kernels.statistics.effects import independence_test, log_rank_test, survival_curve
 from jostle.kernels.statistics.moments import describe, group_means
-from jostle.kernels.statistics.regression import hazard_model, rate_model
+from jostle.kernels.statistics.weighting import hazard_model, rate_model
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -310,6 +310,40 @@ def test_intervals_hold_the_truth_and_tests_their_level(rows: int, epsilon: floa
     levels = {"log-rank": held.pop("log-rank") / (runs / 2), "variance": held.pop("variance") / runs}
     assert all(level < 0.08 for level in levels.values()), levels
     assert all(many >= 0.93 * runs for many in held.values()), held
+
+
+@pytest.mark.parametrize(("call", "field", "epsilon"), [
+    ('correlation({}, "x", "y")', "correlation", 10), ('correlation({}, "x", "y")', "correlation", 300),
+    ('linear_regression({}, "y", ["x"])', "value", 30), ('linear_regression({}, "y", ["x"])', "value", 1000),
+])  # fmt: skip
+def test_intervals_of_columns_with_long_tails_hold_the_truth(call: str, field: str, epsilon: float) -> None:
+    """Where the normal law, or errors of one size, were taken for granted 45 to 70 % held. 90 % of 150 have 135.
+
+    With 95 % a count is below 126 with a probability below 1e-8; the seed is fixed.
+    """
+
+    def drawn(n: int, rng: np.random.Generator) -> pd.DataFrame:
+        x = rng.lognormal(0, 0.7, n)
+        return pd.DataFrame({"x": x, "y": x * rng.lognormal(0, 0.7, n)}).clip(upper=20)
+
+    every = drawn(2_000_000, np.random.default_rng(1))
+    slope, start = np.polyfit(every.x, every.y, 1)
+    truths = [every.x.corr(every.y)] if field == "correlation" else [start, slope]
+    rng, runs = np.random.default_rng(2), 150
+    session, lines = Session(), ["use statistics"]
+    for i in range(runs):
+        session.bind(f"t{i}", drawn(2000, rng))
+        described = f'private t{i} = bound("t{i}") described by {{x: 0.0..20.0, y: 0.0..20.0}}'
+        lines.append(described + " protecting rows budget epsilon 2000")
+    asked = ", ".join(f"{call.format(f't{i}')} with epsilon {epsilon}" for i in range(runs))
+    result = session.attempt(Source("p.jst", "\n".join([*lines, f"release r = [{asked}]"])))
+    held = [
+        [line["low"] <= truth <= line["high"] for line, truth in zip(report.rows, truths, strict=True)]
+        for report in result["r"]
+    ]
+    assert (np.sum(held, axis=0) >= 126).all(), np.sum(held, axis=0)
+    wide = [report.rows[-1]["high"] - report.rows[-1]["low"] for report in result["r"]]
+    assert np.median(wide) < 0.5
 
 
 @pytest.mark.parametrize("call", [

@@ -94,6 +94,20 @@ def test_products_are_what_they_say_and_within_their_bound() -> None:
         assert (np.abs(kept).sum(axis=0) <= 2**30).all() and kept[0, 0] > 2**30 / most - 2
 
 
+def test_squared_products_are_those_of_the_forms_and_within_one() -> None:
+    rows = RNG.uniform(-1, 1, (3, 400))
+    rows[:, :8] = np.sign(rows[:, :8])
+    left, right = RNG.uniform(-0.25, 0.25, (2, 5, 4))
+    times = np.array([1, 1, 3, 40, 2**18])
+    made = CONTRIBUTIONS["squared_products"](3, left=left.tolist(), right=right.tolist(), times=times.tolist())
+    units = np.trunc(rows * GRID)
+    said = made.program(units)[0] * 2.0**-made.bits
+    ones = np.append(units / GRID, np.ones((1, 400)), axis=0)
+    f = np.clip((left @ ones) * (right @ ones) * times[:, None], -1, 1)
+    assert said[:4] == pytest.approx(f[:4] ** 2, abs=1e-5) and said[5:9] == pytest.approx(f[:4] ** 4, abs=1e-5)
+    assert said.min() >= 0 and said.max() <= 1 and made.size == 10
+
+
 def test_what_is_told_apart_is_what_tests_say_and_within_its_bound() -> None:
     values = 2 * RNG.integers(0, 7, (1, 300)) / 6 - 1
     rows = np.concatenate([RNG.uniform(-1, 1, (2, 300)), values, RNG.uniform(-1, 1, (1, 300))])

@@ -49,9 +49,11 @@ def test_correlation_is_that_of_the_rows() -> None:
     np.testing.assert_allclose(report.facts["matrix"], exact, atol=2e-4)
     for line in report.rows:  # rows are brought onto a grid
         assert abs(line["correlation"] - exact.loc[line["x"], line["y"]]) <= line["error"] < 1e-3
-    # Fisher's interval
-    line, z = report.rows[0], math.atanh(report.rows[0]["correlation"])
-    assert line["low"] == pytest.approx(math.tanh(z - 1.96 / math.sqrt(2997)), abs=1e-4)
+    line, r = report.rows[0], report.rows[0]["correlation"]
+    u, v = ((FRAME[name] - FRAME[name].mean()) / FRAME[name].std(ddof=0) for name in ("x", "y"))
+    added = u * v - r * (u**2 + v**2) / 2  # of each row to r, over the number of rows
+    spread = math.sqrt(((added**2).sum() + 3 * (added**4).sum() / (added**2).sum()) / 3000) / (1 - r**2)
+    assert line["low"] == pytest.approx(math.tanh(math.atanh(r) - 1.96 * max(spread, 1) / math.sqrt(2997)), abs=1e-4)
 
 
 def design(names: list[str]) -> np.ndarray:
@@ -72,7 +74,9 @@ def test_linear_regression_is_least_squares() -> None:
     terms = [line["term"] for line in report.rows]
     assert terms == ["intercept", "x", "kind = b", "kind = c", "arm = new"]
     np.testing.assert_allclose([line["value"] for line in report.rows], beta, atol=2e-3)
-    deviations = np.sqrt(np.diag(np.linalg.inv(x.T @ x)) * residual / (len(x) - 5))
+    added = (x @ np.linalg.inv(x.T @ x)) * (y - x @ beta).to_numpy()[:, None]  # of each row to each coefficient
+    second, even = (added**2).sum(axis=0), np.diag(np.linalg.inv(x.T @ x)) * residual / (len(x) - 5)
+    deviations = np.sqrt(np.maximum(even, (second + 3 * (added**4).sum(axis=0) / second) * len(x) / (len(x) - 5)))
     widths = [math.sqrt(((line["high"] - line["low"]) / 2) ** 2 - line["error"] ** 2) for line in report.rows]
     np.testing.assert_allclose(widths, 1.96 * deviations, rtol=2e-3)
     assert report.facts["r_squared"] == pytest.approx(1 - residual / ((y - y.mean()) ** 2).sum(), abs=1e-3)

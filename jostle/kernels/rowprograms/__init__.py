@@ -22,7 +22,7 @@ CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "coordinates": contributions.coordinates, "indicators": contributions.indicators,
     "logistic_gradient": contributions.logistic_gradient, "pair_products": contributions.pair_products,
     "products": contributions.products, "told_apart": contributions.told_apart,
-    "softmax_gradient": contributions.softmax_gradient,
+    "softmax_gradient": contributions.softmax_gradient, "squared_products": contributions.squared_products,
     "log_density": mixtures.log_density, "cell_shares": mixtures.cell_shares, "score_shares": mixtures.score_shares,
     "rest_apart": decisions.rest_apart, "rest_shares": decisions.rest_shares,
 }  # fmt: skip

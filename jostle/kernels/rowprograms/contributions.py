@@ -118,6 +118,29 @@ def products(d: int) -> Contributions:
     return Contributions("products", program([units], concatenate(parts)), 2 * GRID_BITS)
 
 
+FORM_BITS = 24
+
+
+def squared_products(d: int, *, left: object, right: object, times: object) -> Contributions:
+    """f² and f⁴ of k products f of two forms of a row and a constant 1: both forms within ±1, and f · `times` too.
+
+    `left` and `right` (k, d + 1), the constant last; `times` (k,), from 1 to 2^18. Shape (2k, n): all f², then all f⁴.
+    """
+    forms = numbers(left, (None, d + 1), "left")
+    others, factors = numbers(right, forms.shape, "right"), np.trunc(numbers(times, forms.shape[:1], "times"))
+    if factors.min() < 1 or factors.max() > 2**18:
+        raise KernelError("`times` are whole numbers from 1 to 2^18")
+    units, parts, most = row(d), [], 2**FORM_BITS
+    for form in (forms, others):
+        value, bits = affine(form[:, :-1] / GRID, form[:, -1], units, 50)
+        parts.append(rounded(value, bits - FORM_BITS, -most, most))
+    product = rounded(parts[0] * parts[1], 14, -(2**34), 2**34) * constant(factors)
+    f = rounded(product, 10, -most, most)
+    square = f * f
+    short = rounded(square, FORM_BITS, 0, most)
+    return Contributions("squared_products", program([units], concatenate([square, short * short])), 2 * FORM_BITS)
+
+
 def told_apart(d: int, *, columns: object, at: object, same: object, expected: object = 0.0) -> Contributions:
     """How far the last coordinate is from what is `expected`, halved, where a test holds, and 0 elsewhere.
 

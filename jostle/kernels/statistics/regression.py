@@ -3,32 +3,25 @@
 Each coefficient has `error`, the 95 % half-width of the noise alone (how far the answer may be from that of the same
 rows without noise), and `low` and `high`, 95 % bounds for the law that the rows are a sample of: noise and sampling
 together.
-
-Rates λ = exp(Xβ) of events y and exposures e solve X'(y − eλ) = 0, which is linear in released cells, so that noise
-does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional
-hazards as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R
-that of residuals and N that of the noise of X'(y − eλ).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations, product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
-from jostle.kernels.statistics import Report, text
-from jostle.kernels.statistics.effects import risk_maps
+from jostle.kernels.statistics import Report
 from jostle.kernels.statistics.moments import (
-    CLEAR,
     ROUNDED,
-    ROWS_HIDDEN,
     SAMPLING,
+    Fit,
     SecondMoments,
-    deviation_of,
     hidden,
     least_squares,
     quantile_of,
@@ -51,17 +44,25 @@ class Curvature(TypedDict):
 
 
 def linear_fit(
-    design: Sequence[Column], moments: Moments, radius: float
+    design: Sequence[Column], moments: Moments, radius: float, squares: Sums, times: Floats
 ) -> Annotated[Report, "coefficients r_squared count"]:
-    """Least squares of the last term of a design by the others, from released second moments."""
+    """Least squares of the last term of a design by the others, from released second moments.
+
+    Sampling is that of independent rows, whose errors may be of any size (White 1980): `squares` are the sums of
+    squares and fourth powers of what each row adds to each coefficient. Less than errors of one size leave is not said.
+    """
     m = second_moments(design, moments, radius)
     d = len(m.names)
     fit = least_squares(m, range(d), d)
     turn, shift = _to_units(m)
     value = turn @ fit.coefficients + shift
-    noise, sampling = (turn @ part @ turn.T for part in (fit.noise, fit.sampling))
+    noise, even = turn @ fit.noise @ turn.T, np.diag(turn @ fit.sampling @ turn.T)
+    spread = _spreads(squares, _of_coefficients(design, m, fit).reach / times) * max(m.rows, 1.0) / max(m.rows - d, 1.0)
     rounded = rounded_by(turn, fit.inverse, 0, fit.off)
-    rows = _lines([("intercept", ""), *_terms(design[:-1])], value, noise, sampling, m.quantile, fit.hidden, rounded)
+    names = [("intercept", ""), *_terms(design[:-1])]
+    rows = coefficient_lines(
+        names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded
+    )
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
     facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
@@ -90,7 +91,7 @@ def _terms(design: Sequence[Column]) -> list[tuple[str, str]]:
     return [(str(term["name"]), str(term.get("value", ""))) for term in design]
 
 
-def _lines(
+def coefficient_lines(
     names: Sequence[tuple[str, str]], value: Floats, noise: Floats, sampling: Floats, quantile: float, lost: bool,
     rounded: Floats, short: float = 0.0,
 ) -> list[dict[str, Any]]:  # fmt: skip
@@ -113,32 +114,131 @@ def coefficients(rows: Sequence[Mapping[str, object]]) -> dict[str, object]:
     return {"coefficients": {row["term"]: row["value"] for row in rows}}
 
 
+# Squares of what rows add ------------------------------------------------------------------------
+
+FEW_LOUD = 3.0
+"""How many times the share of the loudest rows, Σf⁴/(Σf²)², widens a variance of Σf² (`_spreads`)."""
+
+
+LOUD = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Pulls:
+    """How much each row moves each of k numbers, to first order: f = (left · (1, z)) · (right · (1, z)).
+
+    Both forms (k, d + 1) are within ±1 of all rows that the design describes, divided by what makes `reach` (k,).
+    """
+
+    left: Floats
+    right: Floats
+    reach: Floats
+
+    @classmethod
+    def of(cls, left: Floats, right: Floats, listed: Sequence[str]) -> Pulls:
+        """Of forms; `listed`: of each coordinate the column of which it is one of several values, or ""."""
+        bounds = [_bounds(form, listed) for form in (left, right)]
+        return cls(left / bounds[0][:, None], right / bounds[1][:, None], np.prod(bounds, axis=0))
+
+    def by_noise(self, m: SecondMoments) -> Floats:
+        """The variance (k,) that the noise of second moments gives to Σf."""
+        forms = self.left[:, :, None] * self.right[:, None, :] * self.reach[:, None, None]
+        both = np.triu(forms + forms.transpose(0, 2, 1)) * (1 - np.eye(len(m.sums)) / 2)
+        return np.asarray(np.sum((both * m.noise) ** 2, axis=(1, 2)))
+
+    def told(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
+        """Parameters of `squared_products`, of coordinates that are z over the radius, the constant last.
+
+        f · `times` is clipped to the reach: so far that the noise of Σf² is `LOUD` of a `variance` (k,) that there is
+        without it.
+        """
+        times = np.clip(np.floor(self.reach * np.sqrt(noise / LOUD / np.maximum(variance, 1e-300))), 1, 2.0**18)
+        left, right = (np.column_stack([form[:, 1:] * radius, form[:, 0]]) for form in (self.left, self.right))
+        return {"left": left, "right": right, "times": times}
+
+
+def _bounds(forms: Floats, listed: Sequence[str]) -> Floats:
+    """The largest |form · (1, z)| of numbers within ±1, and of indicators of which one of a column is 1 at most."""
+    low, high = forms[:, 0].copy(), forms[:, 0].copy()
+    for name in dict.fromkeys(listed):
+        part = forms[:, 1:][:, [other == name for other in listed]]
+        if name:
+            low, high = low + np.minimum(part.min(axis=1), 0), high + np.maximum(part.max(axis=1), 0)
+        else:
+            low, high = low - np.abs(part).sum(axis=1), high + np.abs(part).sum(axis=1)
+    return np.maximum(np.maximum(-low, high), 1e-300)
+
+
+def _spreads(squares: Sums, unit: Floats) -> Floats:
+    """The variance (k,) that sampling gives to Σf, from noisy Σ(f/unit)² and Σ(f/unit)⁴, above what noise may hide.
+
+    Σf² is what it says (White 1980) of many rows. Where few rows make up most of it, and others like them are not in
+    the sample, it says too little: by columns of long tails it is widened by `FEW_LOUD` of the share of the loudest.
+    """
+    second, fourth = np.asarray(squares["sum"], dtype=float).reshape(2, -1)
+    second = np.maximum(second, 0.0) + float(squares["noise"])
+    return np.asarray((second + FEW_LOUD * np.clip(fourth, 0.0, second) / second) * unit**2)
+
+
+def correlation_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
+    """How much each row moves each pair's correlation, as parameters of `squared_products`, whose sums have `noise`."""
+    m = second_moments(design, moments, radius)
+    pulls = _of_correlations(m)
+    pairs = combinations(range(len(m.names)), 2)
+    even = [max(m.rows, 1.0) * (1 - (_correlation(m, *pair) or 0.0) ** 2) ** 2 for pair in pairs]
+    return pulls.told(radius, pulls.by_noise(m) + even, noise)
+
+
+def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
+    """How much each row moves each coefficient, as parameters of `squared_products`, whose sums have `noise`."""
+    m = second_moments(design, moments, radius)
+    fit, turn = least_squares(m, range(len(m.names)), len(m.names)), _to_units(m)[0]
+    variance = np.diag(turn @ (fit.noise + fit.sampling) @ turn.T)
+    return _of_coefficients(design, m, fit).told(radius, variance, noise)
+
+
+def _of_coefficients(design: Sequence[Column], m: SecondMoments, fit: Fit) -> Pulls:
+    """A row (1, z, y) adds (y − (1, z)·β) · A⁻¹(1, z) to the coefficients β, here of columns in their own units."""
+    right = np.column_stack([_to_units(m)[0] @ fit.inverse, np.zeros(len(m.names))])
+    left = np.tile(np.append(-fit.coefficients, 1.0), (len(right), 1))
+    return Pulls.of(left, right, [str(term["name"]) if term.get("value", "") else "" for term in design])
+
+
 # Correlation -------------------------------------------------------------------------------------
 
 
-def correlations(design: Sequence[Column], moments: Moments, radius: float) -> Annotated[Report, "matrix names count"]:
-    """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order."""
+def correlations(
+    design: Sequence[Column], moments: Moments, radius: float, squares: Sums, times: Floats
+) -> Annotated[Report, "matrix names count"]:
+    """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order.
+
+    Of u and v, the columns less their means over their deviations, a row moves r by f = uv − r(u² + v²)/2 over the
+    number of rows. So Σf² is the variance that sampling gives to it, whatever the columns' law; the normal law's is
+    (1 − r²)² rows, less than which is not said.
+    """
     m = second_moments(design, moments, radius)
-    n, d = m.rows, len(m.names)
+    n, d = max(m.rows, 1.0), len(m.names)
+    pulls = _of_correlations(m)
+    noise, sampling = pulls.by_noise(m), np.sqrt(_spreads(squares, pulls.reach / times) / n)
     matrix = np.eye(d)
     rows = []
-    for i, j in combinations(range(d), 2):
-        places = [0, i + 1, j + 1]
-        value, wobble = _correlation(m.sums[np.ix_(places, places)], m.noise[np.ix_(places, places)])
+    for k, (i, j) in enumerate(combinations(range(d), 2)):
+        value = _correlation(m, i, j)
         if value is None:
             rows.append(_pair(m.names, i, j, None, math.inf, -1.0, 1.0))
             matrix[i, j] = matrix[j, i] = math.nan
             continue
-        spread = np.sqrt(np.maximum(np.diag(m.sums)[places] / n - (m.sums[0, places] / n) ** 2, 1e-300))[1:]
-        error = m.quantile * wobble + m.rounded * float((1 / spread).sum()) / math.sqrt(1 - value**2)
-        wide = math.hypot(error, SAMPLING / math.sqrt(max(n - 3, 1.0)))
+        slope = 1 - value**2
+        rounded = m.rounded * sum(1 / _deviation(m, place) for place in (i, j)) * math.sqrt(slope)
+        error = m.quantile * math.sqrt(float(noise[k])) / n + rounded
+        spread = max(float(sampling[k]) / slope, 1.0) / math.sqrt(max(n - 3, 1.0))
+        wide = math.hypot(error / slope, SAMPLING * spread)
         low, high = (math.tanh(math.atanh(value) + side * wide) for side in (-1, 1))
-        rows.append(_pair(m.names, i, j, value, error * (1 - value**2), low, high))
+        rows.append(_pair(m.names, i, j, value, error, low, high))
         matrix[i, j] = matrix[j, i] = value
-    notes = ["low and high are for columns of a normal law: with long tails they are too narrow"]
-    notes += [HIDDEN] if any(row["correlation"] is None for row in rows) else []
-    title = f"correlation: {max(n, 0):.0f} rows"
-    return Report(title, rows, notes, {"matrix": matrix, "names": list(m.names), "count": n})
+    notes = [HIDDEN] if any(row["correlation"] is None for row in rows) else []
+    title = f"correlation: {max(m.rows, 0):.0f} rows"
+    return Report(title, rows, notes, {"matrix": matrix, "names": list(m.names), "count": m.rows})
 
 
 def _pair(
@@ -147,33 +247,35 @@ def _pair(
     return {"x": names[i], "y": names[j], "correlation": value, "error": error, "low": low, "high": high}
 
 
-def _correlation(sums: Floats, noise: Floats) -> tuple[float | None, float]:
-    """The correlation of two coordinates, and the deviation of the noise in its Fisher transform.
-
-    None where noise hides how far one of them spreads.
-    """
-    if any(hidden(sums[np.ix_(p, p)], noise[np.ix_(p, p)]) for p in ([0, 1], [0, 2])):
-        return None, math.inf
-    value = _of(sums)
-    variance = 0.0
-    for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (2, 2), (1, 2)):
-        step = 1e-5 * max(float(sums[0, 0]), 1.0)
-        ends = []
-        for side in (-1, 1):
-            other = sums.copy()
-            other[i, j] += side * step
-            other[j, i] = other[i, j]
-            ends.append(_of(other))
-        slope = (ends[1] - ends[0]) / (2 * step)
-        variance += (slope * float(noise[i, j])) ** 2
-    value = min(max(value, -1 + 1e-9), 1 - 1e-9)
-    return value, math.sqrt(variance) / (1 - value**2)
+def _deviation(m: SecondMoments, i: int) -> float:
+    n = max(m.rows, 1.0)
+    return math.sqrt(max(float(m.sums[i + 1, i + 1] / n - (m.sums[0, i + 1] / n) ** 2), 1e-300))
 
 
-def _of(sums: Floats) -> float:
-    mean = sums[0, 1:] / sums[0, 0]
-    spread = sums[1:, 1:] / sums[0, 0] - np.outer(mean, mean)
-    return float(spread[0, 1] / math.sqrt(max(float(spread[0, 0] * spread[1, 1]), 1e-300)))
+def _correlation(m: SecondMoments, i: int, j: int) -> float | None:
+    """The correlation of two coordinates, or None where noise hides how far one of them spreads."""
+    for place in (i + 1, j + 1):
+        both = np.ix_([0, place], [0, place])
+        if hidden(m.sums[both], m.noise[both]):
+            return None
+    together = float(m.sums[i + 1, j + 1] / m.rows - m.sums[0, i + 1] * m.sums[0, j + 1] / m.rows**2)
+    return min(max(together / _deviation(m, i) / _deviation(m, j), -1 + 1e-9), 1 - 1e-9)
+
+
+def _of_correlations(m: SecondMoments) -> Pulls:
+    """uv − r(u² + v²)/2 = (as − bt)(as + bt) of s = u + v and t = u − v, a² = (1 − r)/4 and b² = (1 + r)/4."""
+    left, right = [], []
+    for i, j in combinations(range(len(m.names)), 2):
+        r = _correlation(m, i, j)
+        forms = np.zeros((2, len(m.names) + 1))
+        for form, place in zip(forms, (i, j), strict=True):
+            form[[0, place + 1]] = -m.sums[0, place + 1] / max(m.rows, 1.0), 1.0
+            form /= _deviation(m, place) if r is not None else math.inf
+        both = math.sqrt(1 - (r or 0.0)) / 2 * (forms[0] + forms[1])
+        apart = math.sqrt(1 + (r or 0.0)) / 2 * (forms[0] - forms[1])
+        left.append(both - apart)
+        right.append(both + apart)
+    return Pulls.of(np.array(left), np.array(right), [""] * len(m.names))
 
 
 # Logistic regression -------------------------------------------------------------------------------
@@ -323,7 +425,7 @@ def logistic_fit(
     turn[0, :-1] = -centres / scales / radius
     turn[1:, :-1] = np.diag(1 / scales / radius)
     rounded = rounded_by(turn, inverse, -1, off)
-    lines = _lines(
+    lines = coefficient_lines(
         [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ spread @ inverse) @ turn.T,
         turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, rounded, short,
     )  # fmt: skip
@@ -379,121 +481,3 @@ def softmax_fit(
         for (column, value), number in zip(names, numbers, strict=True)
     ]
     return Report(f"log-odds of {target} among {len(classes)} classes", lines, (), {"classes": list(classes)})
-
-
-# Rates -------------------------------------------------------------------------------------------
-
-
-def hazard_model(
-    times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float
-) -> Annotated[Report, "coefficients count"]:
-    """Log hazard ratios of columns, from noisy counts (times + 1, 2, strata): a level for each time beside."""
-    m, k = len(times), math.prod(len(c["values"]) for c in columns)
-    counts = np.asarray(cells, dtype=float).reshape((m + 1) * 2, k)
-    spread, quantile = deviation_of(cells)
-    to_events, to_risks = risk_maps(m, late)
-    to_exposure = to_risks - to_events / 2  # events come half-way
-    names, design = _design(columns)
-    x = np.concatenate([np.kron(np.eye(m), np.ones((k, 1))), np.kron(np.ones((m, 1)), design)], axis=1)
-    y, e = (np.asarray(to @ counts).ravel() for to in (to_events, to_exposure))
-    risk = to_risks @ counts.sum(axis=1)
-    unsure = CLEAR * spread * math.sqrt(k) * np.linalg.norm(to_risks, axis=1)
-    fits = (np.asarray(to_events @ counts).sum(axis=1) > 0) & (risk > np.maximum(unsure, 1.0))  # others have no level
-    some = np.repeat(fits, k)
-    x = x[some][:, np.concatenate([fits, np.ones(design.shape[1], dtype=bool)])]
-
-    def noise(of_y: Floats, of_e: Floats) -> Floats:
-        parts = [to_events[fits].T @ of_y[i::k] - to_exposure[fits].T @ of_e[i::k] for i in range(k)]
-        return spread**2 * np.asarray(sum(part.T @ part for part in parts))
-
-    fit = _log_linear(x, y[some], e[some], noise, None)
-    keep = int(fits.sum())
-    lines = _rate_lines(names, fit, slice(keep, None), quantile, np.zeros(len(names)))
-    whole = float(counts.sum())
-    return Report(f"log hazard ratios: {max(whole, 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
-                  {"coefficients": coefficients(lines), "count": whole})  # fmt: skip
-
-
-def rate_model(
-    columns: Sequence[Column], shares: Mapping[str, Any], low: float, high: float, what: str
-) -> Annotated[Report, "coefficients count"]:
-    """Log rates of a number within public bounds, from the noisy shares of each stratum."""
-    names, design = _design(columns)
-    sums, spread = np.asarray(shares["sums"], dtype=float).reshape(len(design), -1), float(shares["noise"])
-    one, square = (np.array(v) for v in (((1, 0.5, 0), (1, 0, 0)) if sums.shape[1] == 3 else ((1, 0), (1, 0))))
-    to_y, to_squares = low + (high - low) * one, low**2 + 2 * low * (high - low) * one + (high - low) ** 2 * square
-    y, e, squares = sums @ to_y, sums.sum(axis=1), sums @ to_squares
-    x = np.concatenate([np.ones((len(design), 1)), design], axis=1)
-
-    def noise(of_y: Floats, of_e: Floats) -> Floats:
-        parts = [of_y * value - of_e for value in to_y]
-        return spread**2 * np.asarray(sum(part.T @ part for part in parts))
-
-    fit = _log_linear(x, y, e, noise, lambda rates: squares - 2 * rates * y + rates**2 * e)
-    information = (x.T * (e * np.exp(np.clip(x @ fit[0], -40, 40)))) @ x
-    off = (high - low) / 2 * ROUNDED if len(one) == 3 else 0.0
-    rounded = np.abs(np.linalg.pinv(information, hermitian=True) @ x.T) @ np.abs(e) * off
-    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(shares["mechanism"]), rounded)
-    return Report(f"log of mean {what}: {max(float(e.sum()), 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
-                  {"coefficients": coefficients(lines), "count": float(e.sum())})  # fmt: skip
-
-
-def _design(columns: Sequence[Column]) -> tuple[list[str], Floats]:
-    """A row for each combination of values, the first column slowest: numbers as they are, a category as an indicator
-    for each of its values but the first."""
-    names: list[str] = []
-    levels: list[list[list[float]]] = []
-    for column in columns:
-        values = list(column["values"])
-        if column["number"]:
-            names.append(str(column["name"]))
-            levels.append([[float(v)] for v in values])
-        else:
-            names += [f"{column['name']} = {text(v)}" for v in values[1:]]
-            levels.append([[float(v == other) for other in values[1:]] for v in values])
-    return names, np.array([[v for part in row for v in part] for row in product(*levels)])
-
-
-Fit = tuple[Floats, Floats, bool, Floats]
-Covariance = Callable[[Floats, Floats], Floats]
-
-
-def _log_linear(
-    x: Floats, y: Floats, e: Floats, covariance: Covariance, residuals: Callable[[Floats], Floats] | None
-) -> Fit:
-    """β of X'(y − e·exp(Xβ)) = 0 by Newton's method, what noise adds, whether noise hides it, and what sampling adds.
-
-    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − λ)², Poisson's law if none.
-    """
-    p = x.shape[1]
-    beta, lost = np.zeros(p), True
-    one, none = np.ones((len(x), 1)), np.zeros((len(x), 1))
-    noise = [math.sqrt(max(0.0, float(covariance(*of).item()))) for of in ((one, none), (none, one))]
-    if p == 0 or y.sum() <= 3 * noise[0] or e.sum() <= 3 * noise[1]:
-        return beta, np.eye(p), True, np.eye(p)
-    beta = np.linalg.lstsq(x, np.full(len(x), math.log(y.sum() / e.sum())), rcond=None)[0]
-    for _ in range(100):
-        rates = np.exp(np.clip(x @ beta, -40, 40))
-        steep = (x.T * (np.maximum(e, 0.0) * rates)) @ x
-        step = np.linalg.lstsq(steep + 1e-12 * np.eye(p), x.T @ (y - e * rates), rcond=None)[0]
-        reach = float(np.abs(x @ step).max())
-        beta = beta + step * min(1.0, 2.0 / max(reach, 1e-300))
-        if reach < 1e-9:
-            lost = False
-            break
-    rates = np.exp(np.clip(x @ beta, -40, 40))
-    information = (x.T * (e * rates)) @ x
-    scale = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    along = ((x / scale) @ vectors) ** 2 * rates[:, None]
-    unsure = np.sqrt(np.diag(covariance(np.zeros_like(along), along)))
-    lost = lost or bool((values <= np.maximum(CLEAR * unsure, 1e-9)).any())
-    inverse = np.linalg.pinv(information, hermitian=True)
-    spread = information if residuals is None else (x.T * np.maximum(residuals(rates), 0.0)) @ x
-    return beta, inverse @ covariance(x, x * rates[:, None]) @ inverse, lost, inverse @ spread @ inverse
-
-
-def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float, rounded: Floats) -> list[dict[str, object]]:
-    beta, noise, lost, sampling = fit
-    lines = _lines([(name, "") for name in names], beta[of], noise[of, of], sampling[of, of], quantile, lost, rounded)
-    return [line | {"ratio": math.exp(min(line["value"], 700.0))} for line in lines]

@@ -5,21 +5,29 @@ propensities e of its stratum. Its mean is the effect where one of both is right
 error of the other. All is post-processing of released sums.
 
 Means of many strata from noisy totals, drawn towards a model that is smooth in what the strata are made of.
+
+Rates λ = exp(Xβ) of events y and exposures e solve X'(y − eλ) = 0, which is linear in released cells, so that noise
+does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional
+hazards as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R
+that of residuals and N that of the noise of X'(y − eλ).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jostle.kernels.arrays import Floats
-from jostle.kernels.statistics import Report
-from jostle.kernels.statistics.effects import Cells, report, shaped, widths
+from jostle.kernels.arrays import Column, Floats
+from jostle.kernels.statistics import Report, text
+from jostle.kernels.statistics.effects import Cells, report, risk_maps, shaped, widths
+from jostle.kernels.statistics.moments import CLEAR, ROUNDED, ROWS_HIDDEN, deviation_of, quantile_of
+from jostle.kernels.statistics.regression import coefficient_lines, coefficients
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,3 +291,122 @@ def _of_parts(parts: list[Part], scores: Scores, mechanism: str, unit: float, wh
     second = scores.second + float(weights**2 @ [part.second for part in firm])
     error, wide = widths(slopes, 1.0, mechanism, second, firm[0].sampling)
     return report(what, effect, error, wide, unit, count, strata, 0.0)
+
+
+# Rates -------------------------------------------------------------------------------------------
+
+
+def hazard_model(
+    times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float
+) -> Annotated[Report, "coefficients count"]:
+    """Log hazard ratios of columns, from noisy counts (times + 1, 2, strata): a level for each time beside."""
+    m, k = len(times), math.prod(len(c["values"]) for c in columns)
+    counts = np.asarray(cells, dtype=float).reshape((m + 1) * 2, k)
+    spread, quantile = deviation_of(cells)
+    to_events, to_risks = risk_maps(m, late)
+    to_exposure = to_risks - to_events / 2  # events come half-way
+    names, design = _design(columns)
+    x = np.concatenate([np.kron(np.eye(m), np.ones((k, 1))), np.kron(np.ones((m, 1)), design)], axis=1)
+    y, e = (np.asarray(to @ counts).ravel() for to in (to_events, to_exposure))
+    risk = to_risks @ counts.sum(axis=1)
+    unsure = CLEAR * spread * math.sqrt(k) * np.linalg.norm(to_risks, axis=1)
+    fits = (np.asarray(to_events @ counts).sum(axis=1) > 0) & (risk > np.maximum(unsure, 1.0))  # others have no level
+    some = np.repeat(fits, k)
+    x = x[some][:, np.concatenate([fits, np.ones(design.shape[1], dtype=bool)])]
+
+    def noise(of_y: Floats, of_e: Floats) -> Floats:
+        parts = [to_events[fits].T @ of_y[i::k] - to_exposure[fits].T @ of_e[i::k] for i in range(k)]
+        return spread**2 * np.asarray(sum(part.T @ part for part in parts))
+
+    fit = _log_linear(x, y[some], e[some], noise, None)
+    keep = int(fits.sum())
+    lines = _rate_lines(names, fit, slice(keep, None), quantile, np.zeros(len(names)))
+    whole = float(counts.sum())
+    return Report(f"log hazard ratios: {max(whole, 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
+                  {"coefficients": coefficients(lines), "count": whole})  # fmt: skip
+
+
+def rate_model(
+    columns: Sequence[Column], shares: Mapping[str, Any], low: float, high: float, what: str
+) -> Annotated[Report, "coefficients count"]:
+    """Log rates of a number within public bounds, from the noisy shares of each stratum."""
+    names, design = _design(columns)
+    sums, spread = np.asarray(shares["sums"], dtype=float).reshape(len(design), -1), float(shares["noise"])
+    one, square = (np.array(v) for v in (((1, 0.5, 0), (1, 0, 0)) if sums.shape[1] == 3 else ((1, 0), (1, 0))))
+    to_y, to_squares = low + (high - low) * one, low**2 + 2 * low * (high - low) * one + (high - low) ** 2 * square
+    y, e, squares = sums @ to_y, sums.sum(axis=1), sums @ to_squares
+    x = np.concatenate([np.ones((len(design), 1)), design], axis=1)
+
+    def noise(of_y: Floats, of_e: Floats) -> Floats:
+        parts = [of_y * value - of_e for value in to_y]
+        return spread**2 * np.asarray(sum(part.T @ part for part in parts))
+
+    fit = _log_linear(x, y, e, noise, lambda rates: squares - 2 * rates * y + rates**2 * e)
+    information = (x.T * (e * np.exp(np.clip(x @ fit[0], -40, 40)))) @ x
+    off = (high - low) / 2 * ROUNDED if len(one) == 3 else 0.0
+    rounded = np.abs(np.linalg.pinv(information, hermitian=True) @ x.T) @ np.abs(e) * off
+    lines = _rate_lines(["intercept", *names], fit, slice(0, None), quantile_of(shares["mechanism"]), rounded)
+    return Report(f"log of mean {what}: {max(float(e.sum()), 0):.0f} rows", lines, [ROWS_HIDDEN] if fit[2] else [],
+                  {"coefficients": coefficients(lines), "count": float(e.sum())})  # fmt: skip
+
+
+def _design(columns: Sequence[Column]) -> tuple[list[str], Floats]:
+    """A row for each combination of values, the first column slowest: numbers as they are, a category as an indicator
+    for each of its values but the first."""
+    names: list[str] = []
+    levels: list[list[list[float]]] = []
+    for column in columns:
+        values = list(column["values"])
+        if column["number"]:
+            names.append(str(column["name"]))
+            levels.append([[float(v)] for v in values])
+        else:
+            names += [f"{column['name']} = {text(v)}" for v in values[1:]]
+            levels.append([[float(v == other) for other in values[1:]] for v in values])
+    return names, np.array([[v for part in row for v in part] for row in product(*levels)])
+
+
+Fit = tuple[Floats, Floats, bool, Floats]
+Covariance = Callable[[Floats, Floats], Floats]
+
+
+def _log_linear(
+    x: Floats, y: Floats, e: Floats, covariance: Covariance, residuals: Callable[[Floats], Floats] | None
+) -> Fit:
+    """β of X'(y − e·exp(Xβ)) = 0 by Newton's method, what noise adds, whether noise hides it, and what sampling adds.
+
+    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − λ)², Poisson's law if none.
+    """
+    p = x.shape[1]
+    beta, lost = np.zeros(p), True
+    one, none = np.ones((len(x), 1)), np.zeros((len(x), 1))
+    noise = [math.sqrt(max(0.0, float(covariance(*of).item()))) for of in ((one, none), (none, one))]
+    if p == 0 or y.sum() <= 3 * noise[0] or e.sum() <= 3 * noise[1]:
+        return beta, np.eye(p), True, np.eye(p)
+    beta = np.linalg.lstsq(x, np.full(len(x), math.log(y.sum() / e.sum())), rcond=None)[0]
+    for _ in range(100):
+        rates = np.exp(np.clip(x @ beta, -40, 40))
+        steep = (x.T * (np.maximum(e, 0.0) * rates)) @ x
+        step = np.linalg.lstsq(steep + 1e-12 * np.eye(p), x.T @ (y - e * rates), rcond=None)[0]
+        reach = float(np.abs(x @ step).max())
+        beta = beta + step * min(1.0, 2.0 / max(reach, 1e-300))
+        if reach < 1e-9:
+            lost = False
+            break
+    rates = np.exp(np.clip(x @ beta, -40, 40))
+    information = (x.T * (e * rates)) @ x
+    scale = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    along = ((x / scale) @ vectors) ** 2 * rates[:, None]
+    unsure = np.sqrt(np.diag(covariance(np.zeros_like(along), along)))
+    lost = lost or bool((values <= np.maximum(CLEAR * unsure, 1e-9)).any())
+    inverse = np.linalg.pinv(information, hermitian=True)
+    spread = information if residuals is None else (x.T * np.maximum(residuals(rates), 0.0)) @ x
+    return beta, inverse @ covariance(x, x * rates[:, None]) @ inverse, lost, inverse @ spread @ inverse
+
+
+def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float, rounded: Floats) -> list[dict[str, object]]:
+    beta, noise, lost, sampling = fit
+    terms, both = [(name, "") for name in names], (noise[of, of], sampling[of, of])
+    lines = coefficient_lines(terms, beta[of], *both, quantile, lost, rounded)
+    return [line | {"ratio": math.exp(min(line["value"], 700.0))} for line in lines]

@@ -42,6 +42,7 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "logistic_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "logistic_curvature": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "softmax_gradient": lambda v, d: {"weights": v.table(2, max(d - 1, 1))},
+    "squared_products": lambda v, d: {"left": v.table(2, d + 1), "right": v.table(2, d + 1), "times": [1.0, 7.0]},
     "pair_products": lambda v, d: {},
     "products": lambda v, d: {},
     "ising_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
@@ -49,7 +50,7 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
 }  # fmt: skip
 WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
 CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products", "products",
-                 "softmax_gradient")  # fmt: skip
+                 "softmax_gradient", "squared_products")  # fmt: skip
 SLOPES = ("ising_gradient", "sign_gradient")
 
 

@@ -292,7 +292,7 @@ def need_stable(plan: Plan, key: Key, unit: Sequence[str]) -> None:
         here, same = waiting.pop()  # `same`: whether a step is here the same expression
         one_step = same and own <= {*unit} & {*schema_of(here)}
         if isinstance(here, Truncate):
-            first = same and here.order == step and not here.descending and not here.keys
+            first = same and (here.order, here.descending, here.keys) == (step, False, ())
             if not (one_step or (first and rising)):
                 raise _not_stable(step, first)
         elif isinstance(here, Bound):

@@ -181,6 +181,11 @@ def test_many_numbers_are_kept_in_several_entries(place: Place, monkeypatch: pyt
         ("user up to 3 rows", COUNT, "TypeError", "which rows of a person"),
         ("user", COUNT.replace("with rho", "up to 3 rows with rho"), "TypeError", "which rows of a person"),
         ("user", COUNT.replace("with rho", "up to 3 rows by day desc with rho"), "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("today), page", "today) over [3, 2, 1] up to 1 row by day"),
+         "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("day, until = today), page", 'page) over ["B", "A"] up to 1 row by page'),
+         "TypeError", "which rows of a person"),
+        ("user", COUNT.replace("today), page", "today) over [1, 2, 3] up to 1 row by day"), "fine", ""),
         ("user", COUNT.replace("from visits", "from derive(visits, day = 41 - day)").replace(
             "with rho", "up to 3 rows by 41 - day with rho"), "TypeError", "which rows of a person"),
         ("user", COUNT.replace("from visits", "from (select count(*) as c from visits per person, day, page)"),

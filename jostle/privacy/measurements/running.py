@@ -123,7 +123,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         if len(table.exposures) > 1:
             raise refuse("TypeError", "running answers are of one private source", help="leave the join out")
         if account is not None:
-            need_stable(table.plan, request.keys[steps.place].expr, table.exposures[0].unit.columns)
+            need_stable(table.plan, request.keys[steps.place], table.exposures[0].unit.columns)
         layout = Layout.of(request.aggregates, table, False)
         how = Additive.of(amount, via, table.measures)
         matrix = matrix_of(steps.steps, how.kind is Gaussian)
@@ -279,21 +279,22 @@ def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
 # What rows may do between runs --------------------------------------------------------------------
 
 
-def need_stable(plan: Plan, step: RowExpr, unit: Sequence[str]) -> None:
+def need_stable(plan: Plan, key: Key, unit: Sequence[str]) -> None:
     """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone.
 
     Where a step follows from what tells the protected units apart, all rows of a unit are at one step, and which of
-    them are kept does not matter. Else whoever keeps some rows of a person must keep the first ones.
+    them are kept does not matter. Else whoever keeps some rows of a person must keep those of the first steps, which
+    are listed in the order by which rows are put.
     """
-    own = names_in([step])
+    step, own, rising = key.expr, names_in([key.expr]), [*key.values] == sorted(key.values)
     waiting = [(plan, True)]
     while waiting:
         here, same = waiting.pop()  # `same`: whether a step is here the same expression
         one_step = same and own <= {*unit} & {*schema_of(here)}
         if isinstance(here, Truncate):
-            first = same and here.order == step and not here.descending and not here.keys
-            if not (first or one_step):
-                raise _not_stable(step)
+            first = same and (here.order, here.descending, here.keys) == (step, False, ())
+            if not (one_step or (first and rising)):
+                raise _not_stable(step, first)
         elif isinstance(here, Bound):
             if here.owners is not None:
                 raise _of_several()
@@ -324,11 +325,12 @@ def _of_several() -> Refusal:
     )  # fmt: skip
 
 
-def _not_stable(step: RowExpr) -> Refusal:
+def _not_stable(step: RowExpr, first: bool = False) -> Refusal:
     name = step.name if isinstance(step, Column) else "the step"
+    way = "list the steps in order, smaller ones first" if first else f"read the first ones, `up to 3 rows by {name}`"
     return refuse(
         "TypeError", "which rows of a person are read may change from run to run",
-        help=f"read the first ones, `up to 3 rows by {name}`; or register the data protecting a person at a step",
+        help=f"{way}; or register the data protecting a person at a step",
     )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "audit"))
 
 import numpy as np
 from batched import BatchedNoise, likelihood_ratio
-from harness import Case, Pair, audit
+from harness import Case, Pair, Runs, audit
 
+from jostle.accounting.definitions import epsilon_of
 from jostle.privacy.kernel import exposures
 from jostle.simulate import SeededNoise
 from jostle.source import Source
@@ -26,11 +27,14 @@ Rows = Sequence[tuple[str, str, str]]
 
 DECLARED = """
 use classify
-private t = bound("t") described by {c: {"x", "y"}, a: {"p", "q"}, b: {"r", "s"}}
-    protecting rows budget epsilon 1000000
+private t = bound("t") described by {{c: {{{}}}, a: {{"p", "q"}}, b: {{"r", "s"}}}}
+    protecting rows budget {} 1000000
 """
 HERE: Rows = [("x", "p", "r"), ("y", "q", "r")]
 MORE: Rows = [*HERE, ("y", "p", "s")]
+SEVEN = "tuvwxyz"
+MANY: Rows = [(SEVEN[i % 7], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(80)]
+"""As many as `adaptive_classifier` has several models of in rho, where classes are seven."""
 AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
@@ -41,11 +45,12 @@ BY_STEPS = {
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 
 
-def _session(rows: Rows, noise: object) -> Session:
+def _session(rows: Rows, noise: object, unit: str = "epsilon") -> Session:
     session = Session()
+    classes = ", ".join(f'"{name}"' for name in (SEVEN if unit == "rho" else "xy"))
     session.bind("t", {name: np.array([row[i] for row in rows]) for i, name in enumerate("cab")})
     with mock.patch.object(exposures, "SecureNoise", lambda: noise):
-        session.execute(Source("audit.jst", DECLARED))
+        session.execute(Source("audit.jst", DECLARED.format(classes, unit)))
     return session
 
 
@@ -65,29 +70,39 @@ def at_once(names: Sequence[str] = AT_ONCE, epsilon: float = 1, runs: int = 400_
     return [case(name) for name in names]
 
 
+def _whole(expression: str, here: Rows, more: Rows, unit: str, amount: float, each: int = 200) -> Runs:
+    """A program run many times on `here` and on `more`: the number that its model shows."""
+
+    def outcomes(rows: Rows, runs: int, seed: int) -> np.ndarray:
+        session = _session(rows, SeededNoise(seed), unit)
+        found: list[float] = []
+        loop = f"found = [({expression} with {unit} {amount}){ASKED} for i in 1..{each}]\n"
+        while len(found) < runs:
+            session.execute(Source("audit.jst", loop))
+            found.extend(session.names()["found"])
+            session.events.clear()
+        return np.round(np.array(found[:runs]), 6)
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        return outcomes(here, runs, int(rng.integers(2**31))), outcomes(more, runs, int(rng.integers(2**31)))
+
+    return draw
+
+
 def by_steps(epsilon: float = 1, runs: int = 8_000) -> list[Case]:
-    def case(name: str, expression: str) -> Case:
-        def outcomes(rows: Rows, runs: int, seed: int) -> np.ndarray:
-            session = _session(rows, SeededNoise(seed))
-            found: list[float] = []
-            loop = f"found = [({expression} with epsilon {epsilon}){ASKED} for i in 1..200]\n"
-            while len(found) < runs:
-                session.execute(Source("audit.jst", loop))
-                found.extend(session.names()["found"])
-                session.events.clear()
-            return np.round(np.array(found[:runs]), 6)
+    return [Case(f"classifier {name}", epsilon, _whole(expression, HERE, MORE, "epsilon", epsilon), runs)
+            for name, expression in BY_STEPS.items()]  # fmt: skip
 
-        def draw(runs: int, rng: np.random.Generator) -> Pair:
-            return outcomes(HERE, runs, int(rng.integers(2**31))), outcomes(MORE, runs, int(rng.integers(2**31)))
 
-        return Case(f"classifier {name}", epsilon, draw, runs)
-
-    return [case(name, expression) for name, expression in BY_STEPS.items()]
+def several_blended(rho: float = 0.5, delta: float = 0.01, runs: int = 2_000) -> Case:
+    """The way of seven classes in rho: by the epsilon that rho is with delta."""
+    draw = _whole('adaptive_classifier(t, "c")', MANY, [*MANY, ("u", "p", "s")], "rho", rho)
+    return Case("several classifiers in rho", epsilon_of(rho, delta), draw, runs, delta)
 
 
 def main() -> int:
     wrong = 0
-    for case in [*at_once(), *by_steps()]:
+    for case in [*at_once(), *by_steps(), several_blended()]:
         finding = audit(case)
         wrong += not finding.right
         print(f"{case.name:>28}  ε {case.epsilon:g}  bound {finding.bound:.3f}  {finding.runs} runs  {finding.event}")

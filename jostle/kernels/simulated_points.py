@@ -155,7 +155,7 @@ def example_lines(many: int, cells: int) -> Floats:
     def chance(share: float) -> NDArray[np.bool_]:
         return rng.random((many, 1)) < share
 
-    def scaled(lines: Floats) -> Floats:
+    def in_shares(lines: Floats) -> Floats:
         return np.asarray(lines / lines.sum(axis=1, keepdims=True))
 
     hills = np.zeros((many, cells))
@@ -163,15 +163,15 @@ def example_lines(many: int, cells: int) -> Floats:
         share = rng.pareto(1.2, (many, 1)) * chance(present) + 1e-3
         away = (x - rng.beta(1.3, 1.9, (many, 1))) / between(0.03, 0.4)
         above = np.where(chance(0.5), between(1, 6), 1)
-        hills += share * scaled(np.exp(-(np.where(away > 0, away / above, away) ** 2) / 2))
-    tails = scaled(np.exp(-x / between(0.03, 1.5)))
-    powers = scaled((1 + x / between(0.01, 0.3)) ** -rng.uniform(0.8, 3, (many, 1)))
-    slopes = scaled(1 + rng.uniform(-1, 1, (many, 1)) * chance(0.5) * (2 * x - 1))
+        hills += share * in_shares(np.exp(-(np.where(away > 0, away / above, away) ** 2) / 2))
+    tails = in_shares(np.exp(-x / between(0.03, 1.5)))
+    powers = in_shares((1 + x / between(0.01, 0.3)) ** -rng.uniform(0.8, 3, (many, 1)))
+    slopes = in_shares(1 + rng.uniform(-1, 1, (many, 1)) * chance(0.5) * (2 * x - 1))
     kind = rng.random((many, 1))
-    lines = np.where(kind < 0.5, scaled(hills), np.where(kind < 0.68, tails, np.where(kind < 0.85, powers, slopes)))
+    lines = np.where(kind < 0.5, in_shares(hills), np.where(kind < 0.68, tails, np.where(kind < 0.85, powers, slopes)))
     lines = np.where(chance(0.12), lines[:, ::-1], lines)
     rough = rng.gamma(1 / between(0.01, 1), 1, (many, cells))
-    lines = scaled(lines * np.where(chance(0.7), rough / rough.mean(axis=1, keepdims=True), 1) + 1e-12)
+    lines = in_shares(lines * np.where(chance(0.7), rough / rough.mean(axis=1, keepdims=True), 1) + 1e-12)
     usual = rng.uniform(0.03, 0.9, (many, 1)) * chance(0.2)
     places = np.where(chance(0.6), 0, rng.integers(0, cells, (many, 1)))
     return np.asarray((1 - usual) * lines + usual * (np.arange(cells) == places))

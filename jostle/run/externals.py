@@ -177,7 +177,7 @@ _BY_MODULE = {
     "graphical.model": "graphical_model steady_chain steady_tables",
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
-    "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells refined_strategy",
+    "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells like_examples refined_strategy",
     "histograms.partitions": "ahp_labels axis_sums box_tree kd_labels",
     "histograms.estimates": "mwem_learn mwem_start nonnegative pooled uniform_estimate",
     "histograms.grids": (

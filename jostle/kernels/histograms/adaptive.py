@@ -3,7 +3,8 @@
 A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
 (`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
 elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: each and the last
-measurement are drawn together by the same laws. Post-processing of released numbers.
+measurement are drawn together by the same laws. Of a line with few rows nothing is looked at, and a mean of examples of
+columns, by how likely each makes what was measured, tells its counts. Post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.linear_algebra import on_one_thread
+from jostle.kernels.simulated_points import example_lines
 from jostle.kernels.workloads.boxes import Workload
 
 MOST = 4096
@@ -40,6 +42,15 @@ MOST_HALVINGS = 10
 
 HEARD = 10.0
 """The rows of a line, in scales of the noise, at which the normal posterior is half of the mean of both."""
+
+EXAMPLES, PARTS = 2000, 64
+"""The examples of a line, and the parts that they tell apart."""
+
+TELLING = 60.0
+"""Where fewer examples than this in effect agree with what was measured, they tell a mean and covariances."""
+
+TOTALS, REACH = 64, 8.0
+"""The numbers of rows that are weighed, and how many deviations of what was measured they reach to both sides."""
 
 LOOK, LAST = 0.1, 0.8
 """The shares of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
@@ -125,6 +136,63 @@ def drawn_together(
             counts = share * normal + (1 - share) * counts
     gram = on_buckets(workload, line.labels(starts))
     return gram.spread(strategies.project(counts, gram))
+
+
+@on_one_thread
+def like_examples(
+    count: Floats, count_scale: float, strategy: Strategy, answers: list[Floats], scale: float, workload: Workload
+) -> Floats:
+    """The line of counts from a count of all rows, (1,), and answers to a `bucket_strategy` on at most `PARTS` equal
+    parts.
+
+    The mean of examples and numbers of rows, each as likely before as any other (of numbers, any order of magnitude),
+    by how likely they make what was measured. Where few examples agree, what they tell is taken from a part of the
+    likelihood, by which `TELLING` of them agree, and the rest corrects it linearly, by their mean and covariances
+    (as an ensemble Kalman filter does; Evensen 2003).
+    """
+    places = equal_parts(workload.shape, PARTS)
+    first = np.unique(places, return_index=True)[1]
+    examples = np.add.reduceat(example_lines(EXAMPLES, PARTS), np.arange(len(first)) * PARTS // len(first), axis=1)
+    blocks = int(strategy[0]["size"])
+    lies_in = np.eye(blocks)[np.asarray(strategy[0]["labels"]).ravel()[first]]  # (parts, blocks)
+    own = np.diag(np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (blocks,)))
+    asked = np.concatenate([np.ones((1, blocks)), own, *(np.asarray(more["matrix"]) for more in strategy[1:])])
+    values = np.concatenate([count, *answers])
+    scales = np.append(count_scale, np.full(len(values) - 1, scale))
+
+    weighted = asked / scales[:, None]
+    spread = np.linalg.inv(weighted.T @ weighted)
+    total = float((spread @ weighted.T @ (values / scales)).sum())
+    reach = REACH * np.sqrt(2 * spread.sum())
+    edges = np.linspace(max(total - reach, 0.0), max(total, 0.0) + reach, TOTALS + 1)
+    totals = (edges[1:] + edges[:-1]) / 2
+    shares = asked @ (examples @ lies_in).T
+    log = np.stack([-(np.abs(values[:, None] - rows * shares) / scales[:, None]).sum(axis=0) for rows in totals])
+    log -= np.log(totals + scale)[:, None]
+    log -= log.max()
+
+    def by(part: float) -> tuple[Floats, float]:
+        """The weights of numbers of rows and examples by a part of the likelihood, and how many agree in effect."""
+        weights = np.exp(part * log)
+        weights /= weights.sum()
+        return weights, float(1 / (weights.sum(axis=0) ** 2).sum())
+
+    part, most = 1.0, 1.0
+    weights, agree = by(part)
+    if agree < TELLING:
+        part = 0.0
+        for _ in range(12):
+            middle = (part + most) / 2
+            part, most = (middle, most) if by(middle)[1] >= TELLING else (part, middle)
+        weights, _ = by(part)
+    mean = (totals @ weights) @ examples
+    if part < 1:
+        cells = lies_in @ asked.T  # (parts, measurements)
+        covariance = (examples.T * (totals**2 @ weights)) @ examples - np.outer(mean, mean)
+        inner = cells.T @ covariance @ cells + np.diag(2 * scales**2 / (1 - part))
+        mean = mean + covariance @ cells @ np.linalg.solve(inner, values - cells.T @ mean)
+    gram = on_buckets(workload, places)
+    return gram.spread(strategies.project(mean, gram))
 
 
 @on_one_thread

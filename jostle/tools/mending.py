@@ -2,9 +2,9 @@
 
 A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
 the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
-clauses of a select in their order; what the parser takes where it stops; and, at last, leaving out what is not known. Each is checked as a person's program
-is, so that what is shown works when it is pasted. A comma that the parser guessed, and that was refused itself, is not
-told: the form of the documentation that is nearest stands in its place. Nothing is run, and no row is read.
+clauses of a select in their order; what the parser takes where it stops; and, at last, leaving out what is not known.
+Each is checked as a person's program is, so that what is shown works when it is pasted. A comma that the parser guessed
+and that does not help is not told: the form of the clause stands in its place. Nothing is run, and no row is read.
 """
 
 from __future__ import annotations

@@ -70,6 +70,10 @@ def reads_nothing(
     help = f"`{variable}` holds the name of a column: write `column({variable})`" if variable else listed(columns)
     if isinstance(node, n.Number):
         help = f"a range is cut by a division: `x = {[*numbers, 'age'][0]} / 10`"
+    if measured := [part for part in every(node) if isinstance(part, n.Call) and aggregates(part)]:
+        named = node.span.text.replace(measured[0].span.text, "n")
+        named = f"name it, `{measured[0].span.text} as n`, and write `having {named}` after them"
+        help = f"it is measured of groups: {named}"
     for part in every(node):
         if isinstance(part, n.String) and part.value in columns:
             plain = part.value.isidentifier() and part.value.isascii()

@@ -10,6 +10,7 @@ The edges stand in the program, so they are public, and a model of bins can prin
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from datetime import date
@@ -18,7 +19,7 @@ from typing import Any
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.language.builtins import SOURCES
 from jostle.language.forms import DIMENSIONS, is_condition
-from jostle.plan.facts import key_values, need_starts
+from jostle.plan.facts import bounds_of, key_values, need_starts
 from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Open, RowExpr, listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
@@ -64,6 +65,9 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
             _need_listed(table, expr, arg)
             dims.append((column or DIMENSIONS[min(len(dims), 2)], expr, own_keys(table, expr)))
     for keyword in node.keywords:
+        if isinstance(keyword.value, n.Number) and dims:
+            message = f"this reads no column of the table: `{keyword.name}` is a dimension of its own"
+            raise refuse("TypeError", message, keyword.value.span, help=_in_bins(dims[-1], keyword.value.value, table))
         expr = compiler.column_position(keyword.value)[0]
         _need_listed(table, expr, keyword.value)
         dims.append((keyword.name, expr, own_keys(table, expr)))
@@ -74,6 +78,14 @@ def _histogram(interp: Evaluator, node: n.Call, scope: Scope) -> Cube:
     if isinstance(table, WeightedRecords):
         return records.weight_histogram(table, dims)
     return transform.histogram(table, dims)
+
+
+def _in_bins(dim: tuple[str, RowExpr, object], many: float, table: Table) -> str:
+    """How an axis is cut into so many bins."""
+    low, high = bounds_of(dim[1], dict(table.schema)) or (0, 0)
+    column, width = dim[1].name if isinstance(dim[1], Column) else "age", (high - low) / max(many, 1)
+    width = math.ceil(width) if 1 <= width < math.inf else width or 10
+    return f"a range is cut by a division: write `{'x' if dim[0] == column else dim[0]} = {column} / {width:g}`"
 
 
 def _need_listed(table: Any, expr: RowExpr, node: n.Expr) -> None:

@@ -17,6 +17,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
 from jostle.syntax.messages import (
+    LACKS_A_COMMA,
     ErrorPlace,
     as_line,
     by_line,
@@ -101,7 +102,7 @@ def missing_comma(place: ErrorPlace) -> Diagnostic | None:
     if previous in ("integer", "real", "int", "float") and place.type in ("NUMBER", "DATE"):
         help = "whole numbers are `0..99`, and numbers with fractions `0.0..99.0`"
         return place.error(f"a range stands alone, without `{previous}`", span=at.to(place.span), help=help)
-    message = f"a comma is missing between `{previous}` and `{place.text}`"
+    message = f"{LACKS_A_COMMA} `{previous}` and `{place.text}`"
     return place.error(message, span=at.to(place.span), help=f"write `{previous}, {place.text}`")
 
 

@@ -204,11 +204,15 @@ def as_line(line: str, part: str = "") -> str:
     return f"write `{line}`" if len(line) <= _MOST or not part else f"write `{part.strip()}` in it"
 
 
+LACKS_A_COMMA = "a comma is missing between"
+OR_A_COMMA = "an operator or a comma may be missing before it"
+
+
 def in_general(place: ErrorPlace) -> Diagnostic:
     """The message where no other fits: what was found and, where that is short, what could follow."""
     help = ""
     could = readable(place.expected)
-    if "$END" in place.expected and place.text:
+    if "$END" in place.expected and place.text and place.frame.kind == "block":
         help = "the statement is complete before it: start a new line, or put an operator between them"
     elif 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
@@ -220,7 +224,8 @@ def in_general(place: ErrorPlace) -> Diagnostic:
         return place.error(f"`{place.text}` has no meaning here", label="unexpected", help=help)
     previous = place.previous
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
-        help = "an operator, a comma or a new line may be missing before it"
+        or_a_line = "an operator, a comma or a new line may be missing before it"
+        help = or_a_line if place.frame.kind == "block" else OR_A_COMMA
     return place.error(f"`{place.text}` cannot stand here", label="unexpected", help=help)
 
 

@@ -30,7 +30,7 @@ import re
 import sys
 import threading
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
@@ -38,6 +38,7 @@ import lark
 from lark import Lark
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import BasicLexer, ContextualLexer, Scanner, _create_unless
+from lark.parsers.lalr_interactive_parser import InteractiveParser
 from lark.utils import TextSlice
 from msgspec import Struct
 
@@ -378,16 +379,16 @@ class Expected(Struct, frozen=True):
     in_query: bool = False
 
 
-class _OpenLayout(Layout):
-    """A layout that leaves the last statement open."""
-
-    finishes = False
-
-
-@cache
-def _colouring_parser() -> tuple[Lark, Layout]:
-    layout = _OpenLayout()
-    return load(Builder(), layout), layout
+@contextmanager
+def _read_so_far(text: str) -> Iterator[tuple[InteractiveParser, Layout]]:
+    """The parser before a text of which the last statement is left open, and its layout."""
+    with _lock:
+        lark, builder, layout = _parser(None)
+        builder.source, layout.finishes = Source("", text), False
+        try:
+            yield lark.parse_interactive(text), layout
+        finally:
+            layout.finishes = True
 
 
 def expected(text: str) -> Expected:
@@ -413,16 +414,39 @@ def expected(text: str) -> Expected:
     return Expected(tuple(sorted(words)), not accepted or "NAME" in accepted, typed, in_query=in_query)
 
 
+_SIGNS = {"COLON": ":", "COMMA": ",", "EQUAL": "=", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{",
+          "_RBRACE": "}", "_RQUERY": "}}", "_DOTS": ".."}  # fmt: skip
+
+
+@lru_cache(maxsize=_TREES)
+def followers(text: str) -> frozenset[str]:
+    """The words of the language, brackets and signs between names with which a text may go on."""
+    terminals = _accepted(text)[0]
+    return frozenset(word for one in terminals for word in ([_SIGNS[one]] if one in _SIGNS else _spelled(one)))
+
+
+def stops_at(text: str) -> int:
+    """Where a text begins to be no program: how many characters of it are the beginning of one."""
+    try:
+        with _read_so_far(text) as (parser, _):
+            parser.exhaust_lexer()
+    except (UnexpectedToken, LayoutError) as error:
+        return error.token.start_pos or 0
+    except UnexpectedCharacters as error:
+        return error.pos_in_stream or 0
+    except (LarkError, Refusal):
+        pass
+    return len(text)
+
+
 def _accepted(text: str) -> tuple[set[str], bool]:
     """The terminals that may follow, none where the text is wrong before; and whether it ends within a query."""
-    lark, layout = _colouring_parser()
-    try:
-        parser = lark.parse_interactive(text)
-        parser.exhaust_lexer()
-        terminals: set[str] = parser.accepts()  # type: ignore[no-untyped-call]
+    terminals: set[str] = set()
+    with _read_so_far(text) as (parser, layout):
+        with suppress(LayoutError, LarkError, Refusal):
+            parser.exhaust_lexer()
+            terminals = parser.accepts()  # type: ignore[no-untyped-call]
         return terminals, any(frame.kind == "query" for frame in layout.frames)
-    except (LayoutError, LarkError, Refusal):
-        return set(), any(frame.kind == "query" for frame in layout.frames)
 
 
 def last_statement(text: str) -> str:

@@ -39,7 +39,7 @@ def _dispatch(words: list[str]) -> int:
             return options
         from shlex import join
 
-        from jostle.tools.mending import mend_words
+        from jostle.tools.terminal import mend_words
 
         words = ["ask", *words[1:]] if words[:1] == ["-c"] else words
         if way := mend_words(words, COMMANDS, fits):

@@ -2,8 +2,9 @@
 
 A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
 the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
-clauses of a select in their order; and, at last, leaving out what is not known. Each is checked as a person's program
-is, so that what is shown works when it is pasted. Nothing is run, and no row is read.
+clauses of a select in their order; what the parser takes where it stops; and, at last, leaving out what is not known.
+Each is checked as a person's program is, so that what is shown works when it is pasted. A comma that the parser guessed
+and that does not help is not told: the form of the clause stands in its place. Nothing is run, and no row is read.
 """
 
 from __future__ import annotations
@@ -11,42 +12,53 @@ from __future__ import annotations
 import difflib
 import heapq
 import re
-from argparse import ArgumentParser
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
+from html import unescape
 from itertools import takewhile
-from pathlib import Path
-from shlex import join, split
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source, Span
-from jostle.syntax.messages import rewritings
-from jostle.syntax.parser import lexicon, parse
+from jostle.syntax.messages import LACKS_A_COMMA, OR_A_COMMA, rewritings
+from jostle.syntax.parser import followers, last_statement, lexicon, parse, stops_at
+from jostle.tools.documentation.entries import words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
-Commands = Mapping[str, ArgumentParser]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
-_OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "AssertionFailed", "RecursionLimit"})
+_FAR = 4.5  # from what stands there
+_OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "deeper than the line above, which opened no block")
-_GOES_ON = re.compile(r"[\s}\])]|else\b|\.[a-z]|$")
+_GOES_ON = re.compile(r"[\s}\])]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
+_JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
+_AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
+_AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
-_CALL = re.compile(r"\b\w+\(((?:[^()]|\([^()]*\))*)\)")
+_CALL = re.compile(r"\b\w+\((?=((?:[^()]|\([^()]*\))*)\))")
+_CLOSED = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}|\"[^\"\n]*\"|#.*")
+_FIRST_FORM = re.compile(r", (?![^{}()]*[})])")
 _PART = re.compile(r"(?:[^,()\[\]\"' ]|\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|'[^']*'|(?<!,) )+")
 _QUOTED = re.compile(r"`([^`…]+)`")
+_TOKEN = re.compile(
+    r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\w+|\{\{|\}\}|\.\.|[^\s\w]"
+)
+_PLAIN = frozenset([*",:()[]{};.="])  # signs that calculate and compare nothing
+_MISTAKEN = {";": ",", ".": ",", "=": ":", ":": "=", "(": "[{", "[": "({", "{": "([", ")": "]}", "]": ")}", "}": ")]"}
+_JOINING = frozenset(re.findall(r"\S+", "and as by end for from groups of on rows then to until with , : ) ] } }}"))
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
@@ -57,17 +69,37 @@ def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Dia
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.span is None or fault.span.source != source or fault.kind in _OTHERS:
         return fault
+    if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
+        return fault  # of the program, and no call of the library
     search = _Search(fault, fault.span, check)
     while search.waiting:
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
         if last is None:
             return _tell(fault, line.strip(), out)
-        edits = _whole_lines if _SEVERAL.search(fault.help) else _edits
+        if search.full:
+            continue
+        edits = _swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
         for more, new, without in edits(line, last, steps > 0):
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return fault
+    guessed = search.misleads and fault.message.startswith(LACKS_A_COMMA) and fault.span.end_line == fault.span.line
+    return _as_documented(fault, search.statement) if guessed or fault.help == OR_A_COMMA else fault
+
+
+def _as_documented(fault: Diagnostic, before: Sequence[str]) -> Diagnostic:
+    """The fault with the form of the clause that it stands in, in place of a way out that does not work."""
+    if fault.span is None:
+        return fault
+    text = "\n".join([*before, fault.span.source.line(fault.span.line)[: fault.span.column - 1]])
+    while text != (text := _CLOSED.sub("", text)):
+        pass
+    names = re.findall(r"(?<![\w.])[a-z_]\w*(?![\w.(])", text) if "`" not in text else []
+    usages = [(name, one.usage) for name in reversed(names) for one in words()]
+    forms = (usage for begin in ("^(with )?", "") for name, usage in usages if re.search(rf"{begin}\b{name}\b", usage))
+    help = f"the form is `{_FIRST_FORM.split(form)[0]}`" if (form := next(forms, "")) else ""
+    line = fault.span.text.rpartition(" ")[2] or fault.span.text
+    return replace(fault, message=f"`{line}` cannot stand here", label="unexpected", help=help)
 
 
 class _Search:
@@ -83,28 +115,54 @@ class _Search:
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
+        self.tried: list[bool] = []  # whether what the message says to write is itself refused, at each place
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
+        if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
+            self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
         line, new = lines[0], _own_amount(self.line, lines[1])
-        if steps > 1 and new.lstrip().startswith("--"):
-            return  # a comment, and no statement
-        full = len(self.lines) > _LINES or self.checks > _CHECKS or steps > _STEPS or len(new) > _LONGEST
-        if full or self.works or new in self.lines or not self.keeps(line, new, out, cost < 1):
+        of_message = steps == 1 and cost == 1
+        if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
+            self.tried += [False] * (of_message and self.full)
             return
         self.lines.add(new)
-        first = self.first_fault(new)
+        first = self.first_fault(new, whole=cost > 1.8)
+        self.tried += [first is not None and first.kind == "SyntaxError"] * of_message
         if first is None:
-            self.works = steps == 1 and cost == 1  # what the message says works as it stands
+            if self._takes_all(line, new):
+                return
+            self.works = of_message  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):
             return
         heapq.heappush(self.waiting, (cost, len(self.lines), new, first, out, steps))
 
-    def first_fault(self, new: str) -> Diagnostic | None:
-        """What is wrong with this line; its statement is parsed before all is checked."""
+    def is_far(self, new: str, cost: float, steps: int) -> bool:
+        """Whether a line is not looked at: it is far from what stands there, a comment, or has a word as a name."""
+        as_a_name = _AS_A_NAME.search(new) and not _AS_A_NAME.search(self.line)
+        too_far = steps > _STEPS or len(new) > _LONGEST or cost > _FAR
+        return self.full or self.works or too_far or bool(as_a_name) or (steps > 1 and new.lstrip().startswith("--"))
+
+    @property
+    def full(self) -> bool:
+        """Whether no more lines are looked at."""
+        return len(self.lines) > _LINES or self.checks > _CHECKS
+
+    def _takes_all(self, line: str, new: str) -> bool:
+        """Whether a method is called in a new line of what would take any, for all that is known."""
+        came = next((one for one in re.findall(r"\.\w+\(", new) if one not in line), "")
+        return bool(came) and self.first_fault(new.replace(came, "._no_method(")) is None
+
+    @property
+    def misleads(self) -> bool:
+        """Whether what the message says to write does not parse wherever it was put."""
+        return bool(self.tried) and all(self.tried)
+
+    def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
+        """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""
         faults: Sequence[Diagnostic]
         try:
             parse(Source(self.source.name, "\n".join([*self.statement, new, *self.rest])))
@@ -113,7 +171,7 @@ class _Search:
         except Refusal as refusal:
             faults = refusal.diagnostics
         end = self.row + new.count("\n")
-        here = [one for one in faults if 0 < _row(one) <= end]
+        here = [one for one in faults if 0 < _row(one) <= end + len(self.rest) * (whole and one.kind == "SyntaxError")]
         return next((one for one in here if one.kind == "SyntaxError" or _row(one) >= self.row), None)
 
 
@@ -128,6 +186,8 @@ def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
         change = _change(fault.span.source.line(fault.span.line).strip(), line) if fault.span is not None else ""
         message = change if change and not out and fault.label != "unknown here" else fault.message
         return replace(fault, message=message, help=f"leave `{out}` out: write `{line}`" if out else f"write `{line}`")
+    if out and fault.message.startswith(LACKS_A_COMMA):
+        fault = replace(fault, message=f"`{out}` cannot stand here", label="unexpected")
     return replace(fault, help=f"without `{out}`: `{line}`" if out else f"write `{line}`")
 
 
@@ -190,14 +250,28 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield 2, _in_order(line), ""
     yield from _called_otherwise(line, fault, start, end)
-    if fault.kind == "NameError" and re.search(r"(?i)\b(?:from|join) *\0\w+$", f"{line[:start]}\0{line[start:end]}"):
+    yield from _of_its_kind(line, fault, again, texts)
+    yield from _left_out(line, fault, again, start, end)
+
+
+def _of_its_kind(line: str, fault: Diagnostic, again: bool, texts: Sequence[str]) -> Iterator[Edit]:
+    """A line with other tokens where it does not parse, and with other names where it does."""
+    start = fault.span.column - 1 if fault.span else 0
+    if fault.kind == "SyntaxError":
+        yield from _as_it_parses(line, fault, not again and (fault.label in _GENERAL or "expected" in fault.help[:8]))
+    elif fault.span and re.search(r"(?i)\b(?:from|join) *$", line[:start]) and fault.kind == "NameError":
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
-            yield 2.5, line[:start] + table + line[end:], ""
-    words = [] if again else re.findall(r"\w+", " ".join(texts))
-    yield from _near(line, start, [*_WORDS] if fault.kind == "SyntaxError" else words)
+            yield 2.5, line[:start] + table + line[start + len(fault.span.text) :], ""
+    if fault.kind != "SyntaxError" and not again:
+        yield from _near(line, start, re.findall(r"\w+", " ".join(texts)))
+
+
+def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -> Iterator[Edit]:
+    """A line without what a message says nothing else of."""
+    guess = fault.span.text.rpartition(" ")[2] if fault.span and fault.message.startswith(LACKS_A_COMMA) else ""
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
-    if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or lacks):
-        yield from _without(line, start, end)
+    if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
+        yield from _without(line, end - len(guess) if guess else start, end)
 
 
 def _own_amount(line: str, new: str) -> str:
@@ -210,19 +284,44 @@ def _own_amount(line: str, new: str) -> str:
 
 
 def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
-    """A line with a method of a column as a function of it, or with two neighbours among a call's arguments swapped."""
+    """A line with a method of a column as a function of it, with another argument, or with two of them swapped."""
     if fault.kind == "SyntaxError":
         return
     for match in _METHOD.finditer(line):
         if match.start() <= start < match.end():
             inner = f", {match[3]}" if match[3] else ""
             yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    for call in _CALL.finditer(line) if fault.kind != "PrivateValue" else ():
+    yield from _as_other_names(line, fault, start, end)
+    for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
+        if re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else ""):
+            yield 2.1, line.replace("()", ""), ""
+    if fault.kind != "PrivateValue":
+        yield from _swapped(line, fault, False)
+
+
+def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
+    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
+    start = fault.span.column - 1 if fault.span else 0
+    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
+    for call in _CALL.finditer(line):
         parts = _PART.findall(call[1])
-        if start < call.end() and call.start() < end and ", ".join(parts) == call[1]:
+        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
                 yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
+
+
+def _as_other_names(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
+    """A line with a call as a method of its first argument, or with the name of an argument that there is."""
+    name = line[start:end]
+    method = re.match(r"\((\w+)(?:, *)?", line[end:])
+    if fault.kind == "NameError" and method:
+        yield 2.1, f"{line[:start]}{method[1]}.{name}({line[end + method.end() :]}", ""
+    if wrong := re.search(r"has no (?:parameter|argument) `(\w+)`", fault.message):
+        names = [one for one in re.findall(r"(\w+) = ", fault.help) if one not in _AMOUNTS and f"{one} = " not in line]
+        like = difflib.get_close_matches(wrong[1], names, n=1, cutoff=0.5)
+        for other in like or (names if len(names) == 1 else ()):
+            yield 2.6, re.sub(rf"\b{wrong[1]} *=(?!=)", f"{other} =", line), ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
@@ -231,6 +330,7 @@ def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     new, results = _as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
     if new != line.strip() and not re.search(rf"(?: from |where\(|derive\()(?:{results})\b", new):
         yield 0.5, indent + new.replace("\n", "\n" + indent), ""
+    yield 0.9, unicodedata.normalize("NFKC", unescape(line)).replace("...", ".."), ""  # of a web page, or typeset
     if module := re.match("write `(use [a-z]+)` above", fault.help):
         yield 1, f"{module[1]}\n{line}", ""
 
@@ -238,6 +338,8 @@ def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
 def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
     chain = _CHAIN.match(line, end)
+    if text.isidentifier() and (field := re.search(r"\.\w+$", line[start:end])):
+        yield line[: start + field.start() + 1] + text + line[end:]
     for stop in sorted({end, chain.end() if chain else end, len(line)}):
         rest = line[stop:].strip(" )")
         if not rest or rest not in text:  # it would stand there twice
@@ -245,6 +347,72 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
+
+
+def _as_it_parses(line: str, fault: Diagnostic, general: bool) -> Iterator[Edit]:
+    """A line with what the parser takes at the place where it stops, or at one of the two tokens before, and with which
+    it comes further.
+
+    A word is written as the one that is like it, or apart. Where the message is `general`, a word that joins others or
+    a sign is put in; a sign, or a word that stands there twice, is left out; two neighbours change places. No word of a
+    promise goes, and none comes.
+    """
+    if fault.span is None:
+        return
+    text = last_statement("\n".join([*fault.span.source.text.split("\n")[: fault.span.line - 1], line]))
+    above, rest = text[: len(text) - len(line)], len(text) - stops_at(text)
+    if rest > len(line):
+        return
+    for cost, new in _by_tokens(line, above, len(line) - rest, general):
+        if len(above) + len(new) - stops_at(above + new) < rest or new.startswith(line.rstrip()):
+            yield cost, new, ""
+
+
+def _by_tokens(line: str, above: str, stop: int, general: bool) -> Iterator[tuple[float, str]]:
+    """Lines that differ from one in a token or two, at the place where it stops to parse or a little before."""
+    tokens = [*_TOKEN.finditer(line)]
+    at = next((k for k, token in enumerate(tokens) if token.end() > stop), len(tokens))
+    for k in range(at, max(at - 3, -1), -1):
+        begin, end = tokens[k].span() if k < len(tokens) else (len(line), len(line))
+        here, more, token = followers(above + line[:begin]), (at - k) / 10, line[begin:end]
+        if token[:1].isalpha() and not {token, token.lower()} & here:
+            yield from ((1.9 + more, line[:begin] + word + line[end:]) for word in _spelt(token.lower(), here))
+        if general:
+            yield from ((2.3 + more, _put(line, begin, begin, word)) for word in sorted(here & _JOINING))
+            signs = sorted(here.intersection(_MISTAKEN.get(token, "")))
+            yield from ((2.4 + more, _put(line, begin, end, sign)) for sign in signs)
+            yield from ((2.5 + more, new) for new in _moved(line, tokens, k))
+
+
+def _spelt(token: str, here: Collection[str]) -> Iterator[str]:
+    """A word as those that may stand here and are like it, or as the one that may; or as two words."""
+    words = sorted(word for word in here if word.isalpha())
+    yield from difflib.get_close_matches(token, words, n=2, cutoff=0.6 if len(token) > 3 else 0.7)
+    yield from (f"{word} {token[len(word) :]}" for word in words if token.startswith(word))
+    yield from words if len(words) == 1 else ()
+
+
+def _moved(line: str, tokens: Sequence[re.Match[str]], k: int) -> Iterator[str]:
+    """A line without a sign, or a word that stands there twice; and with a token after the next one."""
+    if k == len(tokens):
+        return
+    (begin, end), token, past = tokens[k].span(), tokens[k][0].lower(), line[tokens[k].end() :]
+    if token in _PLAIN or (k and token == tokens[k - 1][0].lower()):
+        yield line[:begin].rstrip() + (" " if past[:1].isalnum() else "") + past
+    for then in tokens[k + 1 : k + 2]:
+        if token != then[0].lower() and (then.start() > end or token.isalnum() == then[0].isalnum()):
+            yield line[:begin] + then[0] + line[end : then.start()] + line[begin:end] + line[then.end() :]
+
+
+def _put(line: str, begin: int, end: int, word: str) -> str:
+    """A line with a word or a sign between two places."""
+    before, past = line[:begin], line[end:].lstrip()
+    if word.isalpha():
+        return f"{before.rstrip()} {word} {past}"
+    if word in "([{":
+        return f"{before}{word}{past}"
+    gap = "" if word == ".." or past[:1] in ("", ")", "]", ",", ":", "(", "[", ".") else " "
+    return f"{before.rstrip()}{' ' if word in ('=', '}}') else ''}{word}{gap}{past}"
 
 
 def _near(line: str, start: int, words: Sequence[str]) -> Iterator[Edit]:
@@ -276,7 +444,7 @@ def _other_words(line: str, parses: bool) -> Iterator[str]:
 
 
 @cache
-def _meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     import tomllib
 
     tables = tomllib.loads((folder("grammar") / "meanings.toml").read_text(encoding="utf-8"))
@@ -288,7 +456,7 @@ def _meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 def _as_one(line: str) -> str:
     """The line with what other tools say in several calls or clauses as the query, or the call, that means the same."""
     for _ in range(20):
-        rules = ((pattern, write) for pattern, write in _meanings("rules") if pattern.search(line))
+        rules = ((pattern, write) for pattern, write in meanings("rules") if pattern.search(line))
         line, last = next((new for a, b in rules if (new := a.sub(b, line, count=1)) != line), line), line
         if line == last:
             break
@@ -323,58 +491,5 @@ def _without(line: str, start: int, end: int) -> Iterator[Edit]:
         for stop in sorted(stops):
             out, rest = line[begin:stop].strip(), line[stop:].lstrip()
             if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
-                yield 3 + (begin != start), line[:begin].rstrip() + (" " + rest if rest else ""), out
-
-
-def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """The words with the fewest changes, up to three, that are a right command; none where no such is found."""
-    waiting, past = [words], [words]
-    for _ in range(3):
-        waiting = [new for old in waiting for new in _changes(old, commands) if new not in past]
-        past += waiting
-        if (right := next(filter(fits, waiting), None)) is not None:
-            return right
-    return []
-
-
-def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
-    """The words of a command with one thing as it should be that another command, or another tool, has so."""
-    command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
-    line = join(words)
-    yield from (split(new) for rule, write in _meanings("commands") if (new := rule.sub(write, line)) != line)
-    if command not in commands:
-        yield from ([near, *words[1:]] for near in difflib.get_close_matches(command, commands, n=2))
-        yield from (["run", *words[1:], flag] for flag in (f"--{command}",) if flag in flags["run"])
-        yield ["run", *words] if command.endswith(".jst") else ["run", *words[1:]]
-    elif command == "data":
-        verbs = re.findall(r"[a-z]+", commands[command].format_help().partition("\n\n")[2])
-        yield from (["data", near, *words[2:]] for near in difflib.get_close_matches("".join(words[1:2]), verbs, n=1))
-        file = next((word for word in words[2:] if "." in word and not word.startswith("-")), "")
-        if words[1:2] == ["register"] and file:
-            yield [*words[:2], re.sub(r"\W", "_", Path(file).stem), *words[2:]]
-            yield [*words, "--protecting", "rows"]
-    else:
-        for at in range(1, len(words)):
-            yield from _at_word(words, at, flags)
-
-
-def _at_word(words: list[str], at: int, flags: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """The words of a command with one of them changed: a flag, a pair, or a number."""
-    word, before, after, command = words[at], words[:at], words[at + 1 :], words[0]
-    flag, _, value = word.partition("=")
-    pair = words[at - 1] in ("--set", "--bind", "--save")
-    if word.startswith("-") and value and flag in flags[command]:
-        yield [*before, flag, *after]
-    elif word.startswith("-") and flag not in flags[command]:
-        for near in difflib.get_close_matches(flag, flags[command], n=2, cutoff=0.7):
-            yield [*before, near, *([value] if value else []), *after]
-        yield from ([name, *words[1:]] for name in flags if flag in flags[name])
-        yield [*before, *after]
-        yield [*before, *after[1:]]
-    elif "=" in word and not pair and word[0] != "-":
-        yield [*before, "--set", *words[at:]]
-    elif pair and "=" not in word:
-        yield [*before, "=".join(words[at : at + 2]), *after[1:]]
-        yield [*before, word.replace(":", "=", 1), *after]
-    elif number := re.fullmatch(r"[^\d-]*(-?\d[\d.]*)\D*", word):
-        yield [*before, number[1], *after]
+                rest = rest if rest[:1] in ("}", "]", ")", ",", "") else f" {rest}"
+                yield 3 + (begin != start), line[:begin].rstrip() + rest, out

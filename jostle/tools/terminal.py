@@ -3,15 +3,20 @@
 Decides where an entry ends; runs nothing.
 
 The line that a person types in, coloured and completed: `prompt_toolkit`'s faces of `lexicon` and `completion`.
+
+The words of a command that is wrong, as it should be.
 """
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import join, split
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +27,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.styles import Style
 
     from jostle.tools.completion import Vocabulary
+
+Commands = Mapping[str, ArgumentParser]
 
 # A line that cannot begin an entry: indented, empty, closing, or opening with a clause of the one before.
 _GOES_ON = re.compile(
@@ -183,3 +190,59 @@ def completer(vocabulary: Callable[[], Vocabulary]) -> Completer:
                 yield Completion(one.word, start_position=-len(typed), display_meta=one.kind)
 
     return Words()
+
+
+def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[str]], bool]) -> list[str]:
+    """The words with the fewest changes, up to three, that are a right command; none where no such is found."""
+    waiting, past = [words], [words]
+    for _ in range(3):
+        waiting = [new for old in waiting for new in _changes(old, commands) if new not in past]
+        past += waiting
+        if (right := next(filter(fits, waiting), None)) is not None:
+            return right
+    return []
+
+
+def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
+    """The words of a command with one thing as it should be that another command, or another tool, has so."""
+    from jostle.tools.mending import meanings
+
+    command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
+    line = join(words)
+    yield from (split(new) for rule, write in meanings("commands") if (new := rule.sub(write, line)) != line)
+    if command not in commands:
+        yield from ([near, *words[1:]] for near in difflib.get_close_matches(command, commands, n=2))
+        yield from (["run", *words[1:], flag] for flag in (f"--{command}",) if flag in flags["run"])
+        yield ["run", *words] if command.endswith(".jst") else ["run", *words[1:]]
+    elif command == "data":
+        verbs = re.findall(r"[a-z]+", commands[command].format_help().partition("\n\n")[2])
+        yield from (["data", near, *words[2:]] for near in difflib.get_close_matches("".join(words[1:2]), verbs, n=1))
+        file = next((word for word in words[2:] if "." in word and not word.startswith("-")), "")
+        if words[1:2] == ["register"] and file:
+            yield [*words[:2], re.sub(r"\W", "_", Path(file).stem), *words[2:]]
+            yield [*words, "--protecting", "rows"]
+    else:
+        for at in range(1, len(words)):
+            yield from _at_word(words, at, flags)
+
+
+def _at_word(words: list[str], at: int, flags: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
+    """The words of a command with one of them changed: a flag, a pair, or a number."""
+    word, before, after, command = words[at], words[:at], words[at + 1 :], words[0]
+    flag, _, value = word.partition("=")
+    pair = words[at - 1] in ("--set", "--bind", "--save")
+    if word.startswith("-") and value and flag in flags[command]:
+        yield [*before, flag, *after]
+    elif word.startswith("-") and flag not in flags[command]:
+        for near in difflib.get_close_matches(flag, flags[command], n=2, cutoff=0.7):
+            yield [*before, near, *([value] if value else []), *after]
+        yield from ([name, *words[1:]] for name in flags if flag in flags[name])
+        yield [*before, *after]
+        yield [*before, *after[1:]]
+    elif "=" in word and not pair and word[0] != "-":
+        yield [*before, "--set", *words[at:]]
+    elif pair and "=" not in word:
+        yield [*before, "=".join(words[at : at + 2]), *after[1:]]
+        yield [*before, word.replace(":", "=", 1), *after]
+    elif number := re.fullmatch(r"[^\d-]*(-?\d[\d.]*)\D*", word):
+        yield [*before, number[1], *after]

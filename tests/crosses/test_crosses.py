@@ -40,6 +40,20 @@ def test_tables_made_of_tables_hold() -> None:
 
 
 @pytest.mark.looks
+def test_what_is_measured_of_tables_made_of_tables_holds() -> None:
+    """Blocks with public answers, steps, records that are joined, grouped and shaved, scores of several tables."""
+    with opened() as crosses:
+        runs = [crosses.run(NESTED + SIZE * (1 + 3 * batch) + place) for batch in range(9) for place in range(16)]
+    assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
+    asked, ran = (
+        Counter(run.program.measurements[0].features[0] for run in some)
+        for some in (runs, [run for run in runs if run.how == "ran"])
+    )
+    assert sum(ran.values()) > 0.6 * sum(asked.values())
+    assert {*asked} == {"cubes", "groups", "public facts", "scores", "steps", "weighted records"} == {*ran}
+
+
+@pytest.mark.looks
 @pytest.mark.parametrize("seed, text", [(4000808052, "derive(sessions(t, ")])
 def test_keys_of_a_column_that_is_calculated_anew_are_open(seed: int, text: str) -> None:
     """`derive(t, c = id)`: how many keys there are followed from rows, and was taken for a break."""

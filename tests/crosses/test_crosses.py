@@ -29,7 +29,7 @@ def test_crossed_programs_hold(batch: int, monkeypatch: pytest.MonkeyPatch) -> N
 def test_tables_made_of_tables_hold() -> None:
     """Selects in lists, in functions and after `from`, joins, groups and unions, three or four deep."""
     with opened() as crosses:
-        runs = [crosses.run(NESTED + 25 * place) for place in range(120)]
+        runs = [crosses.run(NESTED + 25 * place) for place in range(180) if place // 20 % 3 != 1]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
     asked, ran = (
         Counter(name for run in some for name in run.program.chain.features)

@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 from arena import Arena
 from cross_engine import PlainRows
-from cross_parts import Chain, Program, modules
+from cross_parts import Asked, Chain, Program, modules
 from cross_programs import Maker
 from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
 from engines_postgres import Loaded
@@ -41,6 +41,7 @@ from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
 from jostle.privacy.kernel.exposures import Counter
+from jostle.privacy.measurements.choices import LargestScores, MarginMax, separation
 from jostle.run import propagation
 from jostle.source import Source
 from jostle.syntax import parse
@@ -182,6 +183,9 @@ class Batch:
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
+        if nested and number % 3 == 0:
+            asked = Asked(random.Random(f"asked of {number}"), self.unit, self.budget, maker.amount)
+            self._measurements = [asked.measurement(maker.limit) for _ in range(MEASUREMENTS)]
         self._trees: dict[str, Any] = {}
         self._sides: list[Side] = []
         self._there: dict[str, Side] = {}
@@ -319,6 +323,9 @@ class Batch:
 
 
 def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, str]]:
+    for mine, theirs in zip(one.draws, other.draws, strict=False):
+        if mine.kind == theirs.kind == "apart" and mine.values.shape == theirs.values.shape and mine.loss(theirs) > 1:
+            yield "scores part further than noise is for", f"{mine.values} {theirs.values} {mine.scale}"
     later = ADDED_LATER & set(program.features)
     names = ("diagnostics",) if later else tuple(one.visible)
     for name in names:
@@ -332,7 +339,7 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
         return
     loss = 0.0  # pure ε, or ρ under a budget that counts it
     for mine, theirs in zip(one.draws, other.draws, strict=True):
-        if mine.kind == "walk":
+        if mine.kind in ("walk", "apart"):
             continue
         if mine.values.shape != theirs.values.shape:
             yield "neighbours draw noise for another number of things", f"{mine.values.shape} {theirs.values.shape}"
@@ -352,6 +359,17 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
     if loss > spent * (1 + 1e-9) + 1e-12:
         biggest = max((float(np.abs(draw.values.astype(float)).max(initial=0)) for draw in one.draws), default=0.0)
         yield "more is lost than is charged", f"{loss} of {spent}; largest number {biggest:g}"
+
+
+def _noted(release: Callable[..., Any], arena: Arena) -> Callable[..., Any]:
+    """The release of a choice that adds its noise itself, which notes how far apart its scores may part."""
+
+    def noted(choice: Any, exact: Any, noise: Any) -> Any:
+        if choice.exposures:
+            arena.noise.draws.append(Draw("apart", np.array(exact), separation(choice.scores, choice.exposures)))
+        return release(choice, exact, noise)
+
+    return noted
 
 
 class Crosses:
@@ -390,7 +408,10 @@ def opened(servers: Servers = MappingProxyType({})) -> Iterator[Crosses]:
     try:
         patch.setattr(propagation, "DRAWS", propagation.FEWEST)  # of what is shown beside answers, public numbers
         gc.disable()  # of what a batch leaves all is let go at its end
-        crosses = Crosses(Arena(folder, patch), servers)
+        arena = Arena(folder, patch)
+        for choice in (LargestScores, MarginMax):
+            patch.setattr(choice, "release", _noted(choice.release, arena))
+        crosses = Crosses(arena, servers)
         yield crosses
     finally:
         gc.enable()

@@ -255,3 +255,103 @@ BOTH = ("chosen", "renamed", "looked_up", "looked_up", "joined_to_public", "unit
         "in_a_function")  # fmt: skip
 MIXED = ("in_with", "grouped")
 PERSONS_ALONE = ("limited", "each_person", "each_person", "own_rows", "own_rows")
+
+
+# What is measured of tables that are made of tables ------------------------------------------------
+
+
+PLACE = "coalesce(clamp(floor(n), 0, 3), 0)"
+TWO_ROWS = "{{ select * from %s up to 2 rows }}"
+
+
+@dataclass
+class Asked:
+    """Measurements that read the columns `n` and `c` alone, which every table of `Nest` has, and other tables beside
+    `x`: blocks with public answers, steps, weighted records that are joined, grouped and shaved, scores and cubes."""
+
+    rng: random.Random
+    unit: str
+    budget: str
+    amount: str
+    rows: str = "x"
+    more: tuple[str, ...] = ()
+
+    def measurement(self, limit: str) -> Measurement:
+        forms = [self.cubes, self.groups, self.scores, self.steps, self.weighted_records, self.weighted_records]
+        form = self.rng.choice(forms if "weighted" in self.unit else [*forms, self.public_facts])
+        form = self.cubes if form == self.steps and self.budget != "epsilon" else form
+        if form == self.weighted_records and "weighted" in self.unit:
+            form = self.scores
+        self.rows, self.more = TWO_ROWS % "x" if self.unit == "id" else "x", ()
+        return Measurement(tuple(form()), {}, limit, (form.__name__.replace("_", " "), *self.more), False)
+
+    def _other(self) -> str:
+        """Another table of the same source, or a part of one."""
+        name = self.rng.choice(("x", "t", "u") if self.unit.startswith("id") and "weighted" not in self.unit else "xt")
+        rows = TWO_ROWS % name if self.unit == "id" else name
+        return self.rng.choice((rows, f"where({rows}, n > 1)", f"where({rows}, n < 0)", f"where({rows}, c == 'Ames')"))
+
+    def _cube(self, rows: str) -> str:
+        return f"histogram({rows}, x = {PLACE}{self.rng.choice(('', ', y = c'))})"
+
+    def cubes(self) -> list[str]:
+        h = self._cube(self.rows)
+        return self.rng.choice((
+            [f"print(laplace([{h}, {self._cube(self._other())}]) {self.amount})"],
+            [f"h = {h}", *(f"print(laplace(h[x = {at}]) {self.amount})" for at in (1, 2))],
+            [f"print(laplace(histogram({self.rows}, x = (n > 2))) {self.amount})"],
+        ))  # fmt: skip
+
+    def groups(self) -> list[str]:
+        test = self.rng.choice(("> 1", "== 1", "< 3"))
+        y = f"(select c, count(*) as m from {self.rows} group by c having count(*) {test})"
+        what = self.rng.choice(("count(*)", "sum(clamp(m, 0, 5))", "count(distinct c)"))
+        return [f"print({{{{ select {what} as v from {y}{self.rng.choice(('', ' groupby c'))} {self.amount} }}}})"]
+
+    def scores(self) -> list[str]:
+        """Of several tables, of which one row may come to one and take another out of the next."""
+        of = ("size({0})", "size({0})", "largest_cell({1})", "l2({1})", "nonzero({1})", "sum_of({0}, clamp(n, -3, 5))")
+        some = (self.rng.choice(of) for _ in range(self.rng.randrange(1, 4)))
+        rows = ((self.rng.choice((self.rows, self._other())), score) for score in some)
+        each = [score.format(one, self._cube(one)) for one, score in rows]
+        each = [one for one in each if "weighted" not in self.unit or not one.startswith("nonzero")] or [
+            f"size({self.rows})"
+        ]
+        ways = ("noisy_max([{}])", "largest([{}], 2)", "margin_max([{}])")
+        way = self.rng.choice(ways if self.budget in ("delta", "basic") else ways[:2])
+        self.more = (way.partition("(")[0].replace("_", " "),)
+        each.append(f"size({self._other()})")
+        return [f"print({way.format(', '.join(each))} {self.amount})"]
+
+    def steps(self) -> list[str]:
+        of = self.rng.choice((f"size({self.rows})", self._cube(self.rows)))
+        return [f"g = refinable({of})", *[f"print(refine(g) {self.amount})"] * 2]
+
+    def weighted_records(self) -> list[str]:
+        lines = [f"a = weighted(pick({self.rows}, c, n))", f"b = weighted(pick({self._other()}, c, n))"]
+        grouped = self.rng.choice(('"size", 2), n = size', '"v", 9, reducer = "sum", of = "z"), n = v',
+                                   '"v", 9, reducer = "max", of = "z"), n = v'))  # fmt: skip
+        for _ in range(self.rng.randrange(1, 4)):
+            lines.append("a = " + self.rng.choice((
+                'where(a, c == "Ames")', "concat(a, b)", "union(a, b)", "intersect(a, b)", "without(b, a)",
+                f'pick(joined(a, derive(pick(b, c), k = 1), "c"{self.rng.choice(("", ", 2"))}), c, n)',
+                f'pick(derive(grouped(derive(a, z = {PLACE}), "c", {grouped}), c, n)',
+                f"pick(derive(shave(a, {self.rng.choice((0.3, 1))}, 4), n = place), c, n)", "derive(a, n = 2 * n)",
+            )))  # fmt: skip
+        axes = self.rng.choice(("c", PLACE, f"{PLACE}, y = c"))
+        return [*lines, f"print(laplace(histogram(a, x = {axes})) {self.amount})"]
+
+    def public_facts(self) -> list[str]:
+        """Of groups that every row is in, so that answers can be given."""
+        saying = self.rng.choice(("", "", "nonnegative ", "whole "))
+        lines = [f"y = {self.rows}", f"jointly {saying}{self.amount}:"]
+        for i in range(self.rng.randrange(2, 4)):
+            key, many = self.rng.choice(
+                (("", 1), (f" groupby {PLACE} as k", 4), (" groupby coalesce(n > 2, false) as k", 2))
+            )
+            answers = ", ".join(str(self.rng.randrange(9)) for _ in range(many))
+            given = f" given {f'[{answers}]' if key else answers}" if i == 0 else ""
+            what = "count(*)" if given else self.rng.choice(("count(*)", "sum(clamp(n, 0, 9))", "avg(clamp(n, 0, 9))"))
+            where = "" if given or self.rng.random() < 0.5 else " where n != 1"
+            lines.append(f"    j{i} = {{{{ select {what} as v from y{where}{key}{given} }}}}")
+        return [*lines, "print(j0)"]

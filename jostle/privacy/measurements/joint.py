@@ -24,7 +24,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian
-from jostle.plan.plan import Key, Term
+from jostle.plan.plan import Count, Key, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.measurements.aggregates.aggregate import grid_of, sensitivity_of
@@ -95,8 +95,9 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
     def of(
         cls, table: Table, axes: Sequence[KeyAxis], blocks: Sequence[Block], amount: Amount, via: str | None
     ) -> JointBlocks:
-        if table.weighted or not blocks or not all(block.share > 0 for block in blocks):
-            raise refuse("ValueError", "a joint measurement is of whole rows, and of blocks with shares above 0")
+        apart = [block for block in blocks if isinstance(block.term, Count) and block.term.distinct]
+        if table.weighted or apart or not blocks or not all(block.share > 0 for block in blocks):
+            raise refuse("ValueError", "a joint measurement is of sums of whole rows, with shares above 0")
         how = Additive.of(amount, via, table.measures)
         for block in blocks:
             if math.prod(axes[axis].cells for axis, _ in block.levels) > MOST_CELLS:

@@ -145,6 +145,7 @@ def test_a_measurement_refuses_what_it_has_no_argument_for(tables: Tables) -> No
     for block in (
         Block(Count(), ((0, 1),), False, 0.0),
         Block(Count(), ((0, 1),), True, 1.0),  # residuals under Laplace noise
+        Block(Count(Column("v"), True), ((0, 1),), False, 1.0),  # of which a row moves its group and the rest
     ):
         with pytest.raises(Refusal):
             JointBlocks.of(table, [axis], [block], amount, None)

@@ -139,14 +139,28 @@ def _reciprocal(shape: float) -> tuple[float, float]:
 
 
 @cache
-def example_lines(many: int, cells: int) -> Floats:
+def example_cubes(many: int, sides: tuple[int, ...]) -> Floats:
+    """The shares of the cells of so many cubes, (many, cells): sums of products of lines in a plane."""
+    if len(sides) == 1:
+        return example_lines(many, sides[0], 1)
+    rng, cubes = np.random.default_rng(2), np.zeros((many, 1))
+    for present in (1.0, 0.45, 0.45):
+        product = rng.pareto(1.2, (many, 1)) * (rng.random((many, 1)) < present) + 1e-3
+        for side in sides:
+            lines = example_lines(many, side, int(rng.integers(2**31)))
+            product = (product[:, :, None] * lines[:, None]).reshape(many, -1)
+        cubes = cubes + product
+    return np.asarray(cubes / cubes.sum(axis=1, keepdims=True))
+
+
+def example_lines(many: int, cells: int, seed: int) -> Floats:
     """The shares of the cells of so many columns, (many, cells): coarse shapes, to be weighed by noisy counts.
 
     Up to three hills that lean, an exponential tail, one by a power or a slope; rough as gamma laws are, and with a
     usual value now and then. Settled on the spread of 1,755 columns of public tables
     (docs/experiments/best_histogram.md).
     """
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     x = (np.arange(cells) + 0.5) / cells
 
     def between(low: float, high: float) -> Floats:

@@ -3,8 +3,8 @@
 A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
 (`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
 elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: each and the last
-measurement are drawn together by the same laws. Of a line with few rows nothing is looked at, and a mean of examples of
-columns, by how likely each makes what was measured, tells its counts. Post-processing of released numbers.
+measurement are drawn together by the same laws. Of a line or a plane with few rows nothing is looked at, and a mean of
+examples of columns, by how likely each makes what was measured, tells its counts. Post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.linear_algebra import on_one_thread
-from jostle.kernels.simulated_points import example_lines
+from jostle.kernels.simulated_points import example_cubes
 from jostle.kernels.workloads.boxes import Workload
 
 MOST = 4096
@@ -44,7 +44,7 @@ HEARD = 10.0
 """The rows of a line, in scales of the noise, at which the normal posterior is half of the mean of both."""
 
 EXAMPLES, PARTS = 2000, 64
-"""The examples of a line, and the parts that they tell apart."""
+"""The examples of a line or a plane, and the parts that they tell apart."""
 
 TELLING = 60.0
 """Where fewer examples than this in effect agree with what was measured, they tell a mean and covariances."""
@@ -142,7 +142,7 @@ def drawn_together(
 def like_examples(
     count: Floats, count_scale: float, strategy: Strategy, answers: list[Floats], scale: float, workload: Workload
 ) -> Floats:
-    """The line of counts from a count of all rows, (1,), and answers to a `bucket_strategy` on at most `PARTS` equal
+    """The cube of counts from a count of all rows, (1,), and answers to a `bucket_strategy` on at most `PARTS` equal
     parts.
 
     The mean of examples and numbers of rows, each as likely before as any other (of numbers, any order of magnitude),
@@ -152,7 +152,7 @@ def like_examples(
     """
     places = equal_parts(workload.shape, PARTS)
     first = np.unique(places, return_index=True)[1]
-    examples = np.add.reduceat(example_lines(EXAMPLES, PARTS), np.arange(len(first)) * PARTS // len(first), axis=1)
+    examples = _examples(workload.shape, places)
     blocks = int(strategy[0]["size"])
     lies_in = np.eye(blocks)[np.asarray(strategy[0]["labels"]).ravel()[first]]  # (parts, blocks)
     own = np.diag(np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (blocks,)))
@@ -193,6 +193,17 @@ def like_examples(
         mean = mean + covariance @ cells @ np.linalg.solve(inner, values - cells.T @ mean)
     gram = on_buckets(workload, places)
     return gram.spread(strategies.project(mean, gram))
+
+
+def _examples(shape: tuple[int, ...], places: Ints) -> Floats:
+    """The shares, (`EXAMPLES`, parts), that examples have of the parts of a cube whose cells, flat, lie at `places`."""
+    left, sides = [max(0, (cells - 1).bit_length()) for cells in shape], [1] * len(shape)
+    for _ in range(min(sum(left), PARTS.bit_length() - 1)):
+        axis = max(range(len(shape)), key=lambda a: left[a])
+        left[axis], sides[axis] = left[axis] - 1, 2 * sides[axis]
+    cells = [-(-np.arange(1, side + 1) * n // side) - 1 for side, n in zip(sides, shape, strict=True)]
+    part = places.reshape(shape)[np.ix_(*cells)].ravel()
+    return np.asarray(example_cubes(EXAMPLES, tuple(sides)) @ np.eye(int(places.max()) + 1)[part])
 
 
 @on_one_thread

@@ -36,7 +36,7 @@ _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionL
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
-_GENERAL = ("unexpected", "unknown here", "deeper than the line above, which opened no block")
+_GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GOES_ON = re.compile(r"[\s}\])]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
@@ -361,7 +361,8 @@ def _as_it_parses(line: str, fault: Diagnostic, general: bool) -> Iterator[Edit]
         return
     text = last_statement("\n".join([*fault.span.source.text.split("\n")[: fault.span.line - 1], line]))
     above, rest = text[: len(text) - len(line)], len(text) - stops_at(text)
-    if rest > len(line):
+    if rest > len(line):  # it is the place of this line that is wrong, such as that of a clause
+        yield from _near(line, fault.span.column - 1, [*_WORDS])
         return
     for cost, new in _by_tokens(line, above, len(line) - rest, general):
         if len(above) + len(new) - stops_at(above + new) < rest or new.startswith(line.rstrip()):
@@ -393,14 +394,16 @@ def _spelt(token: str, here: Collection[str]) -> Iterator[str]:
 
 
 def _moved(line: str, tokens: Sequence[re.Match[str]], k: int) -> Iterator[str]:
-    """A line without a sign, or a word that stands there twice; and with a token after the next one."""
+    """A line without a sign, a pair of brackets, or a word that stands there twice; and with two tokens swapped."""
     if k == len(tokens):
         return
     (begin, end), token, past = tokens[k].span(), tokens[k][0].lower(), line[tokens[k].end() :]
     if token in _PLAIN or (k and token == tokens[k - 1][0].lower()):
         yield line[:begin].rstrip() + (" " if past[:1].isalnum() else "") + past
+        if token == "(" and line[:begin].endswith(" "):
+            yield line[:begin] + re.sub(r"^((?:[^()]|\([^()]*\))*)\)", r"\1", past)
     for then in tokens[k + 1 : k + 2]:
-        if token != then[0].lower() and (then.start() > end or token.isalnum() == then[0].isalnum()):
+        if token != then[0].lower() and token.isalnum() == then[0].isalnum():
             yield line[:begin] + then[0] + line[end : then.start()] + line[begin:end] + line[then.end() :]
 
 

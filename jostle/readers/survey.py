@@ -48,9 +48,13 @@ NUMBERS = {
     f"{example} {sign.strip()}".strip(): (sign, *style)
     for sign in _SIGNS + _UNITS
     for example, style in (_STYLES if sign in _SIGNS else _STYLES[:2])
+} | {
+    f"({example}) {sign}".strip(): (sign, between, point, (*edits, ("(", "-"), (")", "")))
+    for sign in _SIGNS
+    for example, (between, point, edits) in _STYLES[:2]
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign or the unit beside them, what stands
-between thousands, what before the fraction, and what is replaced to read them. No number is read by another's unit: of
+between thousands, what before the fraction, and what is replaced to read them. `(1,234.5)` is below zero. No number is read by another's unit: of
 `5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
 _STAND_INS = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
 """Numbers that often stand for what is missing."""
@@ -180,7 +184,7 @@ def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     if kind != "VARCHAR":
         return []
     if target == "number":
-        return [_spells(d, *NUMBERS[form][:3]).format(cell) for form in _forms_of(domain)]
+        return [_spells(d, *NUMBERS[form]).format(cell) for form in _forms_of(domain)]
     read = [template(d, f"{target} by format", (form,)).format(cell) for form in _forms_of(domain)]
     return [f"({of_text(target)(d).format(iso)}) IS NOT NULL" for iso in read]
 
@@ -197,11 +201,12 @@ def _stand_ins(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     return [f"{number(d, cell, kind)} = {d.number(as_double(value))}" for value in _outsiders(domain)]
 
 
-def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
+def _spells(d: Dialect, sign: str, group: str, point: str, edits: Sequence[tuple[str, str]]) -> str:
     """The condition that a text is a number with a sign before or behind it, or a unit behind it, in groups of
-    thousands or in none."""
-    whole = rf"[0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
-    pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
+    thousands or in none, or in brackets where they are replaced."""
+    whole = rf"([0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+)(\{point}[0-9]+)?"
+    below = rf"|\({whole} ?\)" if (")", "") in edits else ""
+    pattern = rf"^[ \t]*([+-]?{whole}{below})[ \t]*$"
     bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
     spelt = template(d, "matches", (pattern,)).replace("{0}", bare)
     return f"({bare} <> {{0}} AND {spelt})" if sign in _UNITS else spelt

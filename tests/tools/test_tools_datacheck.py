@@ -217,6 +217,22 @@ def test_units_in_cells_are_found_and_no_number_of_another_unit_is_read() -> Non
                     float(cell)
 
 
+@pytest.mark.parametrize("styled", ["({})", "$({})", "(${})", "({} €)"])
+def test_numbers_in_brackets_are_below_zero(styled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were unreadable: the mean was that of what is above zero."""
+    monkeypatch.chdir(tmp_path)
+    signs = styled.strip("()").replace("{}", "").strip("( ")
+    pairs = [(f"{signs}1,2{i % 90 + 10}.50", 1200.5 + i % 90 + 10) for i in range(300)]
+    pairs += [(styled.format(f"{i % 40 + 10}.25"), -(i % 40 + 10) - 0.25) for i in range(200)]
+    Path("a.csv").write_text("pay,n\n" + "".join(f'"{cell}",1\n' for cell, _ in pairs))
+    assert main(["init", "a.csv", "--describe", "{pay: -2000.0..2000.0, n: 0..2}"]) == 0
+    described = Path("a.jst").read_text().partition("all_rows")[0].replace("epsilon 1", "epsilon 20000")
+    assert '"(", "-"' in described
+    Path("b.jst").write_text(described + "release a = {{ select avg(pay) as w from mine with epsilon 20000 }}\n")
+    told = Session().run(Source("b.jst", Path("b.jst").read_text()))["a"]
+    assert abs(told - sum(value for _, value in pairs) / len(pairs)) < 0.05
+
+
 def test_init_reads_cells_with_units_and_a_program_of_it_has_their_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -146,7 +146,7 @@ class Pulls:
         both = np.triu(forms + forms.transpose(0, 2, 1)) * (1 - np.eye(len(m.sums)) / 2)
         return np.asarray(np.sum((both * m.noise) ** 2, axis=(1, 2)))
 
-    def told(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
+    def parameters(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
         """Parameters of `squared_products`, of coordinates that are z over the radius, the constant last.
 
         f · `times` is clipped to the reach: so far that the noise of Σf² is `LOUD` of a `variance` (k,) that there is
@@ -186,7 +186,7 @@ def correlation_pulls(design: Sequence[Column], moments: Moments, radius: float,
     pulls = _of_correlations(m)
     pairs = combinations(range(len(m.names)), 2)
     even = [max(m.rows, 1.0) * (1 - (_correlation(m, *pair) or 0.0) ** 2) ** 2 for pair in pairs]
-    return pulls.told(radius, pulls.by_noise(m) + even, noise)
+    return pulls.parameters(radius, pulls.by_noise(m) + even, noise)
 
 
 def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
@@ -194,7 +194,7 @@ def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, 
     m = second_moments(design, moments, radius)
     fit, turn = least_squares(m, range(len(m.names)), len(m.names)), _to_units(m)[0]
     variance = np.diag(turn @ (fit.noise + fit.sampling) @ turn.T)
-    return _of_coefficients(design, m, fit).told(radius, variance, noise)
+    return _of_coefficients(design, m, fit).parameters(radius, variance, noise)
 
 
 def _of_coefficients(design: Sequence[Column], m: SecondMoments, fit: Fit) -> Pulls:

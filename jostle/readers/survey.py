@@ -54,8 +54,10 @@ NUMBERS = {
     for example, (between, point, edits) in _STYLES[:2]
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign or the unit beside them, what stands
-between thousands, what before the fraction, and what is replaced to read them. `(1,234.5)` is below zero. No number is read by another's unit: of
-`5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
+between thousands, what before the fraction, and what is replaced to read them. `(1,234.5)` is below zero.
+
+No number is read by another's unit: of `5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of
+two units is not read as one."""
 _STAND_INS = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
 """Numbers that often stand for what is missing."""
 

@@ -88,6 +88,17 @@ def test_dates_and_times(tmp_path: Path) -> None:
     assert [survey(str(path), [("month", by_month)]).columns[0].outside] == [1]
 
 
+def test_what_offices_leave_in_a_table_is_told(tmp_path: Path) -> None:
+    """Dates in three ways were told to be read in a fourth, and a total below the table was counted without a word."""
+    days = [f"{'2024-03-' if i % 3 == 0 else ''}{i % 20 + 10}{('', '.03.2024', '/03/2024')[i % 3]}" for i in range(60)]
+    path = tmp_path / "a.csv"
+    path.write_text("day,n\n" + "".join(f"{day},{i}\n" for i, day in enumerate(days)) + "12.03.2024,Total\n")
+    text = datacheck.report(str(path), "{day: date, n: 0..99}")
+    assert "describe it by coalesce(date(day), date(day, " in text
+    assert '"%d.%m.%Y"), date(day, "%d/%m/%Y")' in text and '20 by "%d/%m/%Y"' in text
+    assert "are these totals or notes below the table? `where n is not missing` leaves their rows out" in text
+
+
 def test_several_files_are_surveyed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a1.csv").write_text("age\n" + "2.5\n" + "3\n" * 1999)

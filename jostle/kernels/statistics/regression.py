@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
+from jostle.kernels.rowprograms.scales import STEPS
 from jostle.kernels.statistics import Report
 from jostle.kernels.statistics.moments import (
     ROUNDED,
@@ -418,7 +419,9 @@ def logistic_fit(
     q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * spread)), 0.0) / weight)
     short = math.sqrt(weight) * (q * (1 + q)) ** 2
     many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
-    off = ROUNDED * float(np.abs(final[:-1]).sum()) * math.sqrt(weight), ROUNDED * math.sqrt(max(many, 0.0) * weight)
+    tables = 0.5 / STEPS  # by how much log-odds are rounded where slopes are looked up
+    along = (ROUNDED * float(np.abs(final[:-1]).sum()) + tables) * math.sqrt(weight)
+    off = along, ROUNDED * math.sqrt(max(many, 0.0) * weight)
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0

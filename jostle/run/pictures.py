@@ -141,12 +141,16 @@ def _numbers(value: object, what: str) -> list[float | None]:
     return out
 
 
+_FIELDS = 'a field of its lines is one: `plot(r.column("value"), low = r.column("low"), high = r.column("high"))`'
+
+
 def _items(value: Any, what: str) -> list[Any]:
     if isinstance(value, Interval | Period):
         need_room(value.count)
         return list(value)
     if not (isinstance(value, JSet) or is_sequence(value)):
-        raise refuse("TypeError", f"`{what}` takes a list, not {kind_name(value)}")
+        kind = kind_name(value)
+        raise refuse("TypeError", f"`{what}` takes a list, not {kind}", help=_FIELDS if kind == "a report" else "")
     need_room(len(value))
     return list(value)
 

@@ -101,6 +101,12 @@ def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | 
     """The ends of what is noisy, where the program gives none of its own."""
     from jostle.run.margins import bars
 
+    if is_vector(value) and value.ndim == 2:  # its rows, as `_by_name` has them
+        ends, many = bars(value), value.shape[1]
+        return {} if ends is None else {
+            which: {str(i): end[i * many : (i + 1) * many] for i in range(len(value))}
+            for which, end in zip(("low", "high"), ends, strict=True)
+        }  # fmt: skip
     if isinstance(value, Grouped):
         lists: dict[str, object] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
     else:

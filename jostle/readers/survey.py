@@ -48,10 +48,16 @@ NUMBERS = {
     f"{example} {sign.strip()}".strip(): (sign, *style)
     for sign in _SIGNS + _UNITS
     for example, style in (_STYLES if sign in _SIGNS else _STYLES[:2])
+} | {
+    f"({example}) {sign}".strip(): (sign, between, point, (*edits, ("(", "-"), (")", "")))
+    for sign in _SIGNS
+    for example, (between, point, edits) in _STYLES[:2]
 }
 """How numbers are often written, other than as 1234.5, by an example: the sign or the unit beside them, what stands
-between thousands, what before the fraction, and what is replaced to read them. No number is read by another's unit: of
-`5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of two units is not read as one."""
+between thousands, what before the fraction, and what is replaced to read them. `(1,234.5)` is below zero.
+
+No number is read by another's unit: of `5 mm` without ` m`, or of `5 kg` without `g`, the rest is none. So a column of
+two units is not read as one."""
 _STAND_INS = (-1, -9, -99, -999, -9999, -99999, 99, 999, 9999, 99999)
 """Numbers that often stand for what is missing."""
 
@@ -66,8 +72,8 @@ class ColumnSurvey(Struct, frozen=True):
     whole ones are described (which are taken down), values that are not in the list of categories (`unlisted`), and
     those of them that differ from a listed text in their case or in blanks around them alone (`respelt`). `form` is the
     one of `FORMATS` or `NUMBERS` in which most cells of dates, times or numbers are written, where more are than as
-    described; `stand_in` is the number that most often stands for what is missing among those outside, in
-    `standing_in` cells."""
+    described, and `also` others of dates and times, with their cells; `stand_in` is the number that most often stands
+    for what is missing among those outside, in `standing_in` cells."""
 
     name: str
     empty: int
@@ -79,6 +85,7 @@ class ColumnSurvey(Struct, frozen=True):
     form: str = ""
     stand_in: int = 0
     standing_in: int = 0
+    also: tuple[tuple[str, int], ...] = ()
 
 
 class Survey(Struct, frozen=True):
@@ -142,8 +149,11 @@ def surveyed(
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
+        others = [] if domain_kind(domain) == "number" else zip(_forms_of(domain), alike, strict=False)
+        also = [one for one in others if 20 * one[1] > unreadable > 0 and one[0] != form]
         columns.append(ColumnSurvey(
             name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
+            tuple(sorted(also, key=lambda one: -one[1])[:3]),
         ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))
@@ -180,7 +190,7 @@ def _forms(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     if kind != "VARCHAR":
         return []
     if target == "number":
-        return [_spells(d, *NUMBERS[form][:3]).format(cell) for form in _forms_of(domain)]
+        return [_spells(d, *NUMBERS[form]).format(cell) for form in _forms_of(domain)]
     read = [template(d, f"{target} by format", (form,)).format(cell) for form in _forms_of(domain)]
     return [f"({of_text(target)(d).format(iso)}) IS NOT NULL" for iso in read]
 
@@ -197,11 +207,12 @@ def _stand_ins(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
     return [f"{number(d, cell, kind)} = {d.number(as_double(value))}" for value in _outsiders(domain)]
 
 
-def _spells(d: Dialect, sign: str, group: str, point: str) -> str:
+def _spells(d: Dialect, sign: str, group: str, point: str, edits: Sequence[tuple[str, str]]) -> str:
     """The condition that a text is a number with a sign before or behind it, or a unit behind it, in groups of
-    thousands or in none."""
-    whole = rf"[0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+"
-    pattern = rf"^[ \t]*[+-]?({whole})(\{point}[0-9]+)?[ \t]*$"
+    thousands or in none, or in brackets where they are replaced."""
+    whole = rf"([0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+)(\{point}[0-9]+)?"
+    below = rf"|\({whole} ?\)" if (")", "") in edits else ""
+    pattern = rf"^[ \t]*([+-]?{whole}{below})[ \t]*$"
     bare = f"replace({{0}}, {d.literal(sign)}, '')" if sign else "{0}"
     spelt = template(d, "matches", (pattern,)).replace("{0}", bare)
     return f"({bare} <> {{0}} AND {spelt})" if sign in _UNITS else spelt

@@ -54,15 +54,16 @@ def bars(values: Any) -> tuple[list[float | None], list[float | None]] | None:
     return [one.low if one else None for one in laws], [one.high if one else None for one in laws]
 
 
-def with_ends(columns: dict[str, Sequence[object]]) -> dict[str, Sequence[object]]:
+def with_ends(columns: dict[str, Sequence[object]], whole: object = None) -> dict[str, Sequence[object]]:
     """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`.
 
-    `NAME_cut` says what an error does not cover, where it does not cover all.
+    `NAME_cut` says what an error does not cover, where it does not cover all. `whole`: the matrix that has the columns.
     """
     out: dict[str, Sequence[object]] = {}
-    for name, values in columns.items():
+    ends = bars(whole) if is_vector(whole) and whole.ndim == 2 else None
+    for place, (name, values) in enumerate(columns.items()):
         out[name] = values
-        bounds = bars(values)
+        bounds = bars(values) if ends is None else (ends[0][place :: len(columns)], ends[1][place :: len(columns)])
         names = [f"{name}_low", f"{name}_high"]
         if bounds is None:
             extra = {f"{name}_{of}": column for of, column in _chosen(values).items()}

@@ -101,6 +101,12 @@ def _margins(value: object, title: str) -> dict[str, dict[str, Sequence[float | 
     """The ends of what is noisy, where the program gives none of its own."""
     from jostle.run.margins import bars
 
+    if is_vector(value) and value.ndim == 2:  # its rows, as `_by_name` has them
+        ends, many = bars(value), value.shape[1]
+        return {} if ends is None else {
+            which: {str(i): end[i * many : (i + 1) * many] for i in range(len(value))}
+            for which, end in zip(("low", "high"), ends, strict=True)
+        }  # fmt: skip
     if isinstance(value, Grouped):
         lists: dict[str, object] = {name: value.columns[name] for name in list(value.columns)[value.keys :]}
     else:
@@ -141,12 +147,16 @@ def _numbers(value: object, what: str) -> list[float | None]:
     return out
 
 
+_FIELDS = 'a field of its lines is one: `plot(r.column("value"), low = r.column("low"), high = r.column("high"))`'
+
+
 def _items(value: Any, what: str) -> list[Any]:
     if isinstance(value, Interval | Period):
         need_room(value.count)
         return list(value)
     if not (isinstance(value, JSet) or is_sequence(value)):
-        raise refuse("TypeError", f"`{what}` takes a list, not {kind_name(value)}")
+        kind = kind_name(value)
+        raise refuse("TypeError", f"`{what}` takes a list, not {kind}", help=_FIELDS if kind == "a report" else "")
     need_room(len(value))
     return list(value)
 

@@ -192,13 +192,22 @@ def _unread(
         yield "(registered data have it as `text`, and programs read it by `derive`)"
     elif column.unreadable and read_by:
         yield f"they are not like {_EXAMPLE.get(read_by, read_by)}, as most are"
-    elif column.unreadable and kind in ("date", "time"):
+    if column.also:
+        ways = [f'{kind}({name}, "{form}")' for form in (column.form, *(form for form, _ in column.also)) if form]
+        several = ", ".join(f'{many:,} by "{form}"' for form, many in column.also)
+        yield f"read in other ways, {several}: describe it by coalesce({', '.join([f'{kind}({name})', *ways])})"
+    elif column.unreadable and kind in ("date", "time") and not (column.form or read_by):
         form = "%d/%m/%Y" if kind == "date" else "%d/%m/%Y %H:%M"
         yield f'another form is read where it is described by it: {kind}("{form}"); months have English names'
     elif column.unreadable and kind == "boolean":
         yield 'list the values that the cells have, such as {"ja", "nein"}'
     elif 2 * column.unreadable > rows and decimal is None:
         yield f'take out what is no digit: `number(replace({name}, "kg", ""))`'
+    if kind == "number" and 0 < column.unreadable <= min(_FEW, rows / 20):
+        yield f"are these totals or notes below the table? `where {name} is not missing` leaves their rows out"
+
+
+_FEW = 5  # unreadable cells that may be lines below a table
 
 
 def reading(name: str, kind: str, form: str) -> str:

@@ -279,7 +279,7 @@ def sheet(name: str, value: object) -> Sheet:
             "DataError", f"`{name}` is {kind_name(value)} and no table: it cannot be saved",
             help="rows, groups, a list, a record of cells or of lists of equal length can; --format json prints all",
         )  # fmt: skip
-    return Sheet(with_ends(columns))
+    return Sheet(with_ends(columns, value))
 
 
 def _columns(name: str, value: Any) -> dict[str, Sequence[Any]] | None:

@@ -373,6 +373,23 @@ def test_the_errors_of_coefficients_count_what_rows_are_rounded_by(call: str) ->
         assert abs(told - value) <= line["error"] < 0.1 * (line["high"] - line["low"]), (line, value)
 
 
+def test_the_errors_of_log_odds_count_the_steps_of_their_tables() -> None:
+    """Of few values all rows with one are rounded alike: an intercept was off by six times its error."""
+    z, yes = np.repeat([0.0, 4.0, 3.0, 2.0, 1.0], [224, 42, 27, 22, 13]), np.zeros(328, dtype=int)
+    for value, many in zip([0.0, 4.0, 3.0, 2.0, 1.0], [103, 22, 14, 12, 6], strict=True):
+        yes[np.flatnonzero(z == value)[:many]] = 1
+    x, beta = np.column_stack([np.ones(328), z]), np.zeros(2)
+    for _ in range(30):
+        p = 1 / (1 + np.exp(-x @ beta))
+        beta = beta + np.linalg.solve((x.T * p * (1 - p)) @ x, x.T @ (yes - p))
+    session = Session()
+    session.bind("t", pd.DataFrame({"z": z, "g": yes}))
+    text = 'use statistics\nt = bound("t") described by {z: 0.0..4.0, g: 0..1}\n'
+    result = session.attempt(Source("p", text + 'release r = logistic_regression(t, "g", ["z"])'))
+    for line, true in zip(result["r"].rows, beta, strict=True):
+        assert abs(line["value"] - true) <= line["error"] < 1e-3
+
+
 def test_deviations_are_the_samples() -> None:
     """As `stddev` and pandas have it."""
     few = FRAME.iloc[:5]

@@ -327,7 +327,7 @@ def test_models_predict_by_their_parts() -> None:
 
 def test_directions_that_are_lost_in_noise_get_nothing() -> None:
     y = {"name": "y", "low": -1.0, "high": 1.0}
-    seen = {"mean": 0.0, "deviation": 0.5, "low": -1.0, "high": 1.0}
+    seen = {"mean": 0.0, "deviation": 0.5, "low": -1.0, "high": 1.0, "variance": 0.25, "unsure": 0.0}
     terms = [{"name": "a", "centre": 0.0, "scale": 1.0}]
     sums = [1000.0, 0.0, 0.0, 300.0, 150.0, 250.0]  # of y = x / 2
     slopes = [ridge_model(sums, noise, y, terms, seen).adds["a"].rate for noise in (0.0, 3.0, 40.0, 300.0)]
@@ -377,3 +377,18 @@ def test_simulated_tables_are_the_same_each_time_and_vary() -> None:
         assert table.columns[TARGET].std() > 0
     text = 'release made = len([d for d in simulated_regressions(3, 2, rows = 50..60) if d.target == "y"])'
     assert attempt(text)["made"] == 3
+
+
+@pytest.mark.parametrize("epsilon", [1, 10])
+def test_a_ridge_says_no_less_than_it_is_off_by(epsilon: float) -> None:
+    """Of few rows near an end of a wide range noise took their deviation for a thousandth of it, and the regression was
+    off by 88 times what it said; long tails, taken to lie within three deviations, were off by twice that."""
+    rng = np.random.default_rng(8)
+    a, kind = rng.uniform(0, 10, 2500), rng.choice(["p", "q", "r"], 2500)
+    for rows, y in ((250, rng.lognormal(1, 0.5, 2500)), (2500, np.clip(a / 3 + rng.pareto(1.6, 2500) * 2, 0, 100))):
+        part = {"a": a[:rows], "b": B[:rows], "c": kind[:rows], "y": y[:rows], "note": ["x"] * rows}
+        program = f'release m = [ridge(t, "y") with epsilon {epsilon} for i in 1..60]'
+        for model in attempt(program, "epsilon 1e9", **part)["m"]:
+            real = math.sqrt(((model.predict({n: part[n] for n in "abc"}) - y[:rows]) ** 2).mean())
+            assert model.error is None or real < 1.5 * model.error
+            assert model.error is not None or "the noise hides how far off" in str(model)

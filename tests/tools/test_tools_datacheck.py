@@ -88,6 +88,17 @@ def test_dates_and_times(tmp_path: Path) -> None:
     assert [survey(str(path), [("month", by_month)]).columns[0].outside] == [1]
 
 
+def test_what_offices_leave_in_a_table_is_told(tmp_path: Path) -> None:
+    """Dates in three ways were told to be read in a fourth, and a total below the table was counted without a word."""
+    days = [f"{'2024-03-' if i % 3 == 0 else ''}{i % 20 + 10}{('', '.03.2024', '/03/2024')[i % 3]}" for i in range(60)]
+    path = tmp_path / "a.csv"
+    path.write_text("day,n\n" + "".join(f"{day},{i}\n" for i, day in enumerate(days)) + "12.03.2024,Total\n")
+    text = datacheck.report(str(path), "{day: date, n: 0..99}")
+    assert "describe it by coalesce(date(day), date(day, " in text
+    assert '"%d.%m.%Y"), date(day, "%d/%m/%Y")' in text and '20 by "%d/%m/%Y"' in text
+    assert "are these totals or notes below the table? `where n is not missing` leaves their rows out" in text
+
+
 def test_several_files_are_surveyed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a1.csv").write_text("age\n" + "2.5\n" + "3\n" * 1999)
@@ -215,6 +226,22 @@ def test_units_in_cells_are_found_and_no_number_of_another_unit_is_read() -> Non
                     cell = cell.replace(old, new)
                 with pytest.raises(ValueError, match="could not convert"):
                     float(cell)
+
+
+@pytest.mark.parametrize("styled", ["({})", "$({})", "(${})", "({} €)"])
+def test_numbers_in_brackets_are_below_zero(styled: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were unreadable: the mean was that of what is above zero."""
+    monkeypatch.chdir(tmp_path)
+    signs = styled.strip("()").replace("{}", "").strip("( ")
+    pairs = [(f"{signs}1,2{i % 90 + 10}.50", 1200.5 + i % 90 + 10) for i in range(300)]
+    pairs += [(styled.format(f"{i % 40 + 10}.25"), -(i % 40 + 10) - 0.25) for i in range(200)]
+    Path("a.csv").write_text("pay,n\n" + "".join(f'"{cell}",1\n' for cell, _ in pairs))
+    assert main(["init", "a.csv", "--describe", "{pay: -2000.0..2000.0, n: 0..2}"]) == 0
+    described = Path("a.jst").read_text().partition("all_rows")[0].replace("epsilon 1", "epsilon 20000")
+    assert '"(", "-"' in described
+    Path("b.jst").write_text(described + "release a = {{ select avg(pay) as w from mine with epsilon 20000 }}\n")
+    told = Session().run(Source("b.jst", Path("b.jst").read_text()))["a"]
+    assert abs(told - sum(value for _, value in pairs) / len(pairs)) < 0.05
 
 
 def test_init_reads_cells_with_units_and_a_program_of_it_has_their_mean(

@@ -20,7 +20,7 @@ from jostle.plan.plan import Open
 from jostle.tools.datacheck import schema
 from jostle.tools.draft import Column, clause, columns_of, describe
 from jostle.tools.draft.columns import columns_of_arrow, quoted
-from jostle.tools.draft.init import draft, interview
+from jostle.tools.draft.init import _protecting, draft, interview
 from jostle.tools.draft.init import drafted as program_for
 from jostle.tools.entry import main
 
@@ -264,6 +264,17 @@ def test_what_is_not_known_is_asked_for() -> None:
         "0..9", "text", "?", '{"a", "b"}', '{"F", "not said"}', "{1, 2}", "{true, false}", '{"a", "c"}',
     ]  # fmt: skip
     assert len(prompts) == 9 and prompts[0].startswith('"a b" (whole numbers')
+
+
+@pytest.mark.parametrize(("answers", "clause_"), [
+    (["user up to 7 rows"], "user up to 7 rows"), (["protecting `User` up to 1 row"], "user up to 1 rows"),
+    (["USER", "many", "4"], "user up to 4 rows"), (["user up to 3"], "user up to 3 rows"), (["rows"], "rows"),
+    (["a up to b", ""], '"a up to b" up to 5 rows'), (["uesr", "user", ""], "user up to 5 rows"), ([""], "rows"),
+])  # fmt: skip
+def test_whose_rows_are_is_told_by_a_column_or_by_the_clause(answers: list[str], clause_: str) -> None:
+    """`user up to 7 rows` was no column, and the question came again."""
+    columns, left = [Column.of("user"), Column.of("a up to b")], iter(answers)
+    assert _protecting(columns, lambda _: next(left)) == clause_ and not [*left]
 
 
 def test_nothing_is_asked_of_a_pipe(tmp_path: Path) -> None:

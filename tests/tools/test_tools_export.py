@@ -19,6 +19,8 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.kernels.graphical.domain import Domain
 from jostle.kernels.graphical.model import SyntheticRows
+from jostle.kernels.noisy_array import NoiseModel, with_noise
+from jostle.noise_laws import Laplace
 from jostle.run.values import Grouped, JSet, Record
 from jostle.tools.export import Export, sheet
 
@@ -229,3 +231,15 @@ def test_what_is_no_table(value: Any) -> None:
 ])  # fmt: skip
 def test_one_cell_and_one_record_are_a_row_and_dates_are_cells(value: Any, columns: dict[str, Any]) -> None:
     assert {name: list(column) for name, column in sheet("v", value).columns.items()} == columns
+
+
+def test_a_matrix_has_the_ends_of_its_cells() -> None:
+    """It was saved as if it had no noise."""
+    values = with_noise(np.arange(6.0).reshape(2, 3), NoiseModel(Laplace(2.0)))
+    columns = sheet("m", values).columns
+    assert list(columns) == [f"m_{i}{end}" for i in (1, 2, 3) for end in ("", "_low", "_high")]
+    for i in (1, 2, 3):
+        values, low, high = (np.array(columns[f"m_{i}{end}"]) for end in ("", "_low", "_high"))
+        for wide in (values - low, high - values):
+            assert wide == pytest.approx(np.full(2, 2 * np.log(20)), rel=0.01)
+    assert columns["m_2"] == (1.0, 4.0)

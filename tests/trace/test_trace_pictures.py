@@ -131,3 +131,15 @@ def test_released_groups_stand_at_their_keys() -> None:
     event = Event(1, None, "release", "g", None, {"value": rows, "keys": ["age"]})
     (picture,) = pictures_of(event)
     assert picture.fields["x"][0] == 20.0 and picture.fields["x_label"] == "age"
+
+
+def test_a_matrix_of_noisy_cells_is_drawn_with_its_ends() -> None:
+    """`low` had no name that it knew: the run was refused after it had paid."""
+    session = Session()
+    session.bind("t", {"a": [0, 1, 2] * 30, "b": [0, 1] * 45})
+    declared = 'private t = bound("t") described by {a: 0..2, b: 0..1} protecting rows budget epsilon 1\n'
+    asked = "plot(laplace(histogram(t, a = a, b = b)) with epsilon 1)\n"
+    result = session.attempt(Source("p.jst", declared + asked))
+    assert result.ok, result.diagnostics
+    (picture,) = result.pictures
+    assert [*picture.fields["low"]] == ["0", "1", "2"] and len(picture.fields["high"]["2"]) == 2

@@ -83,16 +83,18 @@ def _mean(count: Floats, total: Floats, noise: float) -> Floats:
 
 def target_seen(sums: object, noise: float, y: Target) -> dict[str, float]:
     """The `mean` of the target, the `deviation` of single rows with room for their noise, in its own units, `low`
-    and `high`, between which a prediction makes sense, and the `loudness` of the rows, over their noise; of three
-    shares of all rows."""
+    and `high`, between which a prediction makes sense, the `loudness` of the rows, over their noise, and the
+    `variance` without room, by how much it may be `unsure`; of three shares of all rows."""
     middle, half = _scale(y)
     count, total, squares = of_shares(sums)
     mean = middle + half * float(_mean(count, total, noise)[0])
     n = max(float(count[0]), noise, 1.0)
-    variance = float(squares[0]) / n - min((float(total[0]) / n) ** 2, 1.0) + 3 * noise / n
-    deviation = half * math.sqrt(min(max(variance, 1e-6), 1.0))
+    variance = float(squares[0]) / n - min((float(total[0]) / n) ** 2, 1.0)
+    deviation = half * math.sqrt(min(max(max(variance, 0.0) + 3 * noise / n, 1e-6), 1.0))
     low, high = max(float(y["low"]), mean - REACH * deviation), min(float(y["high"]), mean + REACH * deviation)
-    return {"mean": mean, "deviation": deviation, "low": low, "high": high, "loudness": n / max(noise, 1e-12)}
+    loudness = n / max(noise, 1e-12)
+    return {"mean": mean, "deviation": deviation, "low": low, "high": high, "loudness": loudness,
+            "variance": half**2 * variance, "unsure": 5 * half**2 * noise / n}  # fmt: skip
 
 
 REACH = 3.0
@@ -174,6 +176,9 @@ def ridge_model(
     rates = _rates(joint[:-1, :-1], joint[:-1, -1], noise, rows, (float(seen["deviation"]) / reach) ** 2)
     whole = np.append(-rates, 1.0)
     error = error_of(n, float(whole @ joint @ whole), noise * math.sqrt(d), reach)
+    if error is not None:  # what lies beyond the reach is off by more than what was taken for it
+        square = error**2 + max(float(seen["variance"]) - reach**2 * float(joint[-1, -1]) / n, 0.0)
+        error = math.sqrt(square) if square > float(seen["unsure"]) else None
     adds = _by_column(terms, reach * rates, centre)
     base = mean - sum(
         reach * rate * c for rate, c, term in zip(rates, centre, terms, strict=True) if "value" in term

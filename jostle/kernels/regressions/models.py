@@ -134,7 +134,8 @@ class Regression(Model, ABC):
         return {"target": self.target, "low": self.low, "high": self.high, "error": self.error} | self.parts()
 
     def __str__(self) -> str:
-        off = "" if self.error is None else f", off by {text(self.error)} (root mean square)"
+        hidden = "" if isinstance(self, Forked) else ", the noise hides how far off"  # a tree's leaves tell nothing
+        off = hidden if self.error is None else f", off by {text(self.error)} (root mean square)"
         first, *rest = self.lines()
         return "\n".join([f"{self.target} by {first}{off}", *rest])
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, TypedDict
 import numpy as np
 
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
+from jostle.kernels.rowprograms.scales import STEPS
 from jostle.kernels.statistics import Report
 from jostle.kernels.statistics.moments import (
     ROUNDED,
@@ -146,7 +147,7 @@ class Pulls:
         both = np.triu(forms + forms.transpose(0, 2, 1)) * (1 - np.eye(len(m.sums)) / 2)
         return np.asarray(np.sum((both * m.noise) ** 2, axis=(1, 2)))
 
-    def told(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
+    def parameters(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
         """Parameters of `squared_products`, of coordinates that are z over the radius, the constant last.
 
         f · `times` is clipped to the reach: so far that the noise of Σf² is `LOUD` of a `variance` (k,) that there is
@@ -186,7 +187,7 @@ def correlation_pulls(design: Sequence[Column], moments: Moments, radius: float,
     pulls = _of_correlations(m)
     pairs = combinations(range(len(m.names)), 2)
     even = [max(m.rows, 1.0) * (1 - (_correlation(m, *pair) or 0.0) ** 2) ** 2 for pair in pairs]
-    return pulls.told(radius, pulls.by_noise(m) + even, noise)
+    return pulls.parameters(radius, pulls.by_noise(m) + even, noise)
 
 
 def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
@@ -194,7 +195,7 @@ def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, 
     m = second_moments(design, moments, radius)
     fit, turn = least_squares(m, range(len(m.names)), len(m.names)), _to_units(m)[0]
     variance = np.diag(turn @ (fit.noise + fit.sampling) @ turn.T)
-    return _of_coefficients(design, m, fit).told(radius, variance, noise)
+    return _of_coefficients(design, m, fit).parameters(radius, variance, noise)
 
 
 def _of_coefficients(design: Sequence[Column], m: SecondMoments, fit: Fit) -> Pulls:
@@ -418,7 +419,9 @@ def logistic_fit(
     q = math.sqrt(max(float(step @ matrix @ step) - float(np.sum(inverse * spread)), 0.0) / weight)
     short = math.sqrt(weight) * (q * (1 + q)) ** 2
     many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
-    off = ROUNDED * float(np.abs(final[:-1]).sum()) * math.sqrt(weight), ROUNDED * math.sqrt(max(many, 0.0) * weight)
+    tables = 0.5 / STEPS  # by how much log-odds are rounded where slopes are looked up
+    along = (ROUNDED * float(np.abs(final[:-1]).sum()) + tables) * math.sqrt(weight)
+    off = along, ROUNDED * math.sqrt(max(many, 0.0) * weight)
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0

@@ -297,13 +297,24 @@ def _columns(options: Namespace, reading: Reading) -> list[Column]:
 def _protecting(columns: list[Column], ask: Ask | None) -> str:
     if ask is None:
         return "rows"
-    names = [column.name for column in columns]
-    while name := ask("whose is a row? (the column that says so; empty: each is another person's): ").strip():
-        if name in names:
-            most = ask("how many rows of one person count at most? (5): ").strip() or "5"
+    names = {column.name: column.name for column in columns}
+    loosely = {name.lower(): name for name in names}
+    while answer := ask("whose is a row? (the column that says so; empty: each is another person's): ").strip():
+        said = _UNIT.fullmatch(answer)
+        word, most = (said["name"], said["most"]) if said and answer not in names else (answer, None)
+        name = names.get(word) or loosely.get(word.lower())
+        if name is not None:
+            while not (most or "").isdecimal():
+                most = ask("how many rows of one person count at most? (5): ").strip() or "5"
             return f"{name_of(name)} up to {most} rows"
-        sys.stderr.write(f"there is no column {clean(name)}; {_names(columns)}\n")
+        if word.lower() == "rows":
+            break
+        sys.stderr.write(f"there is no column {clean(word)}; {_names(columns)}\n")
     return "rows"
+
+
+_UNIT = re.compile(r"(?:protecting\s+)?`?(?P<name>.+?)`?(?:\s+up\s+to\s+(?P<most>\d+)(?:\s+rows?)?)?", re.IGNORECASE)
+"""A person's column as the clause has it: `user up to 5 rows`."""
 
 
 def _domains(columns: list[Column]) -> tuple[dict[str, Domain], dict[str, str]]:

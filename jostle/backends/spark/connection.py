@@ -16,6 +16,7 @@ import gc
 import logging
 import os
 import sys
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ _RETRIES = 6  # after 0.05, 0.2, 0.8 and then after each second
 _SILENCE = 330_000  # milliseconds without a word, after which a server that works is asked for a sign of life
 _CHANNEL = (("grpc.keepalive_timeout_ms", 20_000), ("grpc.http2.max_pings_without_data", 0),
             ("grpc.min_reconnect_backoff_ms", 5_000))  # fmt: skip
+_PATIENCE = 3.0  # seconds that an answer to a stop is waited for
 _UNTOLD = "the message of the server is not shown: it may quote rows"
 _NO_ANSWER = "the Spark cluster could not do what it was asked, or did not answer"
 _CHECK = "SELECT 'a' = 'A' AS c0, unix_micros(try_cast('1970-01-01' AS TIMESTAMP)) AS c1"
@@ -90,6 +92,7 @@ class Connection:
             session: SparkSession = builder.channelBuilder(channel(self._url, options)).create()
             again = policy(max_retries=_RETRIES, max_backoff=1_000, max_server_retry_delay=1_000)
             session.client.set_retry_policies([again])
+            vars(session.client)["interrupt_operation"] = lambda _: None  # `_stoppable` stops all
             session.conf.set("spark.sql.session.timeZone", "UTC")
             agrees = list(session.sql(_CHECK).toArrow().to_pylist()[0].values())
         if agrees != [False, 0]:
@@ -159,14 +162,21 @@ def _stopped(session: SparkSession, frames: list[DataFrame], owner: int) -> None
 
 @contextmanager
 def _stoppable(session: SparkSession) -> Iterator[None]:
-    """Whoever stops a query here stops it on the server too; one that does not answer is asked once."""
+    """Whoever stops a query here stops it on the server too. It is asked once, and not waited for long: Sail may answer
+    only when the query's rows are not waited for either, which stops it as well."""
+
+    def interrupt() -> None:
+        with contextlib.suppress(Exception):
+            session.interruptAll()
+
     try:
         yield
     except KeyboardInterrupt:
         policies = session.client.get_retry_policies()
         session.client.set_retry_policies([])
-        with contextlib.suppress(Refusal), _refusals(_NO_ANSWER):
-            session.interruptAll()
+        asking = threading.Thread(target=interrupt, daemon=True)
+        asking.start()
+        asking.join(_PATIENCE)
         session.client.set_retry_policies(policies)
         raise
 

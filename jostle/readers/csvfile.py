@@ -194,9 +194,9 @@ OTHER_SEPARATORS = (" ", ":", "~")
 """What separates cells only where a program says so."""
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "iso-8859-15", "cp1250", "cp1251", "koi8-r", "mac-roman")
 """UTF-8, and encodings of one byte a character."""
-_GROUPED = "'^[ \\t]*[+-]?[0-9][0-9]?[0-9]?([.][0-9][0-9][0-9])+(,[0-9]+)?[ \\t]*$'"  # 1.234,5
+_GROUPED = "'^[ \\t]*[+(-]?[0-9][0-9]?[0-9]?([.][0-9][0-9][0-9])+(,[0-9]+)?[)]?[ \\t]*$'"  # 1.234,5 and (1.234,5)
 _WITHOUT_GROUPS = "CASE WHEN regexp_matches({0}, " + _GROUPED + ") THEN replace({0}, '.', '') ELSE {0} END"
-_WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[ \\t]*)$', '\\1.\\2')"
+_WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+(-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[)]?[ \\t]*)$', '\\1.\\2')"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
 _ANEW = {

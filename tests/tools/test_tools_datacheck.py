@@ -244,6 +244,21 @@ def test_numbers_in_brackets_are_below_zero(styled: str, tmp_path: Path, monkeyp
     assert abs(told - sum(value for _, value in pairs) / len(pairs)) < 0.05
 
 
+def test_numbers_in_brackets_stand_beside_those_with_points_and_a_decimal_comma(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = [(f"1.2{i % 90 + 10},50", 1210.5 + i % 90) for i in range(300)]
+    pairs += [(f"({'1.0' * (i % 2)}{i % 40 + 10},25)", -(1000 * (i % 2) + i % 40 + 10) - 0.25) for i in range(200)]
+    Path("a.csv").write_text("pay;n\n" + "".join(f"{cell};1\n" for cell, _ in pairs))
+    assert main(["init", "a.csv", "--describe", "{pay: -2000.0..2000.0, n: 0..2}"]) == 0
+    assert "every cell fits" in capsys.readouterr().out
+    described = Path("a.jst").read_text().partition("all_rows")[0].replace("epsilon 1", "epsilon 20000")
+    Path("b.jst").write_text(described + "release a = {{ select avg(pay) as w from mine with epsilon 20000 }}\n")
+    told = Session().run(Source("b.jst", Path("b.jst").read_text()))["a"]
+    assert abs(told - sum(value for _, value in pairs) / len(pairs)) < 0.05
+
+
 def test_init_reads_cells_with_units_and_a_program_of_it_has_their_mean(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

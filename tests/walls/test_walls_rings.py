@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 92_520,
+    "lines": 92_524,
     "files": 350,
     "lines that the kernel imports": 2_592,
     "lines that privacy and engine import": 18_495,
@@ -20,7 +20,7 @@ BARS = {
     "lines with a name for Any": 127,
     "participle names": 45,
     "functions of one name in run and check": 9,
-    "complexity of a function": 21,
+    "complexity of a function": 20,
 }
 
 

@@ -176,7 +176,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
     forms |= {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
-    reading = reading if decimal is None else replace(reading, decimal=decimal)
+    reading = _with_point(reading, decimal)
     if any(forms.get(name) in NUMBERS for name in by_name):
         again, _ = _fit(options, ordered, reading, forms)
         by_name = {column.name: column for column in (again or survey).columns}
@@ -194,6 +194,10 @@ def _fit(
     with suppress(Refusal):
         return fit(options.file, domains, reading, getattr(options, "engine", None), forms)
     return None, None
+
+
+def _with_point(reading: Reading, decimal: str | None) -> Reading:
+    return reading if decimal is None else replace(reading, decimal=decimal)
 
 
 def _stated(file: str, reading: Reading, decimal: str | None) -> Reading:

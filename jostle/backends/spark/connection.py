@@ -166,7 +166,7 @@ def _stoppable(session: SparkSession) -> Iterator[None]:
     only when the query's rows are not waited for either, which stops it as well."""
 
     def interrupt() -> None:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Refusal), _refusals(_NO_ANSWER):
             session.interruptAll()
 
     try:

@@ -218,7 +218,7 @@ def register(options: Namespace) -> str:
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
-        notes = misfits(place, terms.schema, reading, reading.decimal, filled=terms.filled) if kind == "table" else ""
+        notes = misfits(place, terms.schema, reading, filled=terms.filled) if kind == "table" else ""
     else:
         place = address(options.engine or os.environ.get(VARIABLE, ""))
         terms = replace(terms, server=ServerTable(data.source, data.names, place))

@@ -107,10 +107,9 @@ def _unreadable_numbers(whole: Survey, domains: Sequence[tuple[str, Domain]]) ->
 
 
 def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-            mark: str | None = None, engine: str | None = None, filled: Sequence[str] = (),
-            forms: Forms = NO_FORMS) -> str:  # fmt: skip
-    """What does not fit of described data, a line or two a column, for their owner; empty where all of it does. `mark`
-    is the decimal point that their description says, and `filled` are the columns that are never missing."""
+            engine: str | None = None, filled: Sequence[str] = (), forms: Forms = NO_FORMS) -> str:  # fmt: skip
+    """What does not fit of described data, a line or two a column, for their owner; empty where all of it does.
+    `filled` are the columns that are never missing."""
     whole, decimal = fit(path, domains, reading, engine, forms)
     lines = []
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
@@ -125,7 +124,7 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
     if whole.ragged:
         lines += [f"  {whole.ragged:,} of {whole.rows:,} lines have missing or extra cells"]
         lines.append(_NAMES if whole.ragged == whole.rows else _LINES)
-    if decimal is not None and mark is None:
+    if decimal is not None and (reading is None or reading.decimal is None):
         lines.append(f"  {_COMMAS}")
     return "\n".join(["what does not fit:", *lines, EXACT]) + "\n" if lines else ""
 

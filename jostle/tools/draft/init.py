@@ -169,42 +169,39 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     protecting = options.protecting or _protecting(columns, ask)
     budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
     path = _path(options.file, home)
-    survey, decimal = (None, None) if getattr(options, "no_check", False) else _fit(options, ordered, reading, forms)
+    skipped = getattr(options, "no_check", False)
+    survey, reading = (None, reading) if skipped else _fit(options, ordered, reading, forms)
     left = [column for column in columns if column.name not in dict(ordered) and ask is None]
     if survey is None:
         text = first_program(table_of(path, reading), ordered, protecting, *budget_of(budget), forms=forms)
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
     forms |= {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
-    reading = _with_point(reading, decimal)
     if any(forms.get(name) in NUMBERS for name in by_name):
         again, _ = _fit(options, ordered, reading, forms)
         by_name = {column.name: column for column in (again or survey).columns}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
-    text = first_program(
-        table_of(path, _stated(options.file, reading, decimal)), ordered, protecting, *budget_of(budget), forms=forms
-    )
-    return _with_left(text, left), misfits(options.file, ordered, reading, decimal, engine, forms=forms)
+    stated = table_of(path, _stated(options.file, reading))
+    text = first_program(stated, ordered, protecting, *budget_of(budget), forms=forms)
+    return _with_left(text, left), misfits(options.file, ordered, reading, engine=engine, forms=forms)
 
 
 def _fit(
     options: Namespace, domains: Described, reading: Reading, forms: Mapping[str, str]
-) -> tuple[Survey | None, str | None]:
-    """How the file fits, and its decimal comma; None of what cannot be read, since its types are enough for a draft."""
+) -> tuple[Survey | None, Reading]:
+    """How the file fits, and how it is read, with its decimal comma; None of what cannot be read, since its types are
+    enough for a draft."""
     with suppress(Refusal):
-        return fit(options.file, domains, reading, getattr(options, "engine", None), forms)
-    return None, None
+        survey, decimal = fit(options.file, domains, reading, getattr(options, "engine", None), forms)
+        return survey, reading if decimal is None else replace(reading, decimal=decimal)
+    return None, reading
 
 
-def _with_point(reading: Reading, decimal: str | None) -> Reading:
-    return reading if decimal is None else replace(reading, decimal=decimal)
-
-
-def _stated(file: str, reading: Reading, decimal: str | None) -> Reading:
-    """How the program says that a file is read: with its decimal comma, or with a separator that speaks for none."""
-    if decimal is None and reading == Reading() and (separator := separator_of(Path(file))) in GERMAN:
+def _stated(file: str, reading: Reading) -> Reading:
+    """How the program says that a file is read: with its separator, where that would speak for a decimal comma."""
+    if reading == Reading() and (separator := separator_of(Path(file))) in GERMAN:
         return Reading(separator=separator)
-    return replace(reading, decimal=decimal)
+    return reading
 
 
 def _path(file: str, home: Path) -> str:

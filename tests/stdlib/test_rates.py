@@ -225,7 +225,9 @@ def test_what_noise_hides_is_said() -> None:
         results = [ask(f"{call} with epsilon 1e-5", little) for _ in range(3)]  # rows are 3 errors once in 700 runs
         assert all(result.ok for result in results)
         hidden = [result["a"] for result in results if any("hides" in note for note in result["a"].notes)]
-        assert hidden and all(math.isinf(line["error"]) for one in hidden for line in one.rows if "error" in line)
+        wide = [[math.isinf(line["error"]) for line in one.rows if "error" in line] for one in hidden]
+        # One of two groups is 3 errors once in 350 runs, and its line is finite: in all three once in 4e7.
+        assert any(map(all, wide)) and all(any(lines) for lines in wide if lines)
 
 
 @pytest.mark.parametrize(("call", "said"), [

@@ -87,11 +87,14 @@ def _list(paths: Collection[str]) -> str:
 
 
 def check_sources(program: n.Program, report: Report) -> None:
-    """What a run does not say of declarations: of two of one name, of listed texts, and of arguments of sources."""
+    """What a run does not say of declarations: inner ones, two of one name, listed texts, and arguments of sources."""
     declared: dict[str, n.Private] = {}
+    top = {id(stmt) for stmt in program.body}
     for private in every_of(program, n.Private):
         first = declared.setdefault(private.name, private)
-        if first is not private:
+        if id(private) not in top:
+            report.add("TypeError", "`private` stands at top level only", private.span, help="move it out of the block")
+        elif first is not private:
             message, notes = f"`{private.name}` is declared private twice", (Note(first.span, "declared here before"),)
             report.add("TypeError", message, private.span, help="give it another name", notes=notes)
     described = [private.described for private in every_of(program, n.Private)]

@@ -119,6 +119,7 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
         if counts:
             shares = ", ".join(f"{what} {n:,} ({_share(n / whole.rows)})" for what, n in counts.items())
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
+    lines += _beside(whole)
     if whole.undecodable:
         lines += [f"  {whole.undecodable:,} of {whole.rows:,} lines have bytes that are none of the file's encoding"]
     if whole.ragged:
@@ -127,6 +128,20 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
     if decimal is not None and (reading is None or reading.decimal is None):
         lines.append(f"  {_COMMAS}")
     return "\n".join(["what does not fit:", *lines, EXACT]) + "\n" if lines else ""
+
+
+def _beside(whole: Survey) -> list[str]:
+    """A few rows, as many in each of two columns or more, that lack what all others have, as totals and notes do."""
+    few: dict[int, list[str]] = {}
+    for column in whole.columns:
+        if 0 < column.empty <= min(_FEW, whole.rows / 20):
+            few.setdefault(column.empty, []).append(name_of(clean(column.name)))
+    return [
+        f"  {many} row{'s' * (many > 1)} without {', '.join(names)}: if these are totals below the table, "
+        f"`where {names[0]} is not missing` leaves them out"
+        for many, names in few.items()
+        if len(names) > 1
+    ]
 
 
 _LINES = """    a row is a line: if texts hold line breaks, write the file as Parquet or JSON lines, such as by
@@ -203,7 +218,8 @@ def _unread(
     elif 2 * column.unreadable > rows and decimal is None:
         yield f'take out what is no digit: `number(replace({name}, "kg", ""))`'
     if kind == "number" and 0 < column.unreadable <= min(_FEW, rows / 20):
-        yield f"are these totals or notes below the table? `where {name} is not missing` leaves their rows out"
+        more = f", and the {column.empty:,} where it is empty" if column.empty else ""
+        yield f"are these totals or notes below the table? `where {name} is not missing` leaves their rows out{more}"
 
 
 _FEW = 5  # unreadable cells that may be lines below a table

@@ -10,7 +10,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.language.moments import number_of
-from jostle.plan.plan import Categories, Integer, Moments, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.readers.survey import NUMBERS, survey
 from jostle.source import Source
 from jostle.tools import datacheck
@@ -97,6 +97,23 @@ def test_what_offices_leave_in_a_table_is_told(tmp_path: Path) -> None:
     assert "describe it by coalesce(date(day), date(day, " in text
     assert '"%d.%m.%Y"), date(day, "%d/%m/%Y")' in text and '20 by "%d/%m/%Y"' in text
     assert "are these totals or notes below the table? `where n is not missing` leaves their rows out" in text
+
+
+def test_a_total_below_the_table_is_told_by_what_its_row_lacks(tmp_path: Path) -> None:
+    """`every cell fits` was said of a table with a row of totals, which `count(*)` counts; and the way to leave totals
+    out left all other rows without that cell out too, without a word."""
+    path = tmp_path / "a.csv"
+    rows = "".join(f"{'AB'[i % 2]},{'xyz'[i % 3]},{i % 9 if i % 4 else ''}\n" for i in range(120))
+    domains: list[tuple[str, Domain]]
+    domains = [("town", Categories(("A", "B"))), ("kind", Categories(("x", "y", "z"))), ("n", Integer(0, 99))]
+    path.write_text("town,kind,n\n" + rows + ",,99\n")
+    text = datacheck.misfits(path, domains)
+    assert "1 row without town, kind: if these are totals below the table, `where town is not missing`" in text
+    path.write_text("town,kind,n\n" + rows + "A,x,Total\n")
+    text = datacheck.misfits(path, domains)
+    assert "`where n is not missing` leaves their rows out, and the 30 where it is empty" in text
+    path.write_text("town,kind,n\n" + rows)
+    assert datacheck.misfits(path, domains) == ""
 
 
 def test_several_files_are_surveyed_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """`python -m tests.durations [--workers N]`: runs every test, and writes those that the quick suite leaves out.
 
 Measures the CPU of each case, with that of the processes that it starts, on an otherwise idle machine. The cases that
-take the most stand in `tests/slow.txt`, each with its seconds, so many that the others fit into `WANTED` seconds.
+take the most of each folder stand in `tests/slow.txt`, each with its seconds, so many that the others fit into
+`WANTED` seconds; each folder keeps the same share of its own.
 Walls, conformance and documented examples are always in the quick suite, and of each function with several cases the
 cheapest. Cases that are not in the list, such as new ones, are quick unless they are marked `slow`.
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-WANTED = 300.0  # seconds of CPU: with collecting, workers and servers some four minutes on two cores
+WANTED = 430.0  # seconds of CPU: with collecting, workers and servers some four and a half minutes on two cores
 MOST = 3.0  # seconds of a case that stays because it is the cheapest of its function
 ALWAYS = ("tests/walls/", "_conformance.py", "test_programs_docs.py", "test_what_a_closed_terminal")
 LIST = Path(__file__).with_name("slow.txt")
@@ -40,13 +41,22 @@ def chosen(seconds: dict[str, float]) -> dict[str, float]:
     kept |= {case for case in seconds if any(name in case for name in ALWAYS)}
     total = sum(seconds.values())
     out: dict[str, float] = {}
-    for case in sorted(seconds.keys() - kept, key=lambda case: (-seconds[case], case)):
-        if total <= WANTED:
-            break
-        out[case] = seconds[case]
-        total -= seconds[case]
+    for room in {_room(case) for case in seconds}:
+        left = sum(seconds[case] for case in seconds if _room(case) == room)
+        most = left * WANTED / total
+        for case in sorted(seconds.keys() - kept, key=lambda case: (-seconds[case], case)):
+            if left <= most:
+                break
+            if _room(case) == room:
+                out[case] = seconds[case]
+                left -= seconds[case]
+    total -= sum(out.values())
     print(f"{len(seconds)} cases, {sum(seconds.values()):.0f} s; {len(out)} are slow; {total:.0f} s are left")
     return out
+
+
+def _room(case: str) -> str:
+    return case.split("/")[1]
 
 
 def _used() -> float:

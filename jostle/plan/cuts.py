@@ -32,6 +32,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
     inputs,
+    names_in,
     rows_below,
 )
 from jostle.plan.schemas import MOST_KEYS
@@ -184,7 +185,7 @@ def _definitions(column: Column, plan: Plan) -> Iterator[tuple[RowExpr, Plan]]:
 
 def _within(clamp: Apply, plan: Plan) -> bool:
     """Whether the values are between the ends anyway: by their description, or as the mean of a person's rows is."""
-    if any(column.startswith("\u00b7") for column in _columns(clamp.args[0])):
+    if any(column.startswith("\u00b7") for column in names_in(clamp.args[:1])):
         return True
     schema = schema_of(plan)
     bounds, ends = bounds_of(clamp.args[0], schema), [bounds_of(arg, schema) for arg in clamp.args[1:]]
@@ -192,13 +193,6 @@ def _within(clamp: Apply, plan: Plan) -> bool:
         return False
     (_, low), (high, _) = ends  # type: ignore[misc]
     return low <= bounds[0] and bounds[1] <= high
-
-
-def _columns(expr: RowExpr) -> Iterator[str]:
-    if isinstance(expr, Column):
-        yield expr.name
-    for arg in expr.args if isinstance(expr, Apply) else ():
-        yield from _columns(arg)
 
 
 def _end(expr: RowExpr) -> str:

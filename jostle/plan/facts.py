@@ -167,6 +167,13 @@ def unit_of(expr: RowExpr, schema: Schema) -> str:
     return ""
 
 
+def conjuncts(condition: RowExpr) -> list[RowExpr]:
+    """The conditions that all hold where this one does."""
+    if isinstance(condition, Apply) and condition.op == "and":
+        return [part for arg in condition.args for part in conjuncts(arg)]
+    return [condition]
+
+
 _MONTHS = ("year", "quarter", "month")
 
 

@@ -8,7 +8,7 @@ the values of a column.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import assert_never
 
@@ -118,6 +118,18 @@ class Apply(Struct, frozen=True, cache_hash=True):
 
 
 RowExpr = Column | Constant | Apply
+
+
+def names_in(exprs: Iterable[RowExpr]) -> set[str]:
+    """The columns that expressions are made of."""
+    waiting, names = list(exprs), set[str]()
+    while waiting:
+        expr = waiting.pop()
+        if isinstance(expr, Column):
+            names.add(expr.name)
+        elif isinstance(expr, Apply):
+            waiting += expr.args
+    return names
 
 
 # Relations -----------------------------------------------------------------------------------------

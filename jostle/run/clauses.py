@@ -6,14 +6,15 @@ They are the same for a program that declares a source and for an owner who regi
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 from msgspec import Struct
 
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
-from jostle.diagnostics import refuse
-from jostle.language.builtins import DOMAINS
+from jostle.diagnostics import Refusal, refuse
+from jostle.language.builtins import DOMAINS, REMOTE
 from jostle.language.facts import DOMAINS_ARE, NO_FILLING
 from jostle.language.forms import source_kind
 from jostle.language.moments import DAYS, PERIOD, days_in
@@ -69,6 +70,79 @@ def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
 _WRITTEN_OUT = {n.RecordOf, n.SetOf, n.ListOf, n.Range, n.Unary, n.Number, n.String, n.Constant, n.Name}
 
 
+_EXAMPLES = {
+    "described by": "described by {age: 0..99}", "protecting": "protecting rows", "budget": "budget epsilon 1",
+}  # fmt: skip
+
+
+def lacking(node: n.Private, clauses: Sequence[str]) -> Refusal:
+    """The refusal of a declaration that lacks these clauses."""
+    message = f"the private source `{node.name}` has no " + " and no ".join(f"`{clause}`" for clause in clauses)
+    return refuse(
+        "DataError", message, node.span, help="add " + ", ".join(f"`{_EXAMPLES[clause]}`" for clause in clauses)
+    )
+
+
+def need_clauses(node: n.Private, kind: str) -> None:
+    """Refuses a declaration that has not the clauses of its kind of source; of linked tables the budget is another's,
+    and of datasets all clauses are their owner's."""
+    there = {"described by": node.described, "protecting": node.protecting, "budget": node.budget}
+    if kind == "dataset":
+        for what, clause in there.items():
+            if clause is not None:
+                raise refuse(
+                    "DataError", f"a dataset is registered, and its owner has said what `{what}` says", clause.span,
+                    help=f"leave the clauses out: `private {node.name} = {node.source.span.text}`",
+                )  # fmt: skip
+        return
+    if kind not in ("table", *REMOTE):
+        del there["described by"]
+    if node.protecting is not None and node.protecting.linked:
+        if node.budget is not None:
+            message = f"`{node.name}` has the budget of `{node.protecting.linked}`, whose persons it is of"
+            raise refuse("DataError", message, node.budget.span, help="leave the `budget` clause out")
+        del there["budget"]
+    if missing := [clause for clause, part in there.items() if part is None]:
+        raise lacking(node, missing)
+    if kind == "counts" and node.protecting is not None and node.protecting.columns:
+        raise refuse("DataError", "counts have no columns to protect", node.protecting.span,
+                     help="write `protecting rows`")  # fmt: skip
+
+
+def domains_in(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
+    """What a description says, where its columns are written as domains are, each once."""
+    names: set[str] = set()
+    for name, domain in node.items if isinstance(node, n.RecordOf) else ():
+        if name in names:
+            help = "leave one of them out: a column has one domain"
+            raise refuse("DataError", f"`{name}` is described twice", domain.span, label="again", help=help)
+        names.add(name)
+        what, help = _no_domain(name, domain)
+        if help:
+            message = f"`{name}` {what or 'needs a domain, and this is a number'}"
+            raise refuse("DataError", message, domain.span, label="no domain", help=help)
+    return interp.eval(node, scope)
+
+
+def _no_domain(name: str, node: n.Expr) -> tuple[str, str]:
+    """What is wrong with a domain that is written otherwise, and the way out; empty where its value tells."""
+    match node:
+        case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
+            return "", f"a range has two dots: `{name}: {low.value:g}..{high.value:g}`"
+        case n.String(value=form) if "%" in form:
+            help = f'a format is of a date or a time: write `{name}: date("{form}")`'
+            return "needs a domain, and this is a text", help
+        case n.ListOf(items=(n.Range(low=n.Number(value=low), high=n.Number(value=high)),)):
+            return "needs a domain, and this is a list with one", f"a range stands alone: `{name}: {low:g}..{high:g}`"
+        case n.Call(function=n.Name(id="integer" | "real"), args=(n.Number(value=low), n.Number(value=high))):
+            help = f"a range says that its numbers are whole, or real: `{name}: {low:g}..{high:g}`"
+            return "needs a domain, and this is a call", help
+        case n.ListOf(items=(n.Number(value=low), n.Number(value=high))) if high > low + 1:
+            help = f"write `{name}: {low:g}..{high:g}` for the range, `{{{low:g}, {high:g}}}` for the two"
+            return f"is described by two numbers alone, {low:g} and {high:g}", help
+    return "", ""
+
+
 def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tuple[str, Domain], ...]:
     """The schema that a description says; one that is written out keeps it."""
     memo = getattr(node, "__dict__", {})
@@ -78,7 +152,7 @@ def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tup
     if memo["words"] is None or not {MISSING}.issuperset(map(scope.variable, memo["words"])):
         memo = {}
     if "schema" not in memo:
-        memo["schema"] = schema_of(interp.eval(node, scope), node.span)
+        memo["schema"] = schema_of(domains_in(interp, node, scope), node.span, node)
     return cast("tuple[tuple[str, Domain], ...]", memo["schema"])
 
 
@@ -87,15 +161,22 @@ def never_missing(node: n.Expr | None, schema: tuple[tuple[str, Domain], ...]) -
     filled = node.filled if isinstance(node, n.RecordOf) else ()
     for name, domain in schema:
         if name in filled and filling(domain) is None:
-            raise refuse("DataError", NO_FILLING[0].format(name=name), node.span if node else None, help=NO_FILLING[1])
+            span = _places(node).get(name, node.span if node else None)
+            raise refuse("DataError", NO_FILLING[0].format(name=name), span, label="no domain", help=NO_FILLING[1])
     return filled
 
 
-def schema_of(value: object, span: Span | None) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a record of domains says."""
+def _places(described: n.Expr | None) -> dict[str, Span]:
+    """Where each column is described."""
+    return {name: item.span for name, item in described.items} if isinstance(described, n.RecordOf) else {}
+
+
+def schema_of(value: object, span: Span | None, described: n.Expr | None = None) -> tuple[tuple[str, Domain], ...]:
+    """The schema that a record of domains says, which is `described` so in a program."""
     if not isinstance(value, dict) or not value:
         raise refuse("DataError", "a description is a record of columns", span, help="`described by {age: 0..99}`")
-    return tuple((name, _domain(name, wish, span)) for name, wish in value.items())
+    places = _places(described)
+    return tuple((name, _domain(name, wish, places.get(name, span))) for name, wish in value.items())
 
 
 def _domain(name: str, wish: Any, span: Span | None) -> Domain:
@@ -110,12 +191,12 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
         if not (math.isfinite(wish.low) and math.isfinite(wish.high)) or wish.low > wish.high:
             help = f"the lower end comes first: `{name}: {wish.high:g}..{wish.low:g}`" if wish.low > wish.high else ""
             message = f"`{name}` has no values between {wish.low:g} and {wish.high:g}"
-            raise refuse("DataError", message, span, help=help)
+            raise refuse("DataError", message, span, label="no domain", help=help)
         return Real(wish.low, wish.high) if wish.real else Integer(int(wish.low), int(wish.high))
     listed = _list_domain(name, list(wish), span) if isinstance(wish, JSet) or is_sequence(wish) else None
     if listed is None:
         message = f"`{name}` needs a domain, and this is {kind_name(wish)}"
-        raise refuse("DataError", message, span, help=DOMAINS_ARE)
+        raise refuse("DataError", message, span, label="no domain", help=DOMAINS_ARE)
     return listed
 
 

@@ -19,7 +19,7 @@ from typing import Any
 from jostle.accounting.amounts import Unit
 from jostle.accounting.definitions import Measure
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.language.builtins import OPENERS, REMOTE
+from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
 from jostle.plan.facts import FACTS
@@ -32,7 +32,10 @@ from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
 from jostle.run.clauses import (
     described_schema,
+    domains_in,
+    lacking,
     measure_of,
+    need_clauses,
     need_parts,
     need_whole_periods,
     never_missing,
@@ -86,7 +89,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
         return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
-        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+        raise lacking(node, ["described by"])
     schema = described_schema(interp, node.described, scope)
     need_parts(node.budget, dict(schema), unit)
     keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
@@ -196,13 +199,8 @@ def linked(
         raise refuse("DataError", message, protecting.span, help="protect rows of this table by itself")
     source, unit = owner.exposures[0].source, unit_of(interp, protecting, scope)
     owners = owners_by(owner, protecting.key, unit.columns[0], protecting.span)
-    if node.budget is not None:
-        raise refuse(
-            "DataError", f"`{node.name}` has the budget of `{source.name}`, whose persons it is of", node.budget.span,
-            help="leave the `budget` clause out",
-        )  # fmt: skip
     if node.described is None or kind == "counts":
-        raise refuse("DataError", f"`{node.name}` is not described", node.span, help="add `described by {…}`")
+        raise lacking(node, ["described by"])
     schema = described_schema(interp, node.described, scope)
     if interp.simulate is not None:
         keys = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
@@ -250,16 +248,13 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         message = f"the source of `{node.name}` is a value of the program"
         help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
         raise Refusal(Diagnostic("TypeError", message, call.span, "no source", help))
+    need_clauses(node, kind)
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is not None and node.protecting.linked:
         return linked(interp, node, call, kind, node.protecting, scope)
     if node.protecting is None or node.budget is None:
-        missing = "protecting" if node.protecting is None else "budget"
-        clause = "protecting rows" if node.protecting is None else "budget epsilon 1.0"
-        raise refuse("DataError", f"`{node.name}` has no `{missing}` clause", node.span, help=f"add `{clause}`")
-    if kind in ("table", *REMOTE) and node.described is None:
-        raise _not_described(node)
+        raise lacking(node, ["protecting", "budget"])
     measure = measure_of(interp, node.budget, scope)
     unit = unit_of(interp, node.protecting, scope, node.budget)
     if interp.simulate is not None:
@@ -269,16 +264,7 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         raise refuse("DataError", "rows that a program gives are public", call.span, help="declare a file as private")
     if kind == "counts" or is_array(origin):
         return _private_counts(interp, node, origin, measure, unit)
-    if node.described is None:
-        raise _not_described(node)
     return _private_table(interp, node, origin, measure, unit, scope)
-
-
-def _not_described(node: n.Private) -> Refusal:
-    return refuse(
-        "DataError", f"`{node.name}` is not described", node.span,
-        help="add `described by {age: 0..99, sex: {\"Female\", \"Male\"}}`: only described columns exist",
-    )  # fmt: skip
 
 
 def _private_table(
@@ -286,7 +272,7 @@ def _private_table(
 ) -> Table:
     """A table of the described columns of files, of a server's table or of bound data."""
     if node.described is None or node.protecting is None:
-        raise _not_described(node)
+        raise lacking(node, ["described by"])
     schema = described_schema(interp, node.described, scope)
     need_parts(node.budget, dict(schema), unit)
     never = never_missing(node.described, schema)
@@ -323,12 +309,6 @@ def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -
     name = origin_of(interp, call, scope)
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
-    for what, clause in (("described by", node.described), ("protecting", node.protecting), ("budget", node.budget)):
-        if clause is not None:
-            raise refuse(
-                "DataError", f"`{name}` is registered, and its owner has said what `{what}` says", clause.span,
-                help=f'leave the clauses out: `private {node.name} = dataset("{name}")`',
-            )  # fmt: skip
     handle = _open_dataset(interp, name, node, call.span)
     announce(interp, handle.exposures[0].source, node, [column for column, _ in handle.schema], dataset=name)
     return handle
@@ -386,7 +366,7 @@ def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: S
             "PrivateValue", "a registered dataset is private", source.span,
             help='declare it: `private people = dataset("people")`',
         )  # fmt: skip
-    domains = interp.eval(described, scope) if described is not None else None
+    domains = domains_in(interp, described, scope) if described is not None else None
     span = described.span if described is not None else source.span
     origin = origin_of(interp, source, scope)
     if source_kind(source) == "counts":
@@ -407,13 +387,12 @@ def open_public(
                          help="leave `described by` out")  # fmt: skip
         return table_of_rows(origin, span)
     refuse_private(interp, origin, span)
-    names = schema_of(domains, domains_span) if domains is not None else ()
-    data = open_origin(interp, origin, span, public=True, names=[name for name, _ in names])
+    schema = schema_of(domains, domains_span, described) if domains is not None else ()
+    data = open_origin(interp, origin, span, public=True, names=[name for name, _ in schema])
     interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
     if domains is None:
         schema = interp.data.guess(data, span)
     else:
-        schema = schema_of(domains, domains_span)
         check_columns(schema, data, domains_span)
     never = never_missing(described, schema)
     return public_table(interp.data, data.key, schema, data.identity, span, never, FACTS)

@@ -27,8 +27,8 @@ from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.plan.digest import plan_digest
 from jostle.privacy.kernel.handles import Cube, Vectors
-from jostle.records import field_names, is_record
 from jostle.resources import KEEPS, cache_folder, replacing
 from jostle.run.operators import bound, guarded
 from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
@@ -62,44 +62,22 @@ def stored(name: str, function: Callable[..., object], args: tuple[object, ...],
 
 def _path(name: str, args: tuple[object, ...], keywords: dict[str, object]) -> Path | None:
     """Where a value is kept; None for arguments that have no digest, and for who has no home."""
-    hasher = hashlib.sha256(_version())
+    digested = plan_digest([_version(), name, args, keywords], {})
     try:
-        _digest(hasher.update, [name, list(args), keywords])
-        return cache_folder() / "strategies" / f"{hasher.hexdigest()}.npz"
-    except (TypeError, RuntimeError):
+        return cache_folder() / "strategies" / f"{digested.digest}.npz" if digested.closed else None
+    except RuntimeError:
         return None
 
 
 @lru_cache(maxsize=1)
-def _version() -> bytes:
+def _version() -> str:
     """A digest of the source of all kernels."""
     from jostle import kernels
 
     hasher = hashlib.sha256()
     for path in sorted(Path(str(kernels.__file__)).parent.rglob("*.py")):
         hasher.update(path.read_bytes())
-    return hasher.digest()
-
-
-def _digest(tell: Callable[[bytes], object], value: Any) -> None:
-    """Feeds a value to a hasher, with lengths and kinds, so that different values are fed differently."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        text = f"{type(value).__name__} {value!r}".encode()
-        tell(f"{len(text)} ".encode() + text)
-    elif isinstance(value, (list, tuple)):
-        tell(f"list {len(value)} ".encode())
-        for item in value:
-            _digest(tell, item)
-    elif isinstance(value, Mapping):
-        _digest(tell, sorted(value))
-        _digest(tell, [value[key] for key in sorted(value)])
-    elif is_record(value):
-        _digest(tell, [type(value).__name__, {name: getattr(value, name) for name in field_names(type(value))}])
-    elif type(value).__module__ == "numpy" and hasattr(value, "dtype") and value.dtype != object:
-        _digest(tell, [str(value.dtype), [int(side) for side in value.shape]])
-        tell(value.tobytes())
-    else:
-        raise TypeError(type(value).__name__)
+    return hasher.hexdigest()
 
 
 def _read(path: Path) -> object:

@@ -13,7 +13,7 @@ from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect, Parameter, Reads
 from jostle.language.row_mistakes import usage
-from jostle.plan.plan import Domain, Open, Real, listed
+from jostle.plan.plan import Categories, Domain, Open, Real, listed
 from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.externals import parameters_of
@@ -278,7 +278,7 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
         return _fault(message, f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`', "OpenKeys")
-    if takes.startswith("number column") and listed(domain) is not None and not hasattr(domain, "high"):
+    if takes.startswith("number column") and isinstance(domain, Categories | Open):
         help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
         return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
     if takes == "column of values" and isinstance(domain, Real):

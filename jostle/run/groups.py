@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
-from jostle.engine.sql.persons import names_in
+from jostle.language.facts import FLIPPED
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
 from jostle.language.operations import COMPARISONS
@@ -30,7 +30,7 @@ from jostle.language.patterns import starts
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np
-from jostle.plan.facts import bounds_of, key_values, listed_values, schema_of
+from jostle.plan.facts import bounds_of, conjuncts, key_values, listed_values, schema_of
 from jostle.plan.kinds import Schema, is_integral, kind_of, value_kind
 from jostle.plan.plan import (
     Apply,
@@ -47,6 +47,7 @@ from jostle.plan.plan import (
     Plan,
     RowExpr,
     Truncate,
+    names_in,
 )  # fmt: skip
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
@@ -314,7 +315,7 @@ def keys_left(
 ) -> list[GroupKey]:
     """The keys of a select, those of the description (`own`) without what its condition rules out, as far as it
     compares the key's own column with constants. Where one of several keys is open all are as they were."""
-    result, tests = [], _conjuncts(condition)
+    result, tests = [], conjuncts(condition)
     for key, free in zip(keys, own, strict=True):
         name, *others = names_in([key.expr]) or [""]
         one = free and not others and name in domains
@@ -345,7 +346,7 @@ def _narrowed(domain: Domain, column: Column, test: RowExpr) -> Domain | None:
     if not isinstance(test, Apply) or test.op not in (*COMPARISONS, "in"):
         return domain
     first, *rest = test.args if test.args[0] == column else reversed(test.args)
-    op = test.op if test.args[0] == column else _MIRRORED.get(test.op, test.op)
+    op = test.op if test.args[0] == column else FLIPPED.get(test.op, test.op)
     constants = [one.value for one in rest if isinstance(one, Constant)]
     if first != column or not rest or len(constants) < len(rest):
         return domain
@@ -373,17 +374,8 @@ def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | d
     return replace(domain, low=low, high=high) if low <= high else None
 
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
 def _open(key: GroupKey, domains: Mapping[str, Domain]) -> bool:
     return key.over is None and (listed_values(key.expr, domains) or bounds_of(key.expr, domains)) is None
-
-
-def _conjuncts(condition: RowExpr) -> list[RowExpr]:
-    if isinstance(condition, Apply) and condition.op == "and":
-        return [test for arg in condition.args for test in _conjuncts(arg)]
-    return [condition]
 
 
 def _steps(expr: RowExpr, schema: Schema) -> tuple[int, int]:

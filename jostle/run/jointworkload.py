@@ -21,7 +21,7 @@ from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
 from jostle.plan.cuts import expression
-from jostle.plan.facts import key_values, schema_of
+from jostle.plan.facts import conjuncts, key_values, schema_of
 from jostle.plan.kinds import check_depth
 from jostle.plan.plan import (
     Apply,
@@ -41,6 +41,7 @@ from jostle.plan.plan import (
     RowExpr,
     Term,
     listed,
+    names_in,
 )
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import Table
@@ -103,7 +104,7 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
         columns, conditions = seen_through(request.table.plan)[1:]
         conditions = [replaced(condition, below) for condition in conditions]
         keys = tuple(Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
-        only = tuple(_one_group(part, domains) for condition in conditions for part in _conjuncts(condition))
+        only = tuple(_one_group(part, domains) for condition in conditions for part in conjuncts(condition))
         queries.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
     every = dict.fromkeys(key for one in queries for key in (*one.keys, *(key for key, _ in one.only)))
     groups: dict[object, list[Key]] = {}
@@ -153,12 +154,6 @@ def _common(requests: Sequence[Request]) -> Table:
     return common_table([request.table for request in requests])
 
 
-def _conjuncts(condition: RowExpr) -> list[RowExpr]:
-    if isinstance(condition, Apply) and condition.op == "and":
-        return [part for arg in condition.args for part in _conjuncts(arg)]
-    return [condition]
-
-
 def _term(term: Term, columns: Mapping[str, RowExpr]) -> Term:
     return term if term.expr is None else replace(term, expr=replaced(term.expr, columns))
 
@@ -181,15 +176,9 @@ def _countable(domain: object) -> bool:
     return isinstance(domain, Categories) and len(domain.values) <= MOST_VALUES
 
 
-def _columns(expr: RowExpr) -> set[str]:
-    if isinstance(expr, Column):
-        return {expr.name}
-    return set().union(*map(_columns, expr.args)) if isinstance(expr, Apply) else set()
-
-
 def _home(key: Key, domains: Mapping[str, object]) -> str | Key:
     """The listed column that a key follows from; the key itself where there is none."""
-    names = _columns(key.expr)
+    names = names_in([key.expr])
     (name,) = names if len(names) == 1 else ("",)
     return name if name and _countable(domains[name]) else key
 

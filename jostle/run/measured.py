@@ -13,6 +13,7 @@ Functions of answers that are refined step by step: `refinable`, `refine`, and `
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from jostle.accounting.composition import quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import np
-from jostle.noise_laws import Gaussian
+from jostle.noise_laws import AdditiveLaw, Gaussian
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.measurements.answers import Answers, JointCells
@@ -72,8 +73,13 @@ def _laplace(
     if not isinstance(blocks, (list, tuple)) or not all(isinstance(b, dict) for b in blocks):
         raise refuse("TypeError", f"a strategy comes from a kernel, not from {kind_name(strategy)}")
     parts, law, amount = _answers(interp, value, blocks, epsilon, via, span)
-    scale, cut = 0.0 if law is None else law.scale, _cut(interp, value)
-    return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=scale)
+    cut = _cut(interp, value)
+    return Record(answers=[with_noise(a, amount, law, cut=cut) for a in parts], scale=laplace_scale(law))
+
+
+def laplace_scale(law: AdditiveLaw | None) -> float:
+    """The scale of Laplace noise that is as wide: what kernels take. 0 of exact answers."""
+    return 0.0 if law is None else law.scale / math.sqrt(2) if law.name == Gaussian.name else law.scale
 
 
 def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Span | None) -> object:

@@ -16,7 +16,6 @@ from functools import partial
 from typing import Any
 
 from jostle.diagnostics import did_you_mean, refuse
-from jostle.engine.sql.persons import names_in
 from jostle.integers import fixed_width
 from jostle.language.facts import FLIPPED
 from jostle.language.moments import moment_of, number_of
@@ -24,7 +23,7 @@ from jostle.language.row_functions import OPERATIONS, Function
 from jostle.lazy import Array, Bools, Floats, Ints, np
 from jostle.plan.facts import FACTS
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr, names_in
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate

@@ -196,7 +196,7 @@ def _with(interp: Evaluator, node: n.With, scope: Scope) -> Returned | None:
 
 def _private(interp: Evaluator, node: n.Private, scope: Scope) -> None:
     if scope.parent is not interp.base:
-        raise refuse("TypeError", "`private` stands at the top level of a program", node.span)
+        raise refuse("TypeError", "`private` stands at top level only", node.span, help="move it out of the block")
     scope.set(node.name, declare.private(interp, node, scope))
 
 

@@ -18,7 +18,6 @@ from jostle.engine.base import Engine, Here, Work
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import WHOLE, clean
 from jostle.engine.sql.dialect import subquery
-from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Grouped, Relation
 from jostle.engine.sql.rows import Physical, Raw, RowSql, aggregate, key_test, key_value
 from jostle.lazy import Array
@@ -36,6 +35,7 @@ from jostle.plan.plan import (
     Plan,
     RowExpr,
     Term,
+    names_in,
 )
 from jostle.records import replace
 from jostle.speed.parts import Parts

@@ -26,9 +26,9 @@ from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import functions
 from jostle.engine.sql.cells import FLOATS, WHOLE, moment, number, text
 from jostle.engine.sql.dialect import PLACES, Dialect, clamped
-from jostle.engine.sql.persons import names_in
 from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
 from jostle.engine.sql.rows import Piece, Raw, RowSql
+from jostle.language.facts import FLIPPED
 from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
 from jostle.language.patterns import READERS
@@ -52,6 +52,7 @@ from jostle.plan.plan import (
     Scan,
     Term,
     Union,
+    names_in,
 )
 from jostle.records import replace
 
@@ -62,7 +63,7 @@ _GRID = 1.5 * 2.0**52  # what is added to it keeps no fraction
 _NEAR = 2.0**51  # doubles below it have room for a half, and for carries
 _FAR = 2.0**900  # so far below the largest double that what bounds leave out, such as rounding, does not lead there
 _LARGEST = 1.7976931348623157e308
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "=="}
+_FLIPPED = FLIPPED | {"==": "=="}
 _CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
 _SPELLED, _DIGITS_IN = frozenset({"true", "false", "inf", "-inf"}), frozenset("0123456789")
 _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": "({0} * {1})", "/": "({0} / {1})"}

@@ -381,6 +381,8 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
 
 _MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Column, n.Binary, n.GroupKey})
 """The forms that may be a mistake although they parse."""
+_TAKES = {"Feature": 1, "Option": 1, "Utility": 2}
+_A = {"Feature": "a Feature", "Option": "an Option", "Utility": "a Utility"}
 
 
 def _means_what_it_says(node: n.Node) -> None:
@@ -392,6 +394,11 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
             last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
             raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
+        case n.Part(kind=kind, params=params, span=span) if sum(one.default is None for one in params) != _TAKES[kind]:
+            what = ("the data alone", "the data and the answers")[_TAKES[kind] - 1]
+            form = f"`{kind} ({', '.join(('data', 'answers')[: _TAKES[kind]])})`"
+            help = f"it begins {form}; names above it are seen inside" + ", as is `epsilon`" * (kind == "Option")
+            raise refuse("TypeError", f"{_A[kind]} takes {what}", span, help=help)
         case n.Range(low=n.String(), high=n.String()):
             pass  # which may be dates
         case n.Range(low=n.String() as text) | n.Range(high=n.String() as text):

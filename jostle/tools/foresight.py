@@ -21,6 +21,7 @@ from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
+from jostle.language.forms import source_kind
 from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.plan.facts import bounds_of, listed_values
 from jostle.plan.kinds import is_integral, kind_of
@@ -30,7 +31,7 @@ from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
-from jostle.run.clauses import described_schema
+from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.fitting import no_argument
@@ -126,8 +127,8 @@ class Foresight(Forms):
         try:
             if isinstance(node, n.Run) and skipped:
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
-            if isinstance(node, n.Private) and node.described is not None:
-                self._check_description(node.described, scope)
+            if isinstance(node, n.Private):
+                self._check_declaration(node, scope)
             if isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
@@ -160,12 +161,15 @@ class Foresight(Forms):
             self.refusals.append(refusal.at(node.span))
         self.forget(node, scope, NotKnown())
 
-    def _check_description(self, described: n.Expr, scope: Scope) -> None:
-        """Notes what is wrong with a description whatever the file holds."""
+    def _check_declaration(self, node: n.Private, scope: Scope) -> None:
+        """Notes what is wrong with a declaration whatever its file holds."""
         try:
-            described_schema(self, described, scope)
+            if kind := source_kind(node.source):
+                need_clauses(node, kind)
+            if node.described is not None:
+                described_schema(self, node.described, scope)
         except Refusal as refusal:
-            self.refusals.append(refusal.at(described.span))
+            self.refusals.append(refusal.at(node.span))
 
     def _condition(self, test: n.Expr, scope: Scope) -> None:
         """Evaluates the condition of a statement, which is refused where its kind is known to be another."""

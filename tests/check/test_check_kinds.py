@@ -6,6 +6,7 @@ A program that it refuses for a kind is run all the same, without a check, and m
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 
@@ -190,3 +191,15 @@ def test_columns_of_the_library(call: str, session: Session) -> None:
         line = f"x = {call.format(name)} with epsilon 1\n"
         said = Session().check(Source("p.jst", "use statistics\n" + PEOPLE.format(described) + line))
         assert bool(said) != runs(line, session), line
+
+
+def test_a_wide_column_is_not_listed() -> None:
+    """Whole numbers up to a million millions were listed, each as a double."""
+    wide = TABLES.replace("age: 0..99", "age: 0..3000000, year: 0..3000000")
+    program = Source("p.jst", wide + 'use statistics\nprint(correlation(people, "age", "year") with epsilon 1)\n')
+    tracemalloc.start()
+    try:
+        assert not Session().check(program)
+        assert tracemalloc.get_traced_memory()[1] < 30 * 2**20
+    finally:
+        tracemalloc.stop()

@@ -3,9 +3,10 @@
     python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--counts FILE] [--show SEED] [--engine NAME…]
 
 Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features, with the
-share of those that were refused: where all are, nothing was seen. From seed 10^12 on tables are made of tables. With
-`--counts` a run goes on where the one before ended that wrote the file, and adds to it after every batch. With
-`--engine` programs on Parquet and Arrow files run on these servers too, and must give the same exact integers.
+share of those that were refused: where all are, nothing was seen. From seed 10^12 on tables are made of tables, and
+from 2·10^12 on row programs, trees, models and workloads measure them. With `--counts` a run goes on where the one
+before ended that wrote the file, and adds to it after every batch. With `--engine` programs on Parquet and Arrow files
+run on these servers too, and must give the same exact integers.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 from arena import Arena
 from cross_engine import PlainRows
-from cross_parts import Asked, Chain, Program, modules
+from cross_parts import Asked, Chain, Program, Scored, modules
 from cross_programs import Maker
 from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
 from engines_postgres import Loaded
@@ -51,6 +51,7 @@ from jostle.trace.jsonl import plain
 
 SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of
 NESTED = 10**12  # from this seed on tables are made of tables, several deep
+SCORED = 2 * 10**12  # and from this one on row programs, trees, models and workloads measure them
 IN_PERIODS = 4  # of every eight batches: its budget is there anew for each period
 CITIES = b"c,region,id\nAmes,north,p1\nCork,south,p2\nAmes,west,p3\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
@@ -59,6 +60,7 @@ INSIDE = {"best of runs"}  # what is drawn for runs that are not shown is not lo
 LOOKED_ANEW = 0.05  # the share of programs that look at cells as if nobody had
 ELSEWHERE = 0.1  # the share of programs that run on another file type too
 CHECKED = 0.05  # the share of programs whose questions DuckDB is asked too, beside plain Python
+PURE = {"laplace", "selection", "cube"}  # noise that has an ε by itself
 TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
 
 Servers = Mapping[str, Callable[[], Engine]]
@@ -183,8 +185,10 @@ class Batch:
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
-        if nested and number % 3 == 0:
-            asked = Asked(random.Random(f"asked of {number}"), self.unit, self.budget, maker.amount)
+        scored = number * SIZE >= SCORED
+        if scored or (nested and number % 3 == 0):
+            of = (random.Random(f"asked of {number}"), self.unit, self.budget, maker.amount)
+            asked = Scored(*of) if scored else Asked(*of)
             self._measurements = [asked.measurement(maker.limit) for _ in range(MEASUREMENTS)]
         self._trees: dict[str, Any] = {}
         self._sides: list[Side] = []
@@ -346,8 +350,8 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
             return
         lost = mine.loss(theirs)
         if program.budget == "basic":  # of plain sums, those of noise that is for ε alone
-            loss += lost if mine.kind in ("laplace", "selection") else 0.0
-        elif mine.kind not in ("laplace", "selection"):
+            loss += lost if mine.kind in PURE else 0.0
+        elif mine.kind not in PURE:
             if program.budget == "epsilon" and lost:
                 yield "noise without a pure epsilon", mine.kind
             loss += lost

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from cross_worlds import KINDS
 
-MODULES = ("features", "gradual", "histograms", "row_vectors", "selection", "sequences", "statistics", "weighted",
-           "workloads")  # fmt: skip
+MODULES = ("classifiers", "features", "gradual", "histograms", "row_vectors", "selection", "sequences", "statistics",
+           "trees", "weighted", "workloads")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -355,3 +355,66 @@ class Asked:
             where = "" if given or self.rng.random() < 0.5 else " where n != 1"
             lines.append(f"    j{i} = {{{{ select {what} as v from y{where}{key}{given} }}}}")
         return [*lines, "print(j0)"]
+
+
+class Scored(Asked):
+    """What is measured by row programs, trees, models and workloads, of the columns `n` and `c` alone."""
+
+    def measurement(self, limit: str) -> Measurement:
+        forms = [self.splits, self.levels, self.fits, self.models, self.moved_by_rows]
+        if self.budget in ("delta", "basic"):
+            forms.append(self.in_rho)
+        form = self.rng.choice([one for one in forms if "weighted" not in self.unit or one != self.moved_by_rows])
+        self.rows = self._other()
+        lines = [f"y = derive({self.rows}, a = {PLACE}, e = 3 - {PLACE}, c = c)", *form()]
+        return Measurement(tuple(lines), {}, limit, (form.__name__.replace("_", " "),), False)
+
+    def _any(self, *lines: str) -> list[str]:
+        return [f"print({self.rng.choice(lines)} {self.amount})"]
+
+    def splits(self) -> list[str]:
+        some = [rule.format(*self.rng.choices(("a", "e", "c", "a > 1"), k=2), self.rng.choice(("y", "where(y, a > 0)")))
+                for rule in self.rng.choices(("gini({2}, {0}, {1})", "max_class({2}, {0}, {1})",
+                                              "entropy({2}, {0}, {1}, most = 3)"), k=3)]  # fmt: skip
+        return self._any(f"laplace({some[0]})", f"noisy_max([{', '.join(some)}])", f"noisy_max([{some[0]}, {some[0]}])")
+
+    def levels(self) -> list[str]:
+        named = "[{name: o.name, values: o.categories, edges: o.edges} for o in columns(pick(y, a, e))]"
+        rule = self.rng.choice(("gini", "max_class"))
+        lines = [f"grown = tree_start({named})", 'k = [o for o in columns(y) if o.name == "c"][0]']
+        if self.rng.random() < 0.7:
+            lines.append(f"grown = tree_split(grown, noisy_max({rule}(y, grown, c)) {self.amount})")
+        return [*lines, *self._any(f"noisy_max({rule}(y, grown, c))", "laplace(leaf_counts(y, grown, k))",
+                                   "laplace(level_sizes(y, grown))", "noisy_max(subtrees(y, grown, k))")]  # fmt: skip
+
+    def fits(self) -> list[str]:
+        axes, cells = self.rng.choice((("x = a", 4), ("x = a, y = e", 16)))
+        of, guess = self.rng.choice(("identity", "prefixes", "marginals", "rectangles")), f"[1.5 for i in 1..{cells}]"
+        lines = [f"h = histogram(y, {axes})", f"q = {of}(h)"]
+        return [*lines, *self._any(f"noisy_max(misfit(h, q, {guess}))", f"laplace(distance(h, {guess}))",
+                                   "laplace(closeness(h, q, [2 for i in 1..len(q)]))", "laplace(largest_marginal(h))",
+                                   f"noisy_max([distance(h, {guess}), l2(h)])", "hdmm(h, q)")]  # fmt: skip
+
+    def models(self) -> list[str]:
+        lines = ["z = pick(y, a, e, c)", f'm = naive_bayes(z, "c") {self.amount}']
+        of = self.rng.choice(('correct_count(z, m, "c")', 'surprise_count(z, m, "c")'))
+        return [*lines, *self._any(f"laplace({of})", f"noisy_max([{of}, size(z)])",
+                                   'laplace(ranked_counts(z, m, "c", m.classes[0]))')]  # fmt: skip
+
+    def moved_by_rows(self) -> list[str]:
+        of = self.rng.choice(('"products"', '"cell_shares", {cells: 4, squares: true}', '"pair_products"'))
+        how = f'{of}, norm = "{self.rng.choice(("l1", "l2", "sup"))}", bound = {self.rng.choice((1, 0.3, 7))}'
+        v, parts = 'v = vectors(y, a, e, norm = "sup")', "b = [vectors(s, a, e) for s in split_rows(y, 2)]"
+        paid = (f"noisy_sum(v, {how}, paid = p, part = 1/2)", "noisy_moments(v, paid = p, part = 1/2)")
+        scores = f"noisy_max(coordinate_scores(v, {of}))"
+        return self.rng.choice((
+            [v, *self._any(f"noisy_sum(v, {how})", scores, "noisy_moments(v)", "laplace(size(v))")],
+            [v, f"p = prepaid(v) {self.amount}", *(f"print({self.rng.choice(paid)})" for _ in range(2))],
+            [parts, f"p = prepaid(b, steps = 4) {self.amount}", *[f"print(noisy_sum(b, {of}, paid = p))"] * 4],
+        ))  # fmt: skip
+
+    def in_rho(self) -> list[str]:
+        asked = ("laplace(histogram(d, x = a)) with 1/2", "{{ select avg(a) as v from d groupby c with 1/3 }}",
+                 "noisy_max([size(d), size(where(d, a > 1))]) with 1/4")  # fmt: skip
+        both = ", ".join(f"({one})" for one in self.rng.choices(asked, k=2))
+        return self._any(f"in_rho(y, lambda d: [{both}])")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cross_oracle
 import pytest
 from cross_engine import OneThread
-from cross_oracle import NESTED, SIZE, opened
+from cross_oracle import NESTED, SCORED, SIZE, opened
 from cross_parts import BOTH, MIXED, PERSONS_ALONE
 from cross_specimens import SPECIMENS
 from engines_suite import ENGINES
@@ -39,18 +39,24 @@ def test_tables_made_of_tables_hold() -> None:
     assert sum(name.startswith("nested") for name in ran) == len({*BOTH, *MIXED, *PERSONS_ALONE})
 
 
+ASKED = {"cubes", "groups", "public facts", "scores", "steps", "weighted records"}
+SCORES = {"fits", "in rho", "levels", "models", "moved by rows", "splits"}
+
+
 @pytest.mark.looks
-def test_what_is_measured_of_tables_made_of_tables_holds() -> None:
-    """Blocks with public answers, steps, records that are joined, grouped and shaved, scores of several tables."""
+@pytest.mark.parametrize(("first", "forms"), [(NESTED + SIZE, ASKED), (SCORED, SCORES)], ids=("asked", "scored"))
+def test_what_is_measured_of_tables_made_of_tables_holds(first: int, forms: set[str]) -> None:
+    """Blocks with public answers, steps, records that are joined, grouped and shaved, scores of several tables; and row
+    programs, trees, models and workloads."""
     with opened() as crosses:
-        runs = [crosses.run(NESTED + SIZE * (1 + 3 * batch) + place) for batch in range(9) for place in range(16)]
+        runs = [crosses.run(first + 3 * SIZE * batch + place) for batch in range(9) for place in range(16)]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []
     asked, ran = (
         Counter(run.program.measurements[0].features[0] for run in some)
         for some in (runs, [run for run in runs if run.how == "ran"])
     )
     assert sum(ran.values()) > 0.6 * sum(asked.values())
-    assert {*asked} == {"cubes", "groups", "public facts", "scores", "steps", "weighted records"} == {*ran}
+    assert {*asked} == forms == {*ran}
 
 
 @pytest.mark.looks

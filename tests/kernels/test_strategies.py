@@ -64,22 +64,21 @@ def test_the_core_measures_the_sums_that_a_strategy_says(shape, cell_bits):
         np.testing.assert_array_equal(core.blocks[1]["matrix"] * 2.0**-core.bits, blocks[1]["matrix"])
 
 
+@pytest.mark.parametrize("power", [1, 2])
 @pytest.mark.parametrize("shape", [(40,), (6, 7)])
-def test_the_gradient_is_that_of_the_expected_error(shape):
+def test_the_gradient_is_that_of_the_expected_error(shape, power):
     gram = grams.on_cells(workloads.ranges(shape, 60))
     n = gram.buckets
-    blocks = strategies.p_identity_strategy(gram.labels, np.random.default_rng(0).random((3, n)))
+    blocks = strategies.p_identity_strategy(gram.labels, np.random.default_rng(0).random((3, n)), power)
     theta, a = blocks[1]["matrix"] / blocks[0]["weight"], matrix_of(blocks, n)  # on the grid of weights
-    value, gradient = strategies.objective(theta, gram, gram.diagonal())
-    assert value == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(a.T @ a)))
+    value, gradient = strategies.objective(theta, gram, gram.diagonal(), power)
+    assert value == pytest.approx(np.trace(gram.dense() @ np.linalg.inv(a.T @ a)), rel=1e-4)
     for at in ((0, 0), (1, n // 2), (2, n - 1)):
         up, down = theta.copy(), theta.copy()
         up[at] += 1e-5
         down[at] -= 1e-5
-        slope = (
-            strategies.objective(up, gram, gram.diagonal())[0] - strategies.objective(down, gram, gram.diagonal())[0]
-        )
-        assert gradient[at] == pytest.approx(slope / 2e-5, rel=1e-4)
+        above, below = (strategies.objective(near, gram, gram.diagonal(), power)[0] for near in (up, down))
+        assert gradient[at] == pytest.approx((above - below) / 2e-5, rel=1e-4)
 
 
 @pytest.mark.parametrize(("n", "known"), [(256, 8.71), (1024, 11.62)])
@@ -88,6 +87,17 @@ def test_hdmm_reaches_the_known_error(n, known):
     blocks = strategies.hdmm_strategy(workload)
     assert sensitivity(blocks, n) == pytest.approx(1)
     assert root_mean_square(blocks, workload, SQRT2) < known * 1.01
+
+
+@pytest.mark.parametrize(("asked", "most"), [(workloads.ranges, 0.58), (workloads.prefixes, 0.56)])
+def test_for_gaussian_noise_columns_have_a_euclidean_length_of_one(asked, most):
+    workload, errors = asked(256), []
+    for power in (1, 2):
+        blocks = strategies.hdmm_strategy(workload, power)
+        lengths = np.linalg.norm(matrix_of(strategies.for_few_rows(blocks, 30.0), 256), power, axis=0)
+        np.testing.assert_allclose(lengths, 1, atol=1e-4)
+        errors.append(root_mean_square(blocks, workload, np.linalg.norm(matrix_of(blocks, 256), axis=0).max()))
+    assert errors[1] < most * errors[0]
 
 
 @pytest.mark.parametrize("shape", [(64,), (12, 12)])

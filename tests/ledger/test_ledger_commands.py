@@ -48,7 +48,7 @@ REFUSED = [
     ("{height: 17..90}", "rows", "epsilon 1", "DataError"),
     ("{age: 90..17}", "rows", "epsilon 1", "DataError"),
     ("[1, 2]", "rows", "epsilon 1", "DataError"),
-    ("{age: 17..90}", 'rows\nprivate q = table("x") protecting rows', "epsilon 1", "DataError"),
+    ("{age: 17..90}", 'rows\nprivate q = table("x") protecting rows', "epsilon 1", "SyntaxError"),
     ("{age: 17..90}", "rows", "epsilon 1\nprint(1)", "SyntaxError"),
 ]
 

@@ -1,4 +1,5 @@
-"""The programs of the adversary suite, sent to a server by an analyst over neighbouring data: every response, equal.
+"""The programs of the adversary suite, sent to a server by an analyst over neighbouring data: every response, equal,
+of every page and fact that there is, as every role.
 
 Noise is blind, secrets are counted and the clock stands still, so that nothing has to be left out of what is compared:
 status, headers and body of each response are the same bytes, whatever the rows are.
@@ -17,10 +18,10 @@ from typing import Any
 import pytest
 from arena import Arena
 from hostile import DESCRIBED, ROWS, people, versions
-from serve_place import Place
+from serve_place import NAMES, Place
 
-from jostle.privacy.ledger.ledger import Ledger
 from jostle.serve import runs, store, worker
+from jostle.serve.routing import ROUTES
 from programs import PROGRAMS
 
 BUDGETS = {
@@ -71,8 +72,8 @@ class Conversation:
             given = self.place.post("olga", "/api/grants", dataset=name, analyst="ana", amount=amount)
             assert given.status_code == 200, given.text
 
-    def ask(self, method: str, path: str, body: object = None) -> Any:
-        answer = self.place.client().request(method, path, json=body, headers=self.place.headers("ana"))
+    def ask(self, method: str, path: str, body: object = None, who: str = "ana") -> Any:
+        answer = self.place.client().request(method, path, json=body, headers=self.place.headers(who))
         self.seen.append((answer.status_code, sorted(answer.headers.items()), answer.content))
         return answer
 
@@ -80,13 +81,19 @@ class Conversation:
         """Hands it in, looks at everything while it goes on and after, as somebody would who watches."""
         self.ask("POST", "/api/check", {"program": program})
         handed = self.ask("POST", "/api/runs", {"program": program, "seconds": 600.0}).json()
-        paths = ("/api/datasets", "/api/runs", f"/api/runs/{handed['id']}", f"/runs/{handed['id']}/trace")
-        for _ in range(2):
-            for path in (*paths, "/", "/history", "/api/me", "/api/tokens", "/api/health"):
-                self.ask("GET", path)
+        for names in (("ana", "ben"), NAMES):
+            for who in names:
+                self.look_at_all(who, handed["id"])
             self.ask("POST", "/api/runs", {"program": "release x = 1\n", "seconds": 600.0})
             self.clock += 600.0
         return dict(self.ask("GET", f"/api/runs/{handed['id']}").json())
+
+    def look_at_all(self, who: str, run: str) -> None:
+        """Every page and fact that a route gives, of this run, of this dataset, of a picture and a file of the run."""
+        for row in ROUTES:
+            if row.method == "GET" and row.path != "/api/ledger/{name}":  # codes of the data, under a secret key
+                for name in ("t", "answers.json") if "{name}" in row.path else ("",):
+                    self.ask("GET", row.path.format(id=run, name=name, number=0), who=who)
 
 
 @pytest.fixture
@@ -148,4 +155,3 @@ def test_the_comparison_sees_what_a_row_changes(converse: Any, monkeypatch: pyte
 
 def test_each_program_opens_what_is_registered() -> None:
     assert all('table("t.csv")' not in for_server(program) for program in PROGRAMS.values())
-    assert Ledger is not None

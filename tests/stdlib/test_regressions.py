@@ -388,7 +388,10 @@ def test_a_ridge_says_no_less_than_it_is_off_by(epsilon: float) -> None:
     for rows, y in ((250, rng.lognormal(1, 0.5, 2500)), (2500, np.clip(a / 3 + rng.pareto(1.6, 2500) * 2, 0, 100))):
         part = {"a": a[:rows], "b": B[:rows], "c": kind[:rows], "y": y[:rows], "note": ["x"] * rows}
         program = f'release m = [ridge(t, "y") with epsilon {epsilon} for i in 1..60]'
+        over = []
         for model in attempt(program, "epsilon 1e9", **part)["m"]:
             real = math.sqrt(((model.predict({n: part[n] for n in "abc"}) - y[:rows]) ** 2).mean())
-            assert model.error is None or real < 1.5 * model.error
+            over.append(0 if model.error is None else real / model.error)
             assert model.error is not None or "the noise hides how far off" in str(model)
+        assert max(over) < 3  # one in some thousand is above 1.5, so that more than three of 60 are below 1e-6
+        assert sum(np.array(over) > 1.5) <= 3

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.noise_laws import Gaussian, Laplace
+from jostle.run.measured import laplace_scale
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -135,3 +137,21 @@ def test_boxes_beat_single_cells_on_even_data() -> None:
         known = session.names()
         errors[name] = float(np.abs(np.asarray(known["a"]) - known["q"].answers(x)).mean())
     assert errors["dpcube"] < errors["flat"], errors
+
+
+def test_in_rho_strategies_are_fitted_to_gaussian_noise() -> None:
+    session = Session()
+    data = "counts([100 for i in 1..64]) protecting rows budget"
+    session.execute(Source("options", f"""use histograms
+private c = {data} rho 1
+private e = {data} epsilon 1
+private d = {data} epsilon 1, delta 1e-3 counted by basic
+powers = [norm_power() with rho 0.01, norm_power() with epsilon 0.01, norm_power() with epsilon 0.1 delta 1e-6]
+"""))  # fmt: skip
+    assert session.names()["powers"] == [2, 1, 1]
+
+
+def test_kernels_are_told_the_scale_of_laplace_noise_whichever_noise_it_is() -> None:
+    """In rho they took noise to have twice the variance that it had."""
+    assert laplace_scale(Gaussian(5.0)) == pytest.approx(5 / 2**0.5)
+    assert (laplace_scale(Laplace(5.0)), laplace_scale(None)) == (5.0, 0.0)

@@ -22,7 +22,6 @@ from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixe
 from jostle.plan.kinds import domain_kind, is_integral, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
-    Apply,
     Bound,
     Column,
     Count,
@@ -36,6 +35,7 @@ from jostle.plan.plan import (
     RowExpr,
     Scan,
     Truncate,
+    names_in,
 )
 from jostle.records import replace
 
@@ -193,18 +193,6 @@ def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:
         columns = tuple([column for column in plan.columns if column[0] in names])
         return Derive(narrowed(plan.source, [expr for _, expr in columns]), columns)
     return Scan(plan.data, tuple([one for one in plan.columns if one[0] in names])) if isinstance(plan, Scan) else plan
-
-
-def names_in(exprs: Iterable[RowExpr]) -> set[str]:
-    """The columns that expressions are made of."""
-    waiting, names = list(exprs), set[str]()
-    while waiting:
-        expr = waiting.pop()
-        if isinstance(expr, Column):
-            names.add(expr.name)
-        elif isinstance(expr, Apply):
-            waiting += expr.args
-    return names
 
 
 BITS = 62

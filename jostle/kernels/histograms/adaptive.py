@@ -93,7 +93,9 @@ def equal_parts(shape: int | tuple[int, ...], number: float) -> Ints:
 
 
 @on_one_thread
-def refined_strategy(labels: list[Ints], looks: list[Floats], scales: list[float], workload: Workload) -> Strategy:
+def refined_strategy(
+    labels: list[Ints], looks: list[Floats], scales: list[float], workload: Workload, power: int = 1
+) -> Strategy:
     """A strategy fitted to the workload on blocks that suit what was seen.
 
     `labels`: partitions into blocks of the tree of halves, of which the last is the finest; `looks` and `scales`: noisy
@@ -102,11 +104,11 @@ def refined_strategy(labels: list[Ints], looks: list[Floats], scales: list[float
     line, scale = _line(workload.shape), scales[-1]
     starts = line.blocks(labels[-1])
     if len(starts) > MOST or scale <= 0:
-        return strategies.bucket_strategy(labels[-1], workload)
+        return strategies.bucket_strategy(labels[-1], workload, power)
     halves = line.tree(starts)
     posterior = blocktree.posterior(halves, _looks(line, halves, starts, labels, looks, scales), scale)
     again = _refined(line, halves, starts, posterior, scale * LOOK / LAST)
-    return strategies.bucket_strategy(line.labels(again), workload)
+    return strategies.bucket_strategy(line.labels(again), workload, power)
 
 
 @on_one_thread

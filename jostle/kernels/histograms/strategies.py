@@ -1,8 +1,9 @@
 """Strategies fitted to a workload, and the estimate that their noisy answers give.
 
 A strategy is plain data: a list of blocks that the trusted core measures, computing its sensitivity itself, so that
-a mistake here costs accuracy and never privacy. All of them have columns of L1 norm 1: the noise that the core adds
-has scale 1/ε.
+a mistake here costs accuracy and never privacy. Columns have L1 norm 1, and Laplace noise scale 1/ε; or, with `power`
+2, L2 norm 1, which is what Gaussian noise goes by: the same amount of ρ then leaves half the error of ranges of 1,024
+cells.
 
 HDMM's p-identity strategies: each bucket on its own, and p weighted sums that suit the workload.
 
@@ -11,7 +12,8 @@ row more or less moves the true answers by at most 1 in all. The expected square
 through A under Laplace noise of scale s is 2s²·f with f = tr(G (AᵀA)⁻¹), which is minimised over Θ by L-BFGS-B
 (McKenna, Miklau, Hay, Machanavajjhala, *Optimizing error of high-dimensional statistical queries under differential
 privacy*, VLDB 2018, section 5). With S = D⁻¹, R = I + ΘΘᵀ, Q = R⁻¹Θ, H = ΘSG and Y = QSGS,
-f = Σ Gᵢᵢsᵢ² − ⟨Q, HS⟩ and df/dΘ = −2(Y − YΘᵀQ) + 2·1(G·s − colsum(H∘Q))ᵀ: one product with G a step.
+f = Σ Gᵢᵢsᵢ² − ⟨Q, HS⟩ and df/dΘ = −2(Y − YΘᵀQ) + 2·1(G·s − colsum(H∘Q))ᵀ: one product with G a step. With columns of
+L2 norm 1 the last part is times ds/dΘ = Θ/s.
 
 The start matters more than the number of steps: tiles of equal numbers of buckets are already within a fifth of the
 optimum for ranges, and ten steps from there within a twentieth.
@@ -41,16 +43,22 @@ from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import Predicates, spectrum
 
 
-def objective(theta: Floats, gram: Gram, diagonal: Floats) -> tuple[float, Floats]:
+def _lengths(theta: Floats, power: int) -> Floats:
+    """The norms, (b,), of the columns of [I; Θ]."""
+    return np.asarray(1 + theta.sum(axis=0) if power == 1 else np.sqrt(1 + (theta**2).sum(axis=0)))
+
+
+def objective(theta: Floats, gram: Gram, diagonal: Floats, power: int = 1) -> tuple[float, Floats]:
     """f = ‖WA⁺‖²_F and its gradient, shape (p, b), at `theta`, shape (p, b); `diagonal` is that of G."""
-    s = 1 + theta.sum(axis=0)
+    s = _lengths(theta, power)
     h = gram.dot(theta * s)
     inverse = np.linalg.inv(np.eye(len(theta)) + theta @ theta.T)  # well conditioned, and small beside what is solved
     q = inverse @ theta
     hs = h * s
     value = float(diagonal @ (s * s) - np.vdot(q, hs))
     y = inverse @ hs
-    gradient = -2 * (y - (y @ theta.T) @ q) + 2 * (diagonal * s - np.einsum("pb,pb->b", h, q))
+    longer = 1.0 if power == 1 else theta / s
+    gradient = -2 * (y - (y @ theta.T) @ q) + 2 * (diagonal * s - np.einsum("pb,pb->b", h, q)) * longer
     return value, gradient
 
 
@@ -79,35 +87,30 @@ def tiles(labels: Ints, shape: tuple[int, ...], counts: tuple[int, ...]) -> Floa
     return np.concatenate(blocks)
 
 
-def optimise(gram: Gram, start: Floats, iterations: int, tolerance: float = 1e-4) -> tuple[Floats, float]:
-    """Θ after at most `iterations` steps from `start`, and f = ‖WA⁺‖²_F there."""
-    diagonal = gram.diagonal()
-    return minimise(lambda theta: objective(theta, gram, diagonal), start, iterations, tolerance)
-
-
-def p_identity_strategy(labels: Ints, theta: Floats) -> Strategy:
-    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's L1 norm is 1.
+def p_identity_strategy(labels: Ints, theta: Floats, power: int = 1) -> Strategy:
+    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's norm is 1.
 
     The core puts weights on a grid, a coarser one of more cells. Sums are put on one here that is coarser yet, so that
     what is measured is what estimates and errors are of: of many rows the last digit of a weight is more than noise.
     """
     labels = np.asarray(labels, dtype=np.int64).ravel()
     grid = 2.0 ** max(0, min(20, 30 - math.ceil(math.log2(labels.size))) - 1)
-    matrix = np.floor(theta / (1 + theta.sum(axis=0)) * grid) / grid
-    weight = 1 - matrix.sum(axis=0)
+    matrix = np.floor(theta / _lengths(theta, power) * grid) / grid
+    rest = 1 - (matrix**power).sum(axis=0)
+    weight = rest if power == 1 else np.ceil(np.sqrt(rest) * grid) / grid  # never 0
     return [
         {"kind": "groups", "labels": labels, "size": len(weight), "weight": weight},
         {"kind": "matrix", "labels": labels, "matrix": matrix},
     ]
 
 
-def starting_point(gram: Gram, most: int = 32) -> Floats:
+def starting_point(gram: Gram, most: int = 32, power: int = 1) -> Floats:
     """Tiles in two sizes, at most `most` and an eighth of that, and the total, under the best of a few weights."""
     fine = int(np.clip(gram.buckets // 16, 1, most))
     ones = tiles(gram.labels, gram.workload.shape, (fine, fine // 8, 1) if fine >= 8 else (fine,))
     diagonal = gram.diagonal()
     starts = [weight * ones for weight in (0.1, 0.2, 0.35, 0.7)]
-    return min(starts, key=lambda theta: objective(theta, gram, diagonal)[0])
+    return min(starts, key=lambda theta: objective(theta, gram, diagonal, power)[0])
 
 
 SPARSE, MOST_SPARSE = 2.0, 4.0
@@ -119,16 +122,17 @@ def for_few_rows(strategy: Strategy, signal: float) -> Strategy:
 
     `signal`: the rows, in scales of the noise, as they were measured. Least squares needs every cell, but an estimate
     that draws cells together (`adaptive.halved_cells`) learns little from a cell that is mostly noise. So sums count
-    `SPARSE` over the root of the rows for each cell as much; columns keep an L1 norm of 1. Others than cells and sums
-    stay as they are.
+    `SPARSE` over the root of the rows for each cell as much; columns keep their norm. Others than cells and sums stay
+    as they are.
     """
     if len(strategy) < 2 or strategy[1]["kind"] != "matrix":
         return strategy
-    weight = np.asarray(strategy[0]["weight"], dtype=np.float64)
+    weight, matrix = (np.asarray(part, dtype=np.float64) for part in (strategy[0]["weight"], strategy[1]["matrix"]))
     factor = float(np.clip(SPARSE * np.sqrt(weight.size / max(float(signal), 1.0)), 1.0, MOST_SPARSE))
     if factor == 1.0:
         return strategy
-    return p_identity_strategy(strategy[0]["labels"], factor * np.asarray(strategy[1]["matrix"]) / weight)
+    power = 1 if (weight + matrix.sum(axis=0)).max() <= 1 + 1e-9 else 2
+    return p_identity_strategy(strategy[0]["labels"], factor * matrix / weight, power)
 
 
 def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
@@ -205,8 +209,9 @@ MOST_BUCKETS = 16384
 
 @on_one_thread
 @lru_cache(maxsize=8)
-def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 128) -> Strategy:
-    """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth.
+def hdmm_strategy(workload: Workload, power: int = 1, iterations: int = 100, most: int = 128) -> Strategy:
+    """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth; `power` is
+    that of the norm.
 
     0.6 s for 1024 cells, 1.2 s for 4096, which get fewer sums and steps; it depends on public things only, so a
     caller may keep it. More than `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals, however
@@ -217,15 +222,15 @@ def hdmm_strategy(workload: Workload, iterations: int = 100, most: int = 128) ->
         return marginals.marginal_strategy(workload.shape, target)
     if isinstance(workload, Predicates) and workload.regions <= MOST_BUCKETS:
         regions = on_buckets(workload, workload.labels)
-        return _p_identity(regions, *_room(regions.buckets, iterations, most))
+        return _p_identity(regions, power, *_room(regions.buckets, iterations, most))
     if workload.cells > MOST_BUCKETS:
         return grids.hb_strategy(workload.shape)
     gram = on_cells(workload)
-    return _p_identity(gram, *_room(gram.buckets, iterations, most))
+    return _p_identity(gram, power, *_room(gram.buckets, iterations, most))
 
 
 @on_one_thread
-def bucket_strategy(labels: Ints, workload: Workload) -> Strategy:
+def bucket_strategy(labels: Ints, workload: Workload, power: int = 1) -> Strategy:
     """A p-identity strategy for the workload on the buckets of `labels`, quickly: a few steps from tiles.
 
     `labels` has the workload's shape or is flat, and holds 0 … b − 1. Takes 1 ms to 60 ms for b from 10 to 4096.
@@ -235,7 +240,7 @@ def bucket_strategy(labels: Ints, workload: Workload) -> Strategy:
     if int(flat.max()) >= MOST_BUCKETS or (len(workload.shape) > 1 and workload.cells > MOST_SCATTERED):
         return grids.bucket_tree(flat)
     gram = on_buckets(workload, flat)
-    return _p_identity(gram, 32, int(np.clip(8000 // gram.buckets, 3, 30)))
+    return _p_identity(gram, power, 32, int(np.clip(8000 // gram.buckets, 3, 30)))
 
 
 @on_one_thread
@@ -267,8 +272,9 @@ def _room(buckets: int, iterations: int, most: int) -> tuple[int, int]:
     return (min(most, 64), min(iterations, 50)) if buckets <= 4096 else (min(most, 32), min(iterations, 10))
 
 
-def _p_identity(gram: Gram, most: int, iterations: int) -> Strategy:
+def _p_identity(gram: Gram, power: int, most: int, iterations: int) -> Strategy:
     if gram.metric is None or gram.buckets < 4:
         return grids.group_strategy(gram.labels)
-    theta, _ = optimise(gram, starting_point(gram, most), iterations)
-    return p_identity_strategy(gram.labels, theta)
+    diagonal, start = gram.diagonal(), starting_point(gram, most, power)
+    theta, _ = minimise(lambda theta: objective(theta, gram, diagonal, power), start, iterations)
+    return p_identity_strategy(gram.labels, theta, power)

@@ -280,7 +280,7 @@ class Register:
         if before != unit or source.measure.kind != measure.kind or source.measure.unit != measure.unit:
             help = f"declare both `protecting {before}` with a budget in {source.measure.unit}"
             what = f"`{name}` and `{source.name}` are the same data with another unit or measure"
-            raise refuse("DataError", what, span, help=help)
+            raise refuse("DataError", what, span, help=help, notes=source.notes)
         self.names[name] = source
         return source
 
@@ -300,7 +300,7 @@ class Register:
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
         for private, _ in (self._private[part] for part in parts_of(identity) & self._private.keys()):
             what = f"these data are private (`{private.name}`) and cannot be read as public too"
-            raise refuse("PrivateValue", what, span, help=f"use `{private.name}`")
+            raise refuse("PrivateValue", what, span, help=f"use `{private.name}`", notes=private.notes)
         if not parts_of(identity) <= self._public:
             self.need_opening(span)
         self._public |= parts_of(identity)

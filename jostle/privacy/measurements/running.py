@@ -28,7 +28,6 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.sql.persons import names_in
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
@@ -50,6 +49,7 @@ from jostle.plan.plan import (
     Truncate,
     Union,
     inputs,
+    names_in,
 )
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of

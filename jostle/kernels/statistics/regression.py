@@ -61,7 +61,9 @@ def linear_fit(
     spread = _spreads(squares, _of_coefficients(design, m, fit).reach / times) * max(m.rows, 1.0) / max(m.rows - d, 1.0)
     rounded = rounded_by(turn, fit.inverse, 0, fit.off)
     names = [("intercept", ""), *_terms(design[:-1])]
-    rows = coefficient_lines(names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded)
+    rows = coefficient_lines(
+        names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded
+    )
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
     facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []

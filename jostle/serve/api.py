@@ -75,7 +75,7 @@ def play(server: Server, call: Call) -> Response:
     """An account for a visitor of a playground, without a password: it lasts as its session does."""
     if not server.runs.public:
         raise refuse("Missing", "there is no playground here")
-    server.home.forget_guests("guest-")
+    server.home.forget_guests()
     key, since = f"guest from {network_of(call.client)}", time.time() - WINDOW
     if server.home.failures(key, since) >= PER_NAME:
         raise refuse("Busy", "too many came from your address lately", help="try again in a quarter of an hour")

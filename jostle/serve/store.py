@@ -209,11 +209,11 @@ class Home:
             self._note(by, "account", account=name, role=role)
             return self._add_secret("link", name, "", "all", LINK)[1]
 
-    def forget_guests(self, beginning: str) -> None:
-        """Takes away the accounts of these names whose sessions have ended."""
+    def forget_guests(self) -> None:
+        """Takes away the accounts of guests whose sessions have ended."""
         with self.alone():
             going = "SELECT account FROM secrets WHERE kind = 'session' AND until > ?"
-            self._do(f"DELETE FROM accounts WHERE name LIKE ? AND name NOT IN ({going})", f"{beginning}%", time.time())
+            self._do(f"DELETE FROM accounts WHERE name LIKE 'guest-%' AND name NOT IN ({going})", time.time())
 
     def renew_link(self, name: str, by: str) -> str:
         """A new link for an account whose password was forgotten, or is known to others: what was there before ends,

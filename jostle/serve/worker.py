@@ -186,7 +186,7 @@ def _rehearsed(job: Job, folder: Path) -> dict[str, object]:
     program = with_facts(job.program, job.facts or {})
     result = simulated(program, job.settings, folder / "empty", writer)
     writer.close()
-    return {"document": _rehearsed_document(result), "charges": {}}
+    return {"document": json.dumps({**json.loads(result.document(1)), "rows": MADE_UP}), "charges": {}}
 
 
 def leave(folder: Path, document: Mapping[str, object]) -> None:
@@ -336,11 +336,6 @@ def simulated(program: str, settings: Mapping[str, str], folder: Path, listener:
     """A run on simulated rows, drawn evenly from what is published: nothing private is opened, nothing is charged."""
     with _session(folder, simulate=1, rows=MADE_UP, listeners=[listener]) as rehearsal:
         return rehearsal.attempt(Source("program.jst", program), settings)
-
-
-def _rehearsed_document(result: Result) -> str:
-    """The document of a simulated run, marked as one."""
-    return json.dumps({**json.loads(result.document(1)), "rows": MADE_UP})
 
 
 def own_environment(folder: Path, cache: str) -> dict[str, str]:

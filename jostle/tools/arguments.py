@@ -376,20 +376,22 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     certificate.add_argument("--check", metavar="FILE", help="a certificate to read and check")
 
 
-def completion(shell: str) -> str:
-    """A script that completes commands, options and files: `source <(jostle completion bash)`."""
+def completion(options: argparse.Namespace) -> int:
+    """Prints a script that completes commands, options and files: `source <(jostle completion bash)`."""
     command_parser()
     flags = {name: " ".join(command._option_string_actions) for name, command in COMMANDS.items()}
-    if shell == "fish":
+    if options.shell == "fish":
         lines = ["complete -c jostle -n __fish_use_subcommand -f -a '" + " ".join(flags) + "'"]
         lines += [
             f"complete -c jostle -n '__fish_seen_subcommand_from {name}' -l {word[2:]}"
             for name, words in flags.items() for word in words.split() if word.startswith("--")
         ]  # fmt: skip
-        return "\n".join(lines) + "\n"
+        print("\n".join(lines))
+        return 0
     cases = "\n".join(f'        {name}) words="{words}" ;;' for name, words in flags.items())
-    before = "autoload -U +X bashcompinit && bashcompinit\n" if shell == "zsh" else ""
-    return before + _COMPLETION.format(commands=" ".join(flags), cases=cases)
+    before = "autoload -U +X bashcompinit && bashcompinit\n" if options.shell == "zsh" else ""
+    sys.stdout.write(before + _COMPLETION.format(commands=" ".join(flags), cases=cases))
+    return 0
 
 
 _COMPLETION = """_jostle() {{

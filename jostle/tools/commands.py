@@ -20,7 +20,6 @@ from jostle.events import Event
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.tools.arguments import completion as script
 from jostle.tools.arguments import read_program
 from jostle.tools.outlet import keep, stops
 from jostle.tools.render import progress_on, tell, width_of
@@ -119,18 +118,15 @@ def run_here_or_there(options: Namespace) -> int:
 
 def _run_there(options: Namespace) -> int:
     """Runs a program by a server; prints what it answered as a run here would."""
-    from jostle.tools.remote import run_there
-    from jostle.tools.show import budget_text, released
+    from jostle.tools.remote import Remote
+    from jostle.tools.show import answer_lines, budget_text
 
-    result = run_there(options.server, _source(options), dict(options.set), options.seconds)
+    result = Remote(options.server, seconds=options.seconds).attempt(_source(options), dict(options.set))
     if options.format == "json":
         print(result.document(), flush=True)
         return 0 if result.ok else 1
-    width, margins = width_of(sys.stdout), result.margins()
-    for line in result.output:
+    for line in [*result.output, *answer_lines({"released": result.values}, result.margins(), width_of(sys.stdout))]:
         print(clean(line))
-    for name, value in result.values.items():
-        print(clean(_indented(released(name, value, width - 2, margins.get(name)))))
     tell(result.diagnostics)
     if result.budget:
         print("\nbudget\n" + clean(_indented(budget_text(result.budget))))
@@ -217,18 +213,12 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
 
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
-    from jostle.formulas import cut_text, cuts_in
-    from jostle.tools.show import budget_text, choices_text, released
+    from jostle.tools.show import answer_lines, budget_text, choices_text
 
     width = width_of(sys.stdout)
-    margins = result.margins()
-    for title, values in (("released", result.released_json()), ("measured, not released", result.measured_json())):
-        if values:
-            say(f"\n{title}")
-        for name, value in values.items():
-            say(_indented(released(name, value, width - 2, margins.get(name), result.face(name))))
-        for line in cut_text(cuts_in([margins.get(name) for name in values])):
-            say(_indented(line))
+    titled = {"released": result.released_json(), "measured, not released": result.measured_json()}
+    for line in answer_lines(titled, result.margins(), width, result.face):
+        say(line)
     if not result.ok:
         tell(result.diagnostics)
     if result.budget:
@@ -427,21 +417,6 @@ def data(options: Namespace) -> int:
     return 0
 
 
-def lsp(_: Namespace) -> int:
-    """Serves an editor."""
-    from jostle.tools.editors.server import serve
-
-    return serve()
-
-
-def textmate(_: Namespace) -> int:
-    """A grammar for editors."""
-    from jostle.tools.editors.lexer import textmate
-
-    sys.stdout.write(textmate())
-    return 0
-
-
 def command_of(name: str) -> Callable[[Namespace], int]:
     """The function of a command; those of `_MODULES` have modules of their own, and `serve` a room."""
     if name == "serve":
@@ -458,18 +433,11 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
     "fmt": "fmt", "init": "draft.init", "find": "documentation",
-    "login": "remote",
+    "login": "remote", "completion": "arguments completion", "lsp": "editors.server", "textmate": "editors.lexer",
 }  # fmt: skip
 
 
-def completion(options: Namespace) -> int:
-    """The script of a shell that completes `jostle`."""
-    sys.stdout.write(script(options.shell))
-    return 0
-
-
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "completion": completion, "run": run_here_or_there,
-    "check": check, "repl": repl, "trace": trace, "lsp": lsp, "textmate": textmate, "data": data,
-    "explain": explain, "ask": ask,
+    "run": run_here_or_there, "check": check, "repl": repl, "trace": trace, "data": data, "explain": explain,
+    "ask": ask,
 }  # fmt: skip

@@ -153,7 +153,7 @@ def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
     if errors.calculated:
         parts.append(_calculated_text(errors))
     parts += [f"line {one['line']}: {joint_text(one)}\n{joint_table(one)}" for one in errors.joint]
-    parts += [_choice_text(choice, error, epsilon) for choice in errors.choices]
+    parts += [_choice_text(choice, error) for choice in errors.choices]
     parts += [_advice_text(advice) for advice in errors.advised]
     parts += [
         f"{name}: without training data whose utilities are errors (negative numbers) it is not planned"
@@ -228,7 +228,7 @@ def _needs(direct: Direct, error: float, rows: int) -> str:
     return _amount(direct.unit, direct.needed(error)) if not direct.of else "–"
 
 
-def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None) -> str:
+def _choice_text(choice: ChoicePlan, error: float | None) -> str:
     unit = UNITS[choice.unit]
     title = f"{choice.name}, given {unit} {number(choice.amount)}: typical error on its training data"
     heads = ["option", *(f"{unit} {number(a)}" for a in choice.amounts)]
@@ -241,7 +241,7 @@ def _choice_text(choice: ChoicePlan, error: float | None, epsilon: float | None)
         if error:
             row += [_needed(choice, curve.typical(), error), _needed(choice, [max(e) for e in curve.errors], error)]
         if heads[-1] == "closed form here":
-            row.append(f"{number(_exact_at(choice, curve, middle))}" if curve.exact else "–")
+            row.append(number(curve.exact[choice.amounts.index(middle)]) if curve.exact else "–")
         rows.append(row)
     notes = [f"the choice: its policy is {choice.policy}, with the features it pays for"]
     if not choice.policy:
@@ -256,10 +256,6 @@ def _advice_text(advice: Advice) -> str:
     basis = "public data" if advice.amount is None else f"{UNITS[advice.unit]} {number(advice.amount)}"
     takes = f"runs {advice.chosen}" if advice.chosen else "pays for a look, which says what runs"
     return f"{advice.name}, given {basis}: {takes}\n{advice.policy}: {advice.why}"
-
-
-def _exact_at(choice: ChoicePlan, curve: Curve, amount: float) -> float:
-    return (curve.exact or ())[choice.amounts.index(amount)]
 
 
 def _needed(choice: ChoicePlan, errors: Sequence[float], target: float) -> str:

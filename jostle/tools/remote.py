@@ -265,11 +265,6 @@ def command(options: Namespace) -> int:
     return 0
 
 
-def run_there(url: str, source: Source, settings: Mapping[str, object], seconds: float | None) -> RemoteResult:
-    """A run by the server at `url`, or at the one of the last login where it is empty."""
-    return Remote(url, seconds=seconds).attempt(source, settings)
-
-
 def _last(url: str) -> str:
     """A server's URL; where it is empty, that of the last login."""
     url = url or _tokens().get("", "")

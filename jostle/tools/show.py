@@ -23,7 +23,7 @@ import math
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, cast
 
@@ -80,6 +80,20 @@ def released(name: str, value: object, width: int = 100, margins: object = None,
     if len(lines) > _LINES:  # of a model
         lines = [*lines[:_LINES], f"… {len(lines) - _LINES} more lines; `--save {name}={name}.json` writes all"]
     return "\n".join([clean(name), *("  " + line for line in lines)])
+
+
+def answer_lines(
+    titled: Mapping[str, Mapping[str, object]], margins: Mapping[str, Json], width: int,
+    face: Callable[[str], str] = lambda name: "",
+) -> list[str]:  # fmt: skip
+    """What was released, or measured, as lines under a title each, with what the errors do not cover."""
+    lines: list[str] = []
+    for title, values in titled.items():
+        lines += ["", title] if values else []
+        texts = [released(name, value, width - 2, margins.get(name), face(name)) for name, value in values.items()]
+        texts += cut_text(cuts_in([margins.get(name) for name in values]))
+        lines += ["  " + line for text in texts for line in text.split("\n")]
+    return lines
 
 
 def release_text(event: Event, width: int = 100) -> str:
@@ -363,13 +377,8 @@ def again_command(_: Namespace) -> int:
 
 def _text(document: dict[str, Json]) -> str:
     lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
-    margins = document.get("margins") or {}
-    for title in ("released", "measured"):
-        values = document.get(title) or {}
-        lines += ["", title if title == "released" else "measured, not released"] if values else []
-        for name, value in values.items():
-            text = released(name, value, width_of(sys.stdout) - 2, margins.get(name))
-            lines += ["  " + line for line in text.split("\n")]
+    titled = {"released": document.get("released") or {}, "measured, not released": document.get("measured") or {}}
+    lines += answer_lines(titled, document.get("margins") or {}, width_of(sys.stdout))
     if document.get("budget"):
         lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
     return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])

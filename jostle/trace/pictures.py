@@ -98,15 +98,15 @@ def pictures(events: Iterable[Event]) -> list[Picture]:
     return [Picture(e.name, cast("Plot", e.fields)) for e in events if e.kind == "picture"]
 
 
-def file_names(images: Sequence[Picture], ending: str = "svg") -> list[str]:
+def file_names(images: Sequence[Picture]) -> list[str]:
     """A file name for each picture, made from its title; of equal ones the later are numbered."""
     out: list[str] = []
     for one in images:
         stem = re.sub(r"[^\w]+", "_", one.title, flags=re.ASCII).strip("_").lower()[:60] or "picture"
-        name, again = f"{stem}.{ending}", 1
+        name, again = f"{stem}.svg", 1
         while name in out:
             again += 1
-            name = f"{stem}_{again}.{ending}"
+            name = f"{stem}_{again}.svg"
         out.append(name)
     return out
 

@@ -132,11 +132,11 @@ def plural(count: int, word: str) -> str:
     return f"{count} {word if count == 1 else many}"
 
 
-def align(rows: Sequence[Sequence[str]], right: Sequence[bool], gap: str = "  ") -> list[str]:
+def align(rows: Sequence[Sequence[str]], right: Sequence[bool]) -> list[str]:
     """Rows of cells in columns, each padded to the widest of its column; `right` says which columns end flush."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(right))] if rows else []
     return [
-        gap.join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
+        "  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right, strict=True)).rstrip()
         for row in rows
     ]
 

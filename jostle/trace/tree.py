@@ -388,7 +388,7 @@ def _predicted(here: Mapping[str, object], there: Mapping[str, object]) -> Itera
         yield f"{heading(here)}: {'; '.join(texts)}"
 
 
-_CHILDREN = 12  # nodes that are shown under one
+_CHILDREN, _LINES = 12, 80  # nodes that are shown under one, and lines in all
 
 
 class ChoiceNode(Struct):
@@ -454,15 +454,15 @@ def twig(node: ChoiceNode, name: str = "all rows") -> Twig:
     return branch
 
 
-def decisions_text(events: Sequence[Event], most: int = 80) -> str:
-    """Renders the number of times each option was taken, and the first `most` lines of the tree."""
+def decisions_text(events: Sequence[Event]) -> str:
+    """Renders the number of times each option was taken, and the first lines of the tree."""
     root = nested_choices(events)
     if root is None:
         return ""
     lines = twig(root).lines()
-    cut = [f"… {len(lines) - most} more lines; `--html` shows all"] if len(lines) > most else []
+    cut = [f"… {len(lines) - _LINES} more lines; `--html` shows all"] if len(lines) > _LINES else []
     times = [f"{name} chose {option} {plural(n, 'time')}" for name, option, n in option_counts(events)]
-    return "\n".join([*times, *lines[:most], *cut])
+    return "\n".join([*times, *lines[:_LINES], *cut])
 
 
 def option_counts(events: Iterable[Event]) -> list[tuple[str, str, int]]:

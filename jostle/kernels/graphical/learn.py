@@ -58,11 +58,11 @@ from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
 
-def on_simplex(table: Floats, total: float = 1.0) -> Floats:
-    """The nearest table (in ℓ₂) of non-negative cells that sum to `total` > 0, of the same shape."""
+def on_simplex(table: Floats) -> Floats:
+    """The nearest table (in ℓ₂) of non-negative cells that sum to 1, of the same shape."""
     flat = np.asarray(table, dtype=np.float64).ravel()
     down = np.sort(flat)[::-1]
-    over = (np.cumsum(down) - total) / np.arange(1, flat.size + 1)
+    over = (np.cumsum(down) - 1.0) / np.arange(1, flat.size + 1)
     last = int(np.flatnonzero(down > over)[-1]) if flat.size else 0
     projection: Floats = np.maximum(flat - over[last], 0.0).reshape(np.shape(table))
     return projection
@@ -168,7 +168,7 @@ class CellNoise:
 
 def e_step(
     structure: Structure | TiedStructure, theta: Floats, noisy: Floats, rows: float, noise: CellNoise,
-    start: Floats | None = None, *, tolerance: float = 1e-9, steps: int = 1000, loose: bool = False,
+    start: Floats | None = None, *, tolerance: float = 1e-9, loose: bool = False,
 ) -> tuple[Floats, float]:  # fmt: skip
     """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y.
 
@@ -197,7 +197,7 @@ def e_step(
     optimum = on_one_thread(minimize)(
         dual, first, jac=True, method="L-BFGS-B", bounds=bounds,
         options={
-            "maxiter": steps, "maxfun": 2 * steps, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15,
+            "maxiter": 1000, "maxfun": 2000, "maxcor": 20, "gtol": tolerance, "ftol": 1e-9 if loose else 1e-15,
         },
     )  # fmt: skip
     return np.asarray(optimum.x) * unit, float(optimum.fun) * unit

@@ -192,11 +192,11 @@ def _grid(places: int, d: int) -> Floats:
 
 
 def centres_of_places(
-    rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0
+    rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, seed: int = 0
 ) -> Centres:
-    """k-means on noisy counts (M,) of the rows about places (M, d); counts below the threshold are taken for none."""
+    """k-means on noisy counts (M,) of the rows about places (M, d)."""
     weights = np.nan_to_num(np.asarray(counts, dtype=float))
-    some = weights > threshold
+    some = weights > 0.0
     return _centres_of_points(rows, np.asarray(places, dtype=float)[some], weights[some], clusters, seed)
 
 
@@ -272,7 +272,7 @@ def map_strength(map: Map, clusters: int) -> float:
 
 def centres_of_map(rows: Rows, map: Map, clusters: int, seed: int = 0) -> Centres:
     """k-means on the places whose counts are above their noise."""
-    return centres_of_places(rows, map["places"], _weights(map), clusters, 0.0, seed)
+    return centres_of_places(rows, map["places"], _weights(map), clusters, seed)
 
 
 def centres_seen(model: Centres, map: Map) -> dict[str, object]:

@@ -329,7 +329,7 @@ def map_start(
     counts = np.where(counts > threshold, counts, 0.0)
     if (counts > 0).sum() < 2:
         return mixture_start(pooled, components, seed)
-    centres = centres_of_places(rows, points, counts, components, 0.0, seed).centres
+    centres = centres_of_places(rows, points, counts, components, seed).centres
     nearest = ((points[:, None] - centres[None]) ** 2).sum(axis=2).argmin(axis=1)
     weights = np.bincount(nearest, counts, len(centres))
     weights = 0.9 * weights / weights.sum() + 0.1 / len(centres)

@@ -27,15 +27,16 @@ from jostle.kernels.workloads.joint_strategy import Levels, Query, below
 MOST_CELLS, ROUNDS, CLOSE = 2**22, 1000, 1e-9
 
 
-def residual_of(axes: Sequence[Axis], groups: Levels, values: Floats, residual: Levels) -> Floats:
-    """What numbers of groups at some levels say about a residual, in the shape of the residual's own groups."""
-    to, dimension = dict(residual), 0
+def residual_of(axes: Sequence[Axis], groups: Levels, values: Floats, levels: Levels, *, sums: bool = False) -> Floats:
+    """What numbers of groups say about the residual at coarser levels, in the shape of its own groups; or their sums
+    there."""
+    to, dimension = dict(levels), 0
     for axis, level in groups:
         tree, target = axes[axis], to.get(axis, 0)
         if target < level:
             values = _summed(values, tree.ancestors(level, target), tree.sizes[target], dimension)
         if target:
-            values = tree.residual(values, target, dimension)
+            values = values if sums else tree.residual(values, target, dimension)
             dimension += 1
         else:
             values = values.reshape(values.shape[:dimension] + values.shape[dimension + 1 :])
@@ -146,11 +147,11 @@ def integers(
     nonnegative: bool,
 ) -> Floats:  # fmt: skip
     """Integer cells near to `cells`, of shape (groups at `top`), that add up along a path to what is `public`."""
-    above = np.rint(_coarse(axes, top, cells, ())) if () not in public else public[()]
+    above = np.rint(residual_of(axes, top, cells, (), sums=True)) if () not in public else public[()]
     if nonnegative:
         above = np.maximum(above, 0.0)
     for before, levels in pairwise(steps):
-        shares = _coarse(axes, top, cells, levels)
+        shares = residual_of(axes, top, cells, levels, sums=True)
         old, new = dict(before), dict(levels)
         (axis,) = (axis for axis in new if old.get(axis, 0) != new[axis])
         dimension = sorted(new).index(axis)
@@ -162,19 +163,6 @@ def integers(
             parents = axes[axis].parents[new[axis]]
             above = np.moveaxis(_divided(lines, np.moveaxis(totals, dimension, 0), parents, nonnegative), 0, dimension)
     return above
-
-
-def _coarse(axes: Sequence[Axis], top: Levels, cells: Floats, levels: Levels) -> Floats:
-    """Sums of cells at coarser levels."""
-    to, dimension = dict(levels), 0
-    for axis, level in top:
-        target = to.get(axis, 0)
-        cells = _summed(cells, axes[axis].ancestors(level, target), axes[axis].sizes[target], dimension)
-        if axis in to:
-            dimension += 1
-        else:
-            cells = cells.reshape(cells.shape[:dimension] + cells.shape[dimension + 1 :])
-    return cells
 
 
 def _divided(lines: Floats, totals: Floats, parents: Ints, nonnegative: bool) -> Floats:

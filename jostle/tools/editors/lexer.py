@@ -44,8 +44,8 @@ _SCOPES = {
 }  # fmt: skip
 
 
-def textmate() -> str:
-    """The grammar as JSON."""
+def command(_: object) -> int:
+    """`jostle textmate`: prints the grammar as JSON."""
     patterns = [
         {"name": f"{_SCOPES[colour]}.jostle", "match": pattern.replace("(?m:^[ ]*", "(?:^[ ]*")}
         for colour, pattern in shapes()
@@ -54,4 +54,5 @@ def textmate() -> str:
         "$schema": "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json",
         "name": "Jostle", "scopeName": "source.jostle", "fileTypes": ["jst"], "patterns": patterns,
     }  # fmt: skip
-    return json.dumps(grammar, indent=2, ensure_ascii=False) + "\n"
+    print(json.dumps(grammar, indent=2, ensure_ascii=False))
+    return 0

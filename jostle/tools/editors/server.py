@@ -29,7 +29,7 @@ _ABOUT = 60  # candidates whose documentation is sent along
 _NOT_UNASKED = ("a function", "a value", "word", "aggregate")
 
 
-def serve() -> int:
+def command(_: object) -> int:
     """Serves one editor until it goes."""
     server().start_io()
     return 0
@@ -60,18 +60,13 @@ def server() -> LanguageServer:
         lines = document(uri).text.split("\n")
         return at.line, units().characters(lines[at.line], at.character) if at.line < len(lines) else 0
 
-    def looked_at(uri: str) -> None:
+    @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    @language_server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def _(params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
         faults = document(uri).change(language_server.workspace.get_text_document(uri).source)
         markers = [_diagnostic(units(), fault) for fault in faults]
         language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers))
-
-    @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def _(params: lsp.DidOpenTextDocumentParams) -> None:
-        looked_at(params.text_document.uri)
-
-    @language_server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def _(params: lsp.DidChangeTextDocumentParams) -> None:
-        looked_at(params.text_document.uri)
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def _(params: lsp.DidCloseTextDocumentParams) -> None:

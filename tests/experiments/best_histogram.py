@@ -1,7 +1,7 @@
 """`best_histogram` as a program calls it, beside every fixed option, on public vectors: paired runs over private rows.
 
     python -m tests.experiments.best_histogram [--half judged] [--queries ranges,prefixes,identity] [--runs 2] [--plane]
-        [--sets FILE.npz] [--kept FILE.jsonl] [--epsilons 0.01,0.1,1]
+        [--sets FILE.npz] [--kept FILE.jsonl] [--epsilons 0.01,0.1,1] [--unit epsilon|rho|delta]
 
 Columns of packages and DPBench's vectors in 1,024 cells (64 × 64 with `--plane`), those that constants were settled on
 (`development`) and others (`judged`). Rows are drawn from a vector, a thousand or a hundred thousand by turns, and
@@ -10,6 +10,7 @@ mean of the error (root mean square over queries) of `best_histogram` over that 
 with the standard error of its logarithm over vectors; over the option that the other runs of a cell call the least; and
 over the least of the means over runs, which is below any true mean, so that this ratio is too large. `--sets` takes
 cubes of any sizes from a file in their place, with a hundred to a million rows by turns. `--kept` keeps each run.
+With `--unit rho` the numbers of `--epsilons` are those of ρ, with `delta` each has a δ of 10⁻⁶ beside it.
 """
 
 from __future__ import annotations
@@ -102,16 +103,18 @@ def rows_of(name: str, counts: Counts, rows: float, run: int) -> Counts:
 
 
 def errors(
-    session: Session, rows: Counts, shape: tuple[int, ...], options: tuple[str, ...], epsilon: float, queries: str
-) -> list[float]:
+    session: Session, rows: Counts, shape: tuple[int, ...], options: tuple[str, ...], epsilon: float, queries: str,
+    unit: str,
+) -> list[float]:  # fmt: skip
     """The root mean square error of a call of each option on a private table of `rows`."""
     names, held = "ab"[: len(shape)], f"held{len(session.names())}"
     session.bind(held, {name: rows[:, axis] for axis, name in enumerate(names)})
     said = ", ".join(f"{name}: 0..{side - 1}" for name, side in zip(names, shape, strict=True))
     axes = ", ".join(f"{name} = {name}" for name in names)
-    budget = 2 * len(options) * epsilon
+    named, delta = ("epsilon", "delta 1e-6") if unit == "delta" else (unit, "")
+    budget = f"{named} {2 * len(options) * epsilon}" + (delta and ", delta 1e-3")
     session.execute(Source("experiment", f"""
-private {held}_rows = bound("{held}") described by {{{said}}} protecting rows budget epsilon {budget}
+private {held}_rows = bound("{held}") described by {{{said}}} protecting rows budget {budget}
 c = histogram({held}_rows, {axes})
 if known == 0: asked = {queries}
 known = 1
@@ -120,7 +123,7 @@ known = 1
     np.add.at(exact, tuple(rows.T), 1)
     truth, found = session.names()["asked"].answers(exact), []
     for option in options:
-        session.execute(Source("experiment", f"answers = {option}(c, asked) with epsilon {epsilon}\n"))
+        session.execute(Source("experiment", f"answers = {option}(c, asked) with {named} {epsilon} {delta}\n"))
         away = np.asarray(session.names()["answers"], dtype=float) - truth
         found.append(float(np.sqrt(np.mean(away**2))))
     return found
@@ -128,7 +131,7 @@ known = 1
 
 def runs_of(
     sets: dict[str, Counts], tried: tuple[str, ...], queries: tuple[str, ...], runs: int, steps: tuple[float, ...],
-    epsilons: tuple[float, ...], kept: Path | None,
+    epsilons: tuple[float, ...], kept: Path | None, unit: str,
 ) -> dict[Cell, list[float]]:  # fmt: skip
     """The error of each option by (vector, queries, ε, run); rows go through `steps` by turns. `kept` has a line for
     each, so that what was run once is not run again."""
@@ -148,7 +151,7 @@ def runs_of(
             session.execute(Source("experiment", "known = 0\n"))
             drawn = rows_of(name, sets[name], rows, len(epsilons) * run + e)
             errors_of[name, asked, epsilon, run] = errors(
-                session, drawn, sets[name].shape, tried, epsilon, QUERIES[asked]
+                session, drawn, sets[name].shape, tried, epsilon, QUERIES[asked], unit
             )
             if kept is not None:
                 each = dict(zip(tried, errors_of[name, asked, epsilon, run], strict=True))
@@ -206,6 +209,7 @@ def main() -> None:
     parser.add_argument("--sets", type=Path)
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--epsilons", default="0.01,0.1,0.5,1,4")
+    parser.add_argument("--unit", choices=("epsilon", "rho", "delta"), default="epsilon")
     asked = parser.parse_args()
     if asked.sets is None and not dpbench.DATA.is_dir():
         print("the public data are not here: there is nothing to judge by")
@@ -220,7 +224,7 @@ def main() -> None:
     queries = tuple(asked.queries.split(","))
     steps = (1e3, 1e5) if asked.sets is None else (1e2, 1e3, 1e4, 1e5, 1e6)
     epsilons = tuple(map(float, asked.epsilons.split(",")))
-    errors_of = runs_of(mine, tried, queries, asked.runs, steps, epsilons, asked.kept)
+    errors_of = runs_of(mine, tried, queries, asked.runs, steps, epsilons, asked.kept, asked.unit)
     for one in queries:
         report(errors_of, one, tried)
 

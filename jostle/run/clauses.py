@@ -88,12 +88,11 @@ def need_clauses(node: n.Private, kind: str) -> None:
     and of datasets all clauses are their owner's."""
     there = {"described by": node.described, "protecting": node.protecting, "budget": node.budget}
     if kind == "dataset":
-        for what, clause in there.items():
-            if clause is not None:
-                raise refuse(
-                    "DataError", f"a dataset is registered, and its owner has said what `{what}` says", clause.span,
-                    help=f"leave the clauses out: `private {node.name} = {node.source.span.text}`",
-                )  # fmt: skip
+        if spans := {what: clause.span for what, clause in there.items() if clause is not None}:
+            clauses, verb = ", ".join(f"`{what}`" for what in spans), "says" if len(spans) == 1 else "say"
+            message = f"a dataset is registered, and its owner has said what {clauses} {verb}"
+            help = f"leave the clauses out: `private {node.name} = {node.source.span.text}`"
+            raise refuse("DataError", message, next(iter(spans.values())), help=help)
         return
     if kind not in ("table", *REMOTE):
         del there["described by"]

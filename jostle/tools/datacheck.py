@@ -131,13 +131,13 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
 
 
 def _beside(whole: Survey) -> list[str]:
-    """A few rows, as many in each of two columns or more, that lack what all others have, as totals and notes do."""
+    """Columns that are empty in as few rows as others, as rows of totals and notes below a table leave them."""
     few: dict[int, list[str]] = {}
     for column in whole.columns:
         if 0 < column.empty <= min(_FEW, whole.rows / 20):
             few.setdefault(column.empty, []).append(name_of(clean(column.name)))
     return [
-        f"  {many} row{'s' * (many > 1)} without {', '.join(names)}: if these are totals below the table, "
+        f"  {', '.join(names)}: empty in {many} row{'s' * (many > 1)} each: if these are totals below the table, "
         f"`where {names[0]} is not missing` leaves them out"
         for many, names in few.items()
         if len(names) > 1

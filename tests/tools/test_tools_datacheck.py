@@ -99,7 +99,7 @@ def test_what_offices_leave_in_a_table_is_told(tmp_path: Path) -> None:
     assert "are these totals or notes below the table? `where n is not missing` leaves their rows out" in text
 
 
-def test_a_total_below_the_table_is_told_by_what_its_row_lacks(tmp_path: Path) -> None:
+def test_a_total_below_the_table_is_reported_by_what_its_row_lacks(tmp_path: Path) -> None:
     """`every cell fits` was said of a table with a row of totals, which `count(*)` counts; and the way to leave totals
     out left all other rows without that cell out too, without a word."""
     path = tmp_path / "a.csv"
@@ -108,7 +108,7 @@ def test_a_total_below_the_table_is_told_by_what_its_row_lacks(tmp_path: Path) -
     domains = [("town", Categories(("A", "B"))), ("kind", Categories(("x", "y", "z"))), ("n", Integer(0, 99))]
     path.write_text("town,kind,n\n" + rows + ",,99\n")
     text = datacheck.misfits(path, domains)
-    assert "1 row without town, kind: if these are totals below the table, `where town is not missing`" in text
+    assert "town, kind: empty in 1 row each: if these are totals below the table, `where town is not missing`" in text
     path.write_text("town,kind,n\n" + rows + "A,x,Total\n")
     text = datacheck.misfits(path, domains)
     assert "`where n is not missing` leaves their rows out, and the 30 where it is empty" in text

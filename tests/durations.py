@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,21 +42,20 @@ def chosen(seconds: dict[str, float]) -> dict[str, float]:
     kept |= {case for case in seconds if any(name in case for name in ALWAYS)}
     total = sum(seconds.values())
     out: dict[str, float] = {}
-    for room in {_room(case) for case in seconds}:
-        left = sum(seconds[case] for case in seconds if _room(case) == room)
-        most = left * WANTED / total
-        for case in sorted(seconds.keys() - kept, key=lambda case: (-seconds[case], case)):
-            if left <= most:
-                break
-            if _room(case) == room:
-                out[case] = seconds[case]
-                left -= seconds[case]
+    left: Counter[str] = Counter()
+    for case, took in seconds.items():
+        left[_folder(case)] += took
+    most = {folder: took * WANTED / total for folder, took in left.items()}
+    for case in sorted(seconds.keys() - kept, key=lambda case: (-seconds[case], case)):
+        if left[folder := _folder(case)] > most[folder]:
+            out[case] = seconds[case]
+            left[folder] -= seconds[case]
     total -= sum(out.values())
     print(f"{len(seconds)} cases, {sum(seconds.values()):.0f} s; {len(out)} are slow; {total:.0f} s are left")
     return out
 
 
-def _room(case: str) -> str:
+def _folder(case: str) -> str:
     return case.split("/")[1]
 
 

@@ -290,9 +290,10 @@ def test_where_most_rows_are_of_one_class_no_tree_is_drawn(other: float, values:
     domains = ", ".join(f"a{i}: 0..{values - 1}" for i in range(12))
     session.execute(Source("p.jst", (
         f'use classify\nprivate t = bound("t") described by {{{domains}, c: {{"ill", "well"}}}} '
-        'protecting rows budget epsilon 9\nm = adaptive_classifier(t, "c") with epsilon 1\n'
+        'protecting rows budget epsilon 9\nm = [adaptive_classifier(t, "c") with epsilon 1 for i in 1..7]\n'
     )))  # fmt: skip
-    assert [getattr(part, "kind", "") for part in session.names()["m"].parts] == parts
+    fits = [[getattr(part, "kind", "") for part in model.parts] for model in session.names()["m"]]
+    assert fits.count(parts) >= 4  # Bayes alone is chosen once in 190, where a tree is drawn: four times once in 3e7
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -306,7 +306,7 @@ row("bootstrap", "cells, option, queries, *, epsilon = none, rho = none, runs = 
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
 row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
 row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
-row("as_epsilon", "", "What is left of the allotment as an ε; in ρ, that of a pure mechanism which costs it.")
+row("as_epsilon", "share: number = 1", "A share of what is left of the allotment, as an ε; in ρ, a pure mechanism's.")
 
 # Choices ---------------------------------------------------------------------------------------------
 

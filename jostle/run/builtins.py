@@ -418,11 +418,12 @@ def _left(value: Value, *, at: At) -> Value:
 
 
 @builtin
-def _as_epsilon(*, at: At) -> float:
+def _as_epsilon(share: float = 1.0, *, at: At) -> float:
     """For numbers that tune what is public, such as how many rounds pay."""
     interp, _ = at
     inner = interp.kernel.allotment
     left: float = left_of_allotment(interp, (), inner.unit if inner is not None and inner.unit else "epsilon")
+    left *= need_number(share, "`as_epsilon`")
     return pure_epsilon(left) if inner is not None and inner.unit == "rho" else left
 
 

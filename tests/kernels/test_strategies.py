@@ -94,7 +94,7 @@ def test_for_gaussian_noise_columns_have_a_euclidean_length_of_one(asked, most):
     workload, errors = asked(256), []
     for power in (1, 2):
         blocks = strategies.hdmm_strategy(workload, power)
-        lengths = np.linalg.norm(matrix_of(strategies.for_few_rows(blocks, 30.0), 256), power, axis=0)
+        lengths = np.linalg.norm(matrix_of(strategies.for_few_rows(blocks, 30.0, power), 256), power, axis=0)
         np.testing.assert_allclose(lengths, 1, atol=1e-4)
         errors.append(root_mean_square(blocks, workload, np.linalg.norm(matrix_of(blocks, 256), axis=0).max()))
     assert errors[1] < most * errors[0]

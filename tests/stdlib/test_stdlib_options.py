@@ -143,12 +143,13 @@ def test_in_rho_strategies_are_fitted_to_gaussian_noise() -> None:
     session = Session()
     data = "counts([100 for i in 1..64]) protecting rows budget"
     session.execute(Source("options", f"""use histograms
-private c = {data} rho 1
+private c = {data} rho 100
 private e = {data} epsilon 1
 private d = {data} epsilon 1, delta 1e-3 counted by basic
-powers = [norm_power() with rho 0.01, norm_power() with epsilon 0.01, norm_power() with epsilon 0.1 delta 1e-6]
+powers = [norm_power() with rho 0.01, norm_power() with rho 99, norm_power() with epsilon 0.01,
+    norm_power() with epsilon 0.1 delta 1e-6]
 """))  # fmt: skip
-    assert session.names()["powers"] == [2, 1, 1]
+    assert session.names()["powers"] == [2, 2, 1, 1]
 
 
 def test_kernels_are_told_the_scale_of_laplace_noise_whichever_noise_it_is() -> None:

@@ -70,6 +70,8 @@ def test_as_epsilon_is_what_is_left_and_in_rho_the_epsilon_of_a_pure_mechanism()
     within = "with rho 0.5 {\n e = as_epsilon()\n}\nrelease x = e"
     value = run(within, "rho 1", TRUTH)["x"]
     assert value * np.tanh(value / 2) == pytest.approx(0.5)
+    quarter = run(within.replace("()", "(1 / 4)"), "rho 1", TRUTH)["x"]
+    assert quarter * np.tanh(quarter / 2) == pytest.approx(0.125)
     outside = run("release x = as_epsilon()", "rho 1", TRUTH)
     assert not outside.ok and outside.diagnostics[0].kind == "NoEpsilon"
 

@@ -117,13 +117,13 @@ SPARSE, MOST_SPARSE = 2.0, 4.0
 """How much more sums count at one row for each cell, in scales of the noise, and at most (`for_few_rows`)."""
 
 
-def for_few_rows(strategy: Strategy, signal: float) -> Strategy:
+def for_few_rows(strategy: Strategy, signal: float, power: int = 1) -> Strategy:
     """An `hdmm_strategy` in which sums count more where rows are few for each cell.
 
     `signal`: the rows, in scales of the noise, as they were measured. Least squares needs every cell, but an estimate
     that draws cells together (`adaptive.halved_cells`) learns little from a cell that is mostly noise. So sums count
-    `SPARSE` over the root of the rows for each cell as much; columns keep their norm. Others than cells and sums stay
-    as they are.
+    `SPARSE` over the root of the rows for each cell as much; columns keep their norm, of which `power` is the power.
+    Others than cells and sums stay as they are.
     """
     if len(strategy) < 2 or strategy[1]["kind"] != "matrix":
         return strategy
@@ -131,7 +131,6 @@ def for_few_rows(strategy: Strategy, signal: float) -> Strategy:
     factor = float(np.clip(SPARSE * np.sqrt(weight.size / max(float(signal), 1.0)), 1.0, MOST_SPARSE))
     if factor == 1.0:
         return strategy
-    power = 1 if (weight + matrix.sum(axis=0)).max() <= 1 + 1e-9 else 2
     return p_identity_strategy(strategy[0]["labels"], factor * matrix / weight, power)
 
 

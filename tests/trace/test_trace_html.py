@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -209,9 +210,11 @@ def test_a_page_of_many_releases_takes_a_time_that_grows_as_they_do() -> None:
 
     def took(many: int) -> float:
         events = Session().attempt(Source("many", f"for i in 1..{many} {{ release x = i }}\n")).events
-        began = time.process_time()
-        page(events)
-        return time.process_time() - began
+        times = [time.process_time()]
+        for _ in range(3):
+            page(events)
+            times.append(time.process_time())
+        return min(after - before for before, after in pairwise(times))
 
     took(100)
     assert took(8000) < 12 * took(2000) / 2

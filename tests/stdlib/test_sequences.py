@@ -106,6 +106,10 @@ def test_sessions_end_where_a_pause_is_long() -> None:
                     + of + " with E }}")  # fmt: skip
     assert isinstance(sums, dict) and sums["long"] == pytest.approx((each["max"] - each["min"]).sum(), abs=60)
     assert sums["many"] == pytest.approx(len(FRAME), abs=3)
+    # of persons with more moments than are read, too
+    assert released(
+        '{{ select count(*) from sessions(t, "at", 15, 2) where finish < start with E }}', "p"
+    ) == pytest.approx(0, abs=1)
 
 
 @pytest.mark.parametrize(("of", "name", "low"), [

@@ -58,6 +58,7 @@ from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 from jostle.run.calls import calculates as built_in
 from jostle.run.evaluator import Evaluator, PlacedAt
+from jostle.run.operators import as_moment
 from jostle.run.publictables import records
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import MISSING, Scope
@@ -234,7 +235,9 @@ def own_keys(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
 
 def by_value(expr: RowExpr, keys: Sequence[object], handle: object) -> RowExpr:
     """What has the listed keys: rows are taken down to keys that are all whole, but where an expression goes in steps
-    with fractions, of which whole keys are some."""
+    with fractions, of which whole keys are some; times are taken down to dates."""
+    if keys and isinstance(keys[0], date) and isinstance(handle, Table):
+        return as_moment(expr, kind_of(expr, handle.domains), value_kind(keys[0]))
     steps = own_keys(handle, expr) if all(is_number(key) and float(key).is_integer() for key in keys) else None
     if steps is None or all(map(float.is_integer, steps)):
         return expr

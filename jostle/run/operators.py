@@ -149,12 +149,12 @@ def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
         back = Constant(-value) if isinstance(value, float | int) else Apply("neg", (many,))
         op, args = "+", (args[0], back)
     if op in _MIXED and {"date", "time"} <= {*kinds}:
-        args = tuple(_as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
+        args = tuple(as_moment(arg, kind, "time") for arg, kind in zip(args, kinds, strict=True))
         kinds = ["time" if kind == "date" else kind for kind in kinds]
     op = OVERLOADS.get((op, *kinds), op)
     needed = OPERATIONS[op].kinds if op in _TAKES_MOMENTS else ()
     if len(needed) == len(args):
-        args = tuple(_as_moment(*three) for three in zip(args, kinds, needed, strict=True))
+        args = tuple(as_moment(*three) for three in zip(args, kinds, needed, strict=True))
     return Apply(op, args)
 
 
@@ -186,7 +186,7 @@ _FURTHER: dict[tuple[str, int], Callable[..., Apply]] = {
 }  # fmt: skip
 
 
-def _as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
+def as_moment(expr: RowExpr, kind: str | None, needed: str) -> RowExpr:
     """A date as the time of its beginning, a time as its date; anything else as it is."""
     if {kind, needed} != {"date", "time"} or kind == needed:
         return expr

@@ -59,6 +59,7 @@ from jostle.run.values import (
     is_workload,
     kind_name,
     need_room,
+    show,
 )
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -176,7 +177,7 @@ def index(value: Any, at: Any) -> Any:
     if isinstance(value, Grouped) and isinstance(at, str) and at in value.parts:
         return value.column(at)
     if isinstance(value, Grouped):
-        row = _row_of_key(value, at) if isinstance(at, str | bool) else _place(at, len(value))
+        row = _place(at, len(value)) if is_number(at) or handles_in(at) else _row_of_keys(value, at)
         return Record((name, values[row]) for name, values in value.parts.items())
     if isinstance(value, str):
         return value[_place(at, len(value))]
@@ -187,12 +188,18 @@ def index(value: Any, at: Any) -> Any:
     raise Refusal(no_elements(kind_name(value)))
 
 
-def _row_of_key(groups: Grouped, at: str | bool) -> int:
-    """The place of a group of one key by its value, where no column has that name."""
-    keys = groups.column(next(iter(groups.parts))) if groups.keys == 1 else []
-    if at not in keys or not isinstance(keys[keys.index(at)], type(at)):
-        raise Refusal(no_key(at, list(groups.parts)[: groups.keys], [key for key in keys if isinstance(key, str)]))
-    return keys.index(at)
+def _row_of_keys(groups: Grouped, at: Any) -> int:
+    """The place of a group by the values of its keys, a list where there are several."""
+    names, wanted = list(groups.parts)[: groups.keys], list(at) if is_sequence(at) else [at]
+    for row, keys in enumerate(zip(*map(groups.column, names), strict=True)):
+        if len(keys) == len(wanted) and all(map(_same, keys, wanted)):
+            return row
+    texts = [key for key in groups.column(names[0]) if isinstance(key, str)] if len(names) == 1 else []
+    raise Refusal(no_key(show(wanted)[1:-1], len(wanted), names, texts))
+
+
+def _same(key: object, value: object) -> bool:
+    return isinstance(key, bool) == isinstance(value, bool) and key == value
 
 
 def _place(at: object, length: int) -> int:
@@ -365,9 +372,10 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
         raise Refusal(fault)
     if isinstance(value, Handle):
         return rows_of(interp, value, node, scope)
-    if node.keywords or len(node.args) != 1:
+    if node.keywords or (len(node.args) != 1 and not (isinstance(value, Grouped) and node.args)):
         raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span)
-    return index(value, interp.eval(node.args[0], scope))
+    at = [interp.eval(arg, scope) for arg in node.args]
+    return index(value, at if len(at) > 1 else at[0])
 
 
 def _query(interp: Evaluator, node: n.Query, scope: Scope) -> object:

@@ -21,7 +21,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
-from jostle.run.expressions import COMPARED, linked
+from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
@@ -88,6 +88,8 @@ class Forms(Interpreter):
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if isinstance(value, Handle) or len(node.args) != 1:  # of a table, conditions on its columns
+            if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
+                raise Unknown(like=self._group_of(value.like, node, scope))
             if isinstance(value, NotKnown) and node.args:
                 likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
             return self._evaluated(node, scope, (node.value, value))
@@ -110,6 +112,16 @@ class Forms(Interpreter):
             listed = not any(isinstance(key, likes.Anything) for key in keys)
             at = at if value.like.keys != 1 or listed else 0.0  # the group of a key is like the first
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
+
+    def _group_of(self, groups: Grouped, node: n.Index, scope: Scope) -> object:
+        """What the group of several keys is like: that of the keys where all are listed, else the first."""
+        at = [self.part(arg, scope) for arg in node.args]
+        if isinstance(groups, likes.SomeGroups):
+            return None
+        keys = [key for name in list(groups.parts)[: groups.keys] for key in groups.column(name)]
+        if len(at) == groups.keys and any(isinstance(one, likes.Anything | NotKnown) for one in (*keys, *at)):
+            return likes.form(index(groups, 0.0))
+        return likes.form(self._evaluated(node, scope, (node.value, groups), *zip(node.args, at, strict=True)))
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)

@@ -32,6 +32,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 from msgspec import Struct
@@ -78,7 +79,8 @@ def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     named = [alike.get(_bare(one), one) if set(one) & set("._0123456789") else one for one in question]
     words = [word for one in named for word in _words(one)]
     terms = dict.fromkeys(words, 1.0)
-    for word in [*words, *map(_bare, question)]:
+    bare = [*map(_bare, question)]
+    for word in [*words, *bare, *map("".join, pairwise(bare))]:
         for other in _words(alike.get(word, "")):
             terms.setdefault(other, 0.7)
     weights, entries = _index()

@@ -17,9 +17,10 @@ from __future__ import annotations
 import glob
 import io
 import os
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -290,14 +291,24 @@ def _meets(span: Span, starts: list[int], ends: list[int]) -> bool:
 
 def _mapped(spans: list[Span]) -> set[Hashable]:
     """The files, or shared memory, that memory is a map of, as Linux tells: every map of one has its own addresses."""
-    files, (starts, ends) = set[Hashable](), _apart(spans)
+    files = set[Hashable]()
     with suppress(OSError):
-        for line in Path("/proc/self/maps").read_text("utf-8", "replace").splitlines():
-            place, _, _, device, inode, *path = line.split(maxsplit=5)
-            first, last, major, minor = (int(number, 16) for number in (*place.split("-"), *device.split(":")))
-            if inode != "0" and _meets((first, last), starts, ends):
-                files |= {("file", os.makedev(major, minor), int(inode)), *(identities(path[0]) if path else ())}
+        maps = Path("/proc/self/maps").read_bytes().splitlines()  # in the order of their addresses
+        for start, end in zip(*_apart(spans), strict=True):
+            for line in islice(maps, max(0, bisect_right(maps, start, key=_first_of) - 1), None):
+                place, _, _, device, inode, *path = line.split(maxsplit=5)
+                first, last, major, minor = (int(number, 16) for number in (*place.split(b"-"), *device.split(b":")))
+                if first >= end:
+                    break
+                if inode != b"0" and last > start:
+                    files |= {("file", os.makedev(major, minor), int(inode))}
+                    files |= set(identities(os.fsdecode(path[0]))) if path else set()
     return files
+
+
+def _first_of(line: bytes) -> int:
+    """The first address of a line of `/proc/self/maps`."""
+    return int(line[: line.index(b"-")], 16)
 
 
 def _spans(column: Any) -> list[Span]:

@@ -1,8 +1,8 @@
 """Noise for private releases, exact and from the operating system's generator: single values, vectors and selections.
 
-Single values, Gaussian noise, and scales beyond those that fit here are drawn by OpenDP's integer mechanisms, which
-saturate at 64 bits (post-processing). Vectors of discrete Laplace noise, and selections among many candidates, are
-drawn here in a ninth of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never
+Single values, and scales beyond those that fit here, are drawn by OpenDP's integer mechanisms, which saturate at 64
+bits (post-processing). Vectors of noise, and selections among many candidates, are drawn here in a ninth to a fortieth
+of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never
 under-covers a charge. `SeededNoise` in `jostle.simulate` has the same verbs for public data.
 
 *Law.* P(k) ∝ exp(−|k|·s/t), by Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2) on all elements at once, in 64-bit
@@ -11,6 +11,13 @@ from 64-bit words by rejection. Bernoulli(exp(−n/d)), n ≤ d, asks for Bernou
 fails, and answers whether K is odd; with t < 2^33 no product reaches 2^63 unless K exceeds 2^30, which has probability
 below 1/(2^30)!. Bernoulli(1/e) trials are counted by the first bits of one uniform number, which is compared with
 binary digits of e^−k.
+
+*Gaussian noise.* P(i) ∝ exp(−i²/2σ²), by Karney 2016 (Algorithm D) with a fraction σ = t/s. For i ≥ 0 let k be the
+whole part of i/σ and x = r/t the rest: i²/2σ² = (k + x)²/2 = k²/2 + k·x + x²/2. k is drawn with P(k) ∝ exp(−k²/2): as
+k² = 2k − 1 + (k − 1)², by a count of Bernoulli(1/e) that stays with probability exp(−(k − 1)²/2). i is even among ⌈σ⌉
+whole numbers from kσ on, if it is below (k + 1)σ, and stays with probability exp(−x)^k·exp(−x²/2); for the last,
+Bernoulli(n/(d·K)) is Bernoulli(x) and Bernoulli(x/2K). Half of the numbers become −i, and −0 is drawn again. k is at
+most 2^20 (e^(−2^39) is none).
 
 *Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself.
 An even choice among those let through is permute-and-flip, whose law is that of noisy max with exponential noise
@@ -65,6 +72,37 @@ def discrete_laplace(size: int, scale: float) -> Ints:
         out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
         todo = np.concatenate([todo[~accepted], todo_kept[~good]])
     return out
+
+
+def discrete_gaussian(size: int, sigma: float) -> Ints:
+    """`size` independent draws of P(i) ∝ exp(−i²/2σ²), the deviation rounded up to a fraction."""
+    t, s = fraction(sigma)
+    out, todo = np.empty(size, dtype=np.int64), np.arange(size)
+    while todo.size:
+        k = np.minimum(_geometric(todo.size), 2**20)
+        tried = np.flatnonzero(_bernoulli_halves((k - 1) ** 2))
+        k = k[tried]
+        i = -(-k * t // s) + same_bits(_below(k.size, -(-t // s)))
+        rest = (i * s - k * t).view(np.uint64)
+        good = rest < t
+        for count in range(int(k.max(initial=0))):
+            more = np.flatnonzero(good & (k > count))
+            good[more] = _bernoulli_exp(rest[more], t)
+        good[good] = _bernoulli_exp(rest[good], t, squared=True)
+        negative = np.frombuffer(os.urandom(k.size), dtype=np.uint8) < 2**7
+        good &= ~(negative & (i == 0))
+        out[todo[tried[good]]] = np.where(negative, -i, i)[good]
+        todo = np.delete(todo, tried[good])
+    return out
+
+
+def _bernoulli_halves(numbers: Ints) -> Bools:
+    """True with probability exp(−n/2) for each whole n."""
+    through, some = np.ones(numbers.size, dtype=bool), np.flatnonzero(numbers > 1)
+    through[some] = _geometric(some.size) >= numbers[some] // 2
+    odd = np.flatnonzero(through & (numbers % 2 == 1))
+    through[odd] = _bernoulli_exp(np.ones(odd.size, dtype=np.uint64), 2)
+    return through
 
 
 def _magnitudes(size: int, scale: float) -> tuple[Bools, Ints]:
@@ -139,13 +177,15 @@ def _below(size: int, bound: int) -> NDArray[np.uint64]:
     return words % np.uint64(bound)
 
 
-def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int) -> Bools:
-    """True with probability exp(−n/d) for each n ≤ d."""
+def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int, squared: bool = False) -> Bools:
+    """True with probability exp(−n/d) for each n ≤ d; `squared`: with exp(−(n/d)²/2)."""
     odd = np.ones(len(numerators), dtype=bool)
     alive = np.arange(len(numerators))
     k = 1
     while alive.size:
-        hit = _below(alive.size, denominator * k) < numerators[alive]
+        hit = _below(alive.size, denominator * k * (1 + squared)) < numerators[alive]
+        if squared:
+            hit[hit] = _below(int(hit.sum()), denominator) < numerators[alive[hit]]
         alive = alive[hit]
         odd[alive] = ~odd[alive]
         k += 1
@@ -216,8 +256,7 @@ VECTOR, MANY = 64, 256  # from this many values on, and candidates, the samplers
 
 
 class SecureNoise:
-    """Draws single values through OpenDP; vectors of Laplace noise, and selections among many, through
-    `privacy.mechanisms.noise`."""
+    """Draws single values through OpenDP; vectors, and selections among many, by the samplers of this module."""
 
     def laplace(self, values: Ints, scale: float) -> Ints:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
@@ -229,6 +268,8 @@ class SecureNoise:
 
     def gaussian(self, values: Ints, sigma: float) -> Ints:
         """Adds discrete Gaussian noise; ρ = (sensitivity / σ)² / 2 in ℓ₂."""
+        if values.size >= VECTOR and fits(sigma):
+            return values + discrete_gaussian(values.size, _up(sigma)).reshape(values.shape)
         return _apply(_gaussian(_up(sigma)), values)
 
     def cube(self, values: Ints, scale: float) -> Ints:

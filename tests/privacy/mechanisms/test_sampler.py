@@ -49,11 +49,51 @@ def test_draws_follow_the_closed_form(scale: float) -> None:
     assert _chi_square(_cells(binned, reach), expected) > ALARM
 
 
-@pytest.mark.slow(but=["5.0"])
+@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 3.7, 26.7, 1000.25, 2.0**31.5])
+def test_gaussian_draws_follow_the_closed_form(sigma: float) -> None:
+    t, s = noise.fraction(sigma)
+    draws, width = noise.discrete_gaussian(DRAWS, sigma), max(1, round(sigma / 8))
+    edges = width * (np.arange(-40, 41) - 0.5 * (width % 2))  # between whole numbers, up to five deviations
+    if sigma < 100:
+        k = np.arange(-300, 301)
+        law = np.exp(-k * k / (2 * (t / s) ** 2))
+        below = np.array([law[k < edge].sum() for edge in edges]) / law.sum()
+    else:
+        below = stats.norm.cdf(edges / sigma)
+    expected = np.diff([0, *below, 1]) * DRAWS
+    seen = np.bincount(np.searchsorted(edges, draws, side="right"), minlength=len(expected))
+    often = expected > 10
+    assert (
+        seen[~often].sum() < 600
+        and _chi_square(seen[often], expected[often] * seen[often].sum() / expected[often].sum()) > ALARM
+    )
+
+
+def test_the_chi_square_would_notice_a_deviation_that_is_two_per_cent_off() -> None:
+    draws, k = noise.discrete_gaussian(DRAWS, 3.7), np.arange(-14, 15)
+    law = np.exp(-k * k / (2 * (3.7 * 1.02) ** 2))
+    inside = draws[np.abs(draws) <= 14]
+    assert _chi_square(_cells(inside, 14), law / law.sum() * len(inside)) < ALARM
+
+
+@pytest.mark.parametrize(("n", "d"), [(0, 7), (1, 7), (6, 7), (2**32, 2**33 - 1)])
+def test_bernoulli_of_an_exponential_of_a_square(n: int, d: int) -> None:
+    hits = int(noise._bernoulli_exp(np.full(200_000, n, dtype=np.uint64), d, squared=True).sum())
+    assert stats.binomtest(hits, 200_000, math.exp(-((n / d) ** 2) / 2)).pvalue > ALARM
+
+
+@pytest.mark.parametrize("number", [0, 1, 2, 5, 2**38])
+def test_bernoulli_of_an_exponential_of_halves(number: int) -> None:
+    hits = int(noise._bernoulli_halves(np.full(200_000, number)).sum())
+    assert stats.binomtest(hits, 200_000, math.exp(-number / 2)).pvalue > ALARM
+
+
+@pytest.mark.slow(but=["5.0-laplace"])
+@pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 @pytest.mark.parametrize("scale", [0.7, 5.0])
-def test_draws_are_distributed_as_opendps(scale: float) -> None:
-    ours = noise.discrete_laplace(100_000, scale)
-    theirs = noise._apply(noise._laplace(scale), np.zeros(100_000, dtype=np.int64))
+def test_draws_are_distributed_as_opendps(scale: float, kind: str) -> None:
+    ours = getattr(noise, f"discrete_{kind}")(100_000, scale)
+    theirs = noise._apply(getattr(noise, f"_{kind}")(scale), np.zeros(100_000, dtype=np.int64))
     reach = max(2, int(4 * scale))
     table = np.stack([_cells(ours, reach), _cells(theirs, reach)])
     assert stats.chi2_contingency(table).pvalue > ALARM

@@ -42,6 +42,7 @@ from jostle.privacy.mechanisms.additive import Additive, share
 from jostle.records import replace
 from jostle.run.answers import of_terms
 from jostle.run.jointworkload import JointWorkload, Sums, coarser
+from jostle.run.sequences import of_places
 from jostle.source import Span
 
 MOST_AMOUNT = 10**6 * QUANTA
@@ -211,14 +212,10 @@ class JointPlan(Struct, frozen=True, eq=False):
                 self._noised(vectors, query, sums, estimates, errors, one.target)
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
-            for column, query, sums in zip(columns, queries, sums_of, strict=True):
-                low = 0.0 if query.family in projected.cones else -math.inf
+            for at, (query, sums) in enumerate(zip(queries, sums_of, strict=True)):
                 if query.residuals and query.family in projected.cones | projected.whole:
-                    values = sums.in_order(projected.answers(query)).tolist()
-                    pairs = zip(values, column, strict=True)
-                    column[:] = [
-                        Noised.of(value, Projected(one, low)) for value, one in pairs if isinstance(one, Noised)
-                    ]
+                    low = 0.0 if query.family in projected.cones else -math.inf
+                    columns[at] = _nearby(columns[at], sums.in_order(projected.answers(query)), low)
             keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
@@ -227,15 +224,15 @@ class JointPlan(Struct, frozen=True, eq=False):
         return [linear.law.scale for linear in self.measurement.linear]
 
     def _noised(
-        self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Any,
+        self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Floats,
         target: float | None,
-    ) -> list[float]:  # fmt: skip
+    ) -> Sequence[float]:  # fmt: skip
         """The answers of a query, each with the law of its own noise and the noises that it is made of, if any."""
         values = sums.in_order(estimates.answers(query))
         if not query.residuals:
             return [round(value, 9) for value in values.tolist()]
         kind, places = self.measurement.how.kind, sums.in_order(np.arange(values.size))
-        public = sums.in_order(estimates.public(query)).tolist()
+        public = sums.in_order(estimates.public(query))
 
         def noises(place: int) -> list[tuple[Vector, object]]:
             return [(vectors[at], weights) for at, weights in self.strategy.coefficients(query, place)]
@@ -244,10 +241,16 @@ class JointPlan(Struct, frozen=True, eq=False):
             wide = min(sum_quantile(kind) * error, target or math.inf)
             return LaplaceSum(error / math.sqrt(2), wide=wide) if kind is Laplace else kind(wide / sum_quantile(kind))
 
-        return [
-            Noised.of(value, Joint(law(error), int(place), noises, constant))
-            for value, error, place, constant in zip(values.tolist(), errors.tolist(), places, public, strict=True)
-        ]
+        def noised(at: int) -> Noised:
+            joint = Joint(law(float(errors[at])), int(places[at]), noises, float(public[at]))
+            return Noised.of(float(values[at]), joint)
+
+        return of_places(values.size, noised, values)
+
+
+def _nearby(column: Sequence[Any], values: Floats, low: float) -> Sequence[float]:
+    """The values in place of those of a column, with the laws of its noise and none below `low`."""
+    return of_places(len(column), lambda at: Noised.of(float(values[at]), Projected(column[at], low)), values)
 
 
 def is_from_zero(term: Term) -> bool:
@@ -435,7 +438,7 @@ def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount)
     return amounts
 
 
-def _aggregated(request: Request, columns: list[list[float]]) -> list[Sequence[object]]:
+def _aggregated(request: Request, columns: list[Sequence[float]]) -> list[Sequence[object]]:
     """The aggregates of a select from the sums that each is made of."""
     terms = iter(columns)
     values: list[Sequence[object]] = []

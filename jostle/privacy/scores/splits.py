@@ -176,8 +176,8 @@ TOGETHER = 2**24  # counts of a level that are in memory at once: where there ar
 
 STEPS = 2**24
 """Steps of the grid of logarithms to a row."""
-STAYS = 0.8
-"""The prior share of trees without a test, and below the first test of leaves among what may stand there."""
+BARE, STAYS = 0.2, 0.9
+"""The prior shares of trees without a test, and below the first test of leaves among what may stand there."""
 WIDEST = 2**12
 """Leaves of a tree, at most: a column is not asked below another where there would be more."""
 LARGEST = 2.0**42
@@ -242,7 +242,7 @@ def tree_sensitivity(values: Sequence[int]) -> int:
 def trees_at_most(values: Sequence[int], classes: int) -> int:
     """One over the prior of any tree, at most: it stands for their number in how near to the best the drawn one is."""
     wide, many = max(values, default=1), len(values) + 2
-    return int((5 * many) ** (wide + 1) * classes ** max(wide, min(WIDEST, wide * wide)))
+    return int((10 * many) ** (wide + 1) * classes ** max(wide, min(WIDEST, wide * wide)))
 
 
 def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) -> list[int]:
@@ -275,8 +275,8 @@ def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) 
         )], axis=-1)
         for j, rows in enumerate(counts.ones)
     ]  # fmt: skip
-    roots = [int(together(scores).sum()) + prior((1 - STAYS) / many) for scores in nodes]
-    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(STAYS)]))
+    roots = [int(together(scores).sum()) + prior((1 - BARE) / many) for scores in nodes]
+    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(BARE)]))
     if root == many:
         return [many, choose(counts.whole * STEPS)]
     places, ended, further = list[int](), list[int](), list[int]()

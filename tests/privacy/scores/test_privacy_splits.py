@@ -270,7 +270,7 @@ def test_a_tree_is_drawn_by_the_rows_that_it_gets_right() -> None:
     scale, tight = step / 0.7, 0.0
     places = [some for n in range(3) for some in itertools.combinations_with_replacement(range(len(MARKS)), n)]
     laws = {some: law_of_trees(counts_of([MARKS[i] for i in some]), scale) for some in places}
-    assert sum(math.exp(law) for tree, law in laws[()].items() if tree[0] == 2) == pytest.approx(0.8, abs=1e-6)
+    assert sum(math.exp(law) for tree, law in laws[()].items() if tree[0] == 2) == pytest.approx(0.2, abs=1e-6)
     for some, law in laws.items():
         assert sum(map(math.exp, law.values())) == pytest.approx(1, abs=1e-9)
         gains = [law[tree] - laws[()][tree] - right(tree, [MARKS[i] for i in some]) * STEPS / scale for tree in law]

@@ -10,11 +10,11 @@ groups of cells are cleaned and calculated with, in place of many rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jostle.engine.base import Engine, Here, Work
+from jostle.engine.base import Engine, Here, Work, consecutive
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import WHOLE, clean
 from jostle.engine.sql.dialect import subquery
@@ -24,16 +24,19 @@ from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Apply,
+    Bound,
     Categories,
     Column,
     Constant,
     Count,
     Domain,
+    Filter,
     Integer,
     Key,
     Moments,
     Plan,
     RowExpr,
+    Scan,
     Term,
     names_in,
 )
@@ -159,6 +162,19 @@ def common_case(keys: tuple[Key, ...]) -> tuple[RowExpr, float, Key] | None:
             unless = Apply("coalesce", (Apply("not", (test,)), Constant(True)))
             return (unless, value, Key(rest, range(len(values) + 1))) if _says(other, values) else None
     return None
+
+
+def uncommon(
+    group: Callable[[Plan, tuple[Key, ...], tuple[Term, ...]], list[Array]], plan: Plan, keys: tuple[Key, ...]
+) -> Array | None:
+    """Counts of rows of which one condition holds of most, from those of the others, as `group` has them; else None."""
+    case = common_case(tuple(map(consecutive, keys))) if isinstance(plan, Scan | Bound) else None
+    if case is None:
+        return None
+    test, at, key = case
+    (cells,) = group(Filter(plan, test), (key,), (Count(),))
+    cells[int(at)] += group(plan, (), (Count(),))[0] - cells.sum()
+    return cells[:-1]
 
 
 def _says(expr: RowExpr, values: range | tuple[object, ...]) -> bool:

@@ -403,6 +403,8 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
 
 QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united, **READERS}
 """What a dialect names to have all of this."""
+
+
 def _bare(kind: str) -> str:
     """The date or time of a text without blanks and offset, to the microsecond, which most are; else of any."""
     d, digits = DUCKDB, len("2024-03-01 12:30:00.000000")

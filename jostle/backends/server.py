@@ -41,6 +41,7 @@ from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Bound,
+    Count,
     Domain,
     Integer,
     Key,
@@ -59,7 +60,7 @@ from jostle.readers.filesets import FileSet, Objects, check_read
 from jostle.readers.public_sql import PublicSql
 from jostle.readers.survey import NO_FORMS, Forms, Survey, most_alike, surveyed
 from jostle.records import replace
-from jostle.speed.fast import grouped
+from jostle.speed.fast import grouped, uncommon
 
 Cell = tuple[str, str]
 """An expression of a raw cell, and its kind."""
@@ -339,6 +340,10 @@ class ServerEngine(StoredRelations, PublicSql):
     def check_rows(self, rows: Summands | Sample) -> None:
         """Refuses what is done with rows one by one, where they are elsewhere."""
         return
+
+    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+        cells = uncommon(super().group, plan, keys) if terms == (Count(),) else None
+        return super().group(plan, keys, terms) if cells is None else [cells]
 
     def grouped(
         self, source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]

@@ -60,7 +60,7 @@ from jostle.readers.textfile import ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, ROWS, common_case, grouped, groups_of
+from jostle.speed.fast import FEW, GROUPED, ROWS, grouped, groups_of, uncommon
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
@@ -392,13 +392,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""
         if (tally := self._tallied(plan, keys)) is not None:
             return super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
-        uncommon = common_case(keys) if isinstance(plan, Scan | Bound) else None
-        if uncommon is None:
-            return None
-        test, at, key = uncommon
-        (cells,) = super().group(Filter(plan, test), (key,), (Count(),))
-        cells[int(at)] += self.group(plan, (), (Count(),))[0] - cells.sum()
-        return cells[:-1]
+        return uncommon(self.group, plan, keys)
 
     def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the

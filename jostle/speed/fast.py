@@ -10,11 +10,11 @@ groups of cells are cleaned and calculated with, in place of many rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from jostle.engine.base import Engine, Here, Work
+from jostle.engine.base import Engine, Here, Work, consecutive
 from jostle.engine.sql import relations
 from jostle.engine.sql.cells import WHOLE, clean
 from jostle.engine.sql.dialect import subquery
@@ -24,16 +24,19 @@ from jostle.lazy import Array
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import (
     Apply,
+    Bound,
     Categories,
     Column,
     Constant,
     Count,
     Domain,
+    Filter,
     Integer,
     Key,
     Moments,
     Plan,
     RowExpr,
+    Scan,
     Term,
     names_in,
 )
@@ -161,6 +164,19 @@ def common_case(keys: tuple[Key, ...]) -> tuple[RowExpr, float, Key] | None:
     return None
 
 
+def uncommon(
+    group: Callable[[Plan, tuple[Key, ...], tuple[Term, ...]], list[Array]], plan: Plan, keys: tuple[Key, ...]
+) -> Array | None:
+    """Counts of rows of which one condition holds of most, from those of the others, as `group` has them; else None."""
+    case = common_case(tuple(map(consecutive, keys))) if isinstance(plan, Scan | Bound) else None
+    if case is None:
+        return None
+    test, at, key = case
+    (cells,) = group(Filter(plan, test), (key,), (Count(),))
+    cells[int(at)] += group(plan, (), (Count(),))[0] - cells.sum()
+    return cells[:-1]
+
+
 def _says(expr: RowExpr, values: range | tuple[object, ...]) -> bool:
     """Whether an expression is one of the values, from 0, or none."""
     if isinstance(expr, Apply) and expr.op in ("if", "coalesce"):
@@ -202,5 +218,7 @@ def group_cells(
     sums = [f"p{i}" for i in range(len(parts))]
     shown = ", ".join([*(f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)), *sums])
     query = f"SELECT {', '.join([*keyed, *sums])} FROM {subquery(after.over(f'SELECT {shown} FROM {subquery(few)}'))}"
-    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in enumerate(keys)]
+    # a long list costs some servers more to plan than few groups that are not in it
+    ranges = [(i, key) for i, key in enumerate(keys) if isinstance(key.values, range)]
+    tests = [key_test(after, f"k{i}", key, rows.schema) for i, key in ranges]
     return aggregate([f"k{i}" for i in range(len(keys))], totals, [], [test for test in tests if test], query)

@@ -213,13 +213,14 @@ class QuickRows(RowSql):
                 if raw.kind in WHOLE and low.is_integer() and high.is_integer() and max(-low, high) < _EXACT:
                     return f"({raw.alias} BETWEEN {int(low)} AND {int(high)})"
                 if raw.kind == "DOUBLE" and math.isfinite(low) and math.isfinite(high):
-                    cell = self._alias(Piece(f"({raw.alias} + {self.dialect.number(0.0)})"), most=0).text
+                    cell = f"({raw.alias} + {self.dialect.number(0.0)})"
+                    cell = raw.alias if self.dialect.fence else self._alias(Piece(cell), most=0).text
                     return f"({cell} >= {self.dialect.number(low)} AND {cell} <= {self.dialect.number(high)})"
         return ""
 
     def _reading(self, expr: Apply) -> str | None:
         """What an operation on a column's text comes to, where the raw cell tells it sooner."""
-        raw = self._raw(expr.args[0]) if len(expr.args) == 1 and self.dialect.name == DUCKDB.name else None
+        raw = self._raw(expr.args[0]) if len(expr.args) == 1 else None
         return dict(readings(self.dialect, raw)).get(expr.op) if raw and raw.domain == Open("text") else None
 
     def _in_none(self, expr: Apply) -> str:
@@ -300,7 +301,10 @@ def readings(d: Dialect, raw: Raw) -> tuple[tuple[str, str], ...]:
         return ("number", f"({number(d, cell, kind)} + {d.number(0.0)})"), ("missing", missing)
     if kind == "BOOLEAN":
         return ("number", none), ("missing", f"({cell} IS NULL)"), ("trim", text(d, cell, kind))
-    return (("number", none), ("date of text", moment(d, cell, kind, "date"))) if kind == "DATE" else ()
+    if kind != "DATE" and not kind.startswith("TIMESTAMP"):
+        return ()
+    day, time = (moment(d, cell, kind, target) for target in ("date", "time"))
+    return ("number", none), ("missing", f"({day} IS NULL)"), ("date of text", day), ("time of text", time)
 
 
 def _word(d: Dialect, raw: Raw, word: str) -> str:
@@ -399,6 +403,8 @@ def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
 
 QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united, **READERS}
 """What a dialect names to have all of this."""
+
+
 def _bare(kind: str) -> str:
     """The date or time of a text without blanks and offset, to the microsecond, which most are; else of any."""
     d, digits = DUCKDB, len("2024-03-01 12:30:00.000000")

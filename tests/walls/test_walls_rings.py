@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 92_419,
+    "lines": 92_424,
     "files": 350,
     "lines that the kernel imports": 2_592,
-    "lines that privacy and engine import": 18_495,
-    "lines that everyday queries import": 8_637,
+    "lines that privacy and engine import": 18_474,
+    "lines that everyday queries import": 8_616,
     "circles of files, imports for types counted": 0,
     "lines with Any": 598,
     "lines with a name for Any": 128,

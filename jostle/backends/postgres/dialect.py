@@ -241,7 +241,7 @@ def _dialect() -> Dialect:
         double="DOUBLE PRECISION", text="TEXT", wide="NUMERIC", tiny="SMALLINT",
         digits="'{0}'::float8", quoted=_quoted,
         finite="(abs({0}) < 'Infinity'::float8)", whole=_whole(), whole_wide=_whole_wide(),
-        floor="floor({0})", even="round({0})", nearest="CAST({0} AS BIGINT)",
+        floor="floor({0})", even="round({0})", nearest="CAST({0} AS BIGINT)", near_whole="CAST({0} AS BIGINT)",
         add=_add(), multiply=_multiply(), divide=_divide(), remainder=_remainder(), power=_pow(), exp=_exp(),
         bits=f"({_BITS.format('CASE WHEN {0} = 0 THEN 0 ELSE {0} END')})", spelled=_spelled(),
         quotient="({0} / {1})", xor="({0} # {1})", right="({0} >> {1})",

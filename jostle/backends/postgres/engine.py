@@ -65,7 +65,10 @@ _SHORT = (  # whether a text is no longer than texts are; of what is stored apar
     f"CASE WHEN octet_length({{0}}) <= {LONGEST} THEN TRUE "
     f"WHEN octet_length({{0}}) <= {4 * LONGEST} THEN length({{0}}) <= {LONGEST} END"
 )
-_TEXT = f"CASE WHEN {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
+_TEXT = (
+    f"CASE WHEN octet_length(CAST({{0}} AS TEXT)) <= {LONGEST} THEN CAST({{0}} AS TEXT) "
+    f"WHEN {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
+)
 _NUMERIC = f"CASE WHEN abs({{0}}) < 1e1000 OR {_SHORT.format('CAST({0} AS TEXT)')} THEN CAST({{0}} AS TEXT) END"
 _READ = {
     "bool": ("BOOLEAN", "{0}"), "int2": ("SMALLINT", "{0}"), "int4": ("INTEGER", "{0}"), "int8": ("BIGINT", "{0}"),

@@ -29,7 +29,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.language.operations import LONGEST
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Open, Owners, Scan
+from jostle.plan.plan import Bound, Domain, Open, Owners, Scan
 from jostle.records import replace
 
 if TYPE_CHECKING:
@@ -219,36 +219,30 @@ class DuckDb(SqlEngine):
         self._own()
         if plan in self._kept:
             return self._kept[plan]
-        scan = plan.scan if isinstance(plan, Bound) else plan
+        bound, scan = (plan, plan.scan) if isinstance(plan, Bound) else (None, plan)
         raw = self._raw_with(scan)
-        cells = [raw.cell(name) for name, _ in scan.columns]
-        cleaned = [clean(self.dialect, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
-        columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
-        weighted = isinstance(plan, Bound) and plan.weighted
-        parsed = self.stores(plan, scan, raw)
-        if isinstance(plan, Bound):
-            table, size = self._staying(plan, raw)
-            carried = ["w"] * weighted + ["CAST(q AS VARCHAR) AS p"]
-            if not parsed:
-                rows = f"(SELECT *, rowid AS n FROM {table}) AS t"
-                again = self._read_again(scan, raw, rows, size, carried)
-                self._kept[plan] = replace(again, weighted=weighted, personal=True)
-                return self._kept[plan]
-            items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
-            table = self.keep(f"SELECT {', '.join([*items, *['w'] * weighted, 'q'])} FROM {table}", raw)
-            aliases = [f"c{i}" for i in range(len(items))]
-            query = f"SELECT {', '.join([*aliases, *carried, 'rowid AS n'])} FROM {table}"
+        cells = [(*raw.cell(name), domain) for name, domain in scan.columns]
+        if bound is not None:
+            table, size = self._staying(bound, raw)
         else:
             table = raw.table([raw.columns.index(name) for name, _ in scan.columns])
             size = self._size(raw, table)
-            if raw.numbered and not parsed:
-                self._kept[plan] = self._read_again(scan, raw, table, size)
-                return self._kept[plan]
-            number = "" if raw.numbered else ", rowid AS n"
-            query = f"SELECT *{number} FROM {self._cleaned(raw, table, scan)}"
+        weights, numbered = ["w"] * (bound is not None and bound.weighted), bound is None and raw.numbered
+        stored = self.stores(plan, scan, raw) or (bound is None and not numbered)
+        if stored:
+            more = [*weights, *(["q"] if bound is not None else ["n"] * numbered)]
+            table = self._cleaned(raw, table, cells, more)
+        cleaned = [clean(self.dialect, *cell) for cell in cells]
+        items, columns = [], {}
+        for i, ((name, domain), (cell, kind, _)) in enumerate(zip(scan.columns, cells, strict=True)):
+            again = None if stored else RawCell(f"raw{i}", kind, domain)  # each query cleans the cells that are there
+            columns[name] = replace(cleaned[i], alias=f"c{i}", raw=again)
+            items.append(f"c{i}" if stored else f"{cleaned[i].alias} AS c{i}, {cell} AS raw{i}")
+        items += [*weights, *(["CAST(q AS VARCHAR) AS p"] if bound is not None else []), "n"]
+        table = table if numbered else f"(SELECT *, rowid AS n FROM {table}) AS t"
         self._kept[plan] = relations.Relation(
-            query, columns, dict(scan.columns), size, self.dialect, weighted,
-            numbered=True, personal=isinstance(plan, Bound),
+            f"SELECT {', '.join(items)} FROM {table}", columns, dict(scan.columns), size, self.dialect, bool(weights),
+            numbered=True, personal=bound is not None,
         )  # fmt: skip
         return self._kept[plan]
 
@@ -272,31 +266,15 @@ class DuckDb(SqlEngine):
             self._tables[key] = table, size
         return self._tables[key]
 
-    def _read_again(
-        self, scan: Scan, raw: Raw, table: str, size: int, carried: Iterable[str] = ()
-    ) -> relations.Relation:  # fmt: skip
-        """A scan whose cells are cleaned by each query, of a table that has them as they are."""
-        items, columns = [], {}
-        for i, (name, domain) in enumerate(scan.columns):
-            cell, kind = raw.cell(name)
-            cleaned = clean(self.dialect, cell, kind, domain)
-            columns[name] = replace(cleaned, alias=f"c{i}", raw=RawCell(f"raw{i}", kind, domain))
-            items += [f"{cleaned.alias} AS c{i}", f"{cell} AS raw{i}"]
-        query = f"SELECT {', '.join([*items, *carried, 'n'])} FROM {table}"
-        return relations.Relation(query, columns, dict(scan.columns), size, self.dialect, numbered=True)
-
-    def _cleaned(self, raw: Raw, table: str, scan: Scan) -> str:
-        """The name of a table with the cleaned columns of a scan, of texts each read once."""
-        cells = [read(self.dialect, *raw.cell(name), domain) for name, domain in scan.columns]
-        cleaned = [
-            clean(self.dialect, f"r{i}", kind, domain)
-            for i, ((_, kind), (_, domain)) in enumerate(zip(cells, scan.columns, strict=True))
-        ]
-        items = [f"{column.alias} AS c{i}" for i, column in enumerate(cleaned)] or ["1 AS unused"]
-        rows = ", ".join(f"{cell} AS r{i}" for i, (cell, _) in enumerate(cells)) or "1 AS r"
-        if raw.numbered:
-            items, rows = [*items, "n"], f"{rows}, n"
-        return self.keep(f"SELECT {', '.join(items)} FROM (SELECT {rows} FROM {table})", raw)
+    def _cleaned(self, raw: Raw, table: str, cells: Iterable[tuple[str, str, Domain]], more: list[str]) -> str:
+        """The name of a table with cleaned cells, of texts each read once, and `more` columns as they are."""
+        items, rows = list(more), list(more)
+        for i, (cell, kind, domain) in enumerate(cells):
+            cell, kind = read(self.dialect, cell, kind, domain)
+            rows.append(f"{cell} AS r{i}")
+            items.append(f"{clean(self.dialect, f'r{i}', kind, domain).alias} AS c{i}")
+        source = f"SELECT {', '.join(rows) or '1 AS r'} FROM {table}"
+        return self.keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM ({source})", raw)
 
     def _size(self, raw: Raw, table: str) -> int:
         """How many rows a data set has, of which `table` has columns."""

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 92_419,
+    "lines": 92_497,
     "files": 350,
     "lines that the kernel imports": 2_592,
     "lines that privacy and engine import": 18_495,
@@ -18,7 +18,7 @@ BARS = {
     "circles of files, imports for types counted": 0,
     "lines with Any": 598,
     "lines with a name for Any": 128,
-    "participle names": 45,
+    "participle names": 47,
     "functions of one name in run and check": 9,
     "complexity of a function": 20,
 }

@@ -315,6 +315,17 @@ def of_epsilon(program: n.Program, report: Report) -> None:
         report.add("large-epsilon", message, span, label="more than 10", help=help)
 
 
+def of_utilities(program: n.Program, report: Report) -> None:
+    """A Utility that gives an error as it is, of which the largest would be the best."""
+    for part in every_of(program, n.Part):
+        last = part.body.body[-1] if part.kind == "Utility" and part.body.body else None
+        match last:
+            case n.Return(value=n.Call(function=n.Name(id="rmse" | "scaled_error" as name)) as call):
+                help = f"write `return -{call.span.text}`"
+                report.add("praised-error", f"`{name}` is an error, and of a Utility the largest value is the best",
+                           call.span, label="the worst answers have the largest", help=help)  # fmt: skip
+
+
 def number_in(expr: n.Expr) -> float | None:
     """The value of an expression of numbers alone, or None."""
     match expr:

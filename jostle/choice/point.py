@@ -25,6 +25,7 @@ from jostle.choice.table import (
     RunTable,
     Setting,
     UtilityScale,
+    need_fields,
     number_from,
     only_record,
     public_answers,
@@ -83,7 +84,7 @@ class ChoicePoint:
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
-        data = only_record([*args, *keywords.values()])
+        data = only_record([*args, *keywords.values()], self._parts)
         values = self._look(interp, data)
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)
@@ -296,6 +297,8 @@ def need_clauses(
             raise refuse("TypeError", message, help=f"leave out `by {node.way}`")
         if trained is not None and not isinstance(trained, Whole | Function):
             databases = training_data(trained)
+        for data in databases[:1]:
+            need_fields([*options, *features, values.get("wrt")], data)
     _need_settings(values, exprs)
     return options, features, databases
 
@@ -348,7 +351,9 @@ def members_of(value: Any, clause: str, kind: str | None) -> list[object]:
     members = list(value)
     for member in members if kind is not None else ():
         if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
-            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}")
+            by_name = all(isinstance(one, str) and one.isidentifier() for one in members)
+            help = f"write `{clause} {{{', '.join(map(str, members))}}}`" if by_name else ""
+            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}", help=help)
     return members
 
 

@@ -31,19 +31,22 @@ import math
 import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Protocol
 
 from msgspec import Struct
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
 from jostle.records import as_dict, replace
 from jostle.resources import Json
 from jostle.run.evaluator import Evaluator
-from jostle.run.values import JSet, handles_in, is_number, kind_name
+from jostle.run.values import Function, JSet, Part, Record, handles_in, is_number, kind_name
 from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import children
 
 Features = Mapping[str, float]
 Predict = Callable[[Features], float]
@@ -121,11 +124,51 @@ class ChoiceParts(Struct, frozen=True):
     databases: tuple[object, ...]
 
 
-def only_record(args: Sequence[object]) -> object:
-    """The one record that a choice is called with."""
+def only_record(args: Sequence[object], parts: ChoiceParts) -> object:
+    """The one record that a choice is called with, which has the fields that its parts read."""
     if len(args) != 1:
         raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+    need_fields([*parts.options, *parts.features], args[0], parts.databases)
     return args[0]
+
+
+def need_fields(parts: Sequence[object], data: object, others: Sequence[object] = ()) -> None:
+    """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
+    alone reads it and no `others` have it, else where the record stands."""
+    if not isinstance(data, Record):
+        return
+    reads = [(part, read) for part in parts for read in _fields_read(part)]
+    for part, read in reads:
+        if read.name in data:
+            continue
+        has = f"the record has {', '.join(f'`{name}`' for name in data) or 'no field'}"
+        given = any(isinstance(other, Record) and read.name in other for other in others)
+        if given or any(one.name == read.name and other is not part for other, one in reads):
+            spare = did_you_mean(read.name, data.keys() - {one.name for _, one in reads}, cutoff=0.4)
+            help = f"write `{read.name}:` for {spare[13:-1]}" if spare else f"give it a field `{read.name}`"
+            raise refuse("NameError", f"`{getattr(part, 'name', '')}` reads `{read.span.text}`, and {has}", help=help)
+        message = f"`{read.span.text}` is read, and {has}"
+        raise refuse("NameError", message, read.span, help=did_you_mean(read.name, data))
+
+
+def _fields_read(part: object) -> list[n.Attribute]:
+    """The fields of its first argument that a part reads each time it is called."""
+    run = part.run if isinstance(part, Part) else part
+    if not isinstance(run, Function) or not run.params:
+        return []
+    found: list[n.Attribute] = []
+    waiting: list[n.Node] = [run.body]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, n.Conditional | n.Lambda | n.Comprehension | n.Over | n.Def):
+            continue
+        if isinstance(node, n.Block):  # what comes after a branch may never be reached
+            waiting += takewhile(lambda one: not isinstance(one, n.If | n.For), node.body)
+            continue
+        if isinstance(node, n.Attribute) and isinstance(node.value, n.Name) and node.value.id == run.params[0][0]:
+            found.append(node)
+        waiting += children(node)
+    return found
 
 
 def number_from(value: object, what: str) -> float:

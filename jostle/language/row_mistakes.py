@@ -54,7 +54,7 @@ def no_column(
         return Diagnostic("NameError", message, span, label="no value", help="write `none`")
     of = next((column for column, texts in values.items() if name in texts), None)
     clock = way(name) if name.lower().startswith("current_") else ""
-    help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, columns))
+    help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, [*columns, *results]))
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"
     help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"

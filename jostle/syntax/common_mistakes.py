@@ -262,7 +262,10 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type != "_SELECT":
         return None
     if not place.in_query:
-        help = place.rewritten(r"(?i)\b(select\b[^{};]*?) *;?$", r"{{ \1 }}") or "write `{{ select … from … }}`"
+        line = place.source.line(place.span.line)
+        paid = not re.search(r"\w\(", line) or re.search(r"(?i)\bwith (?!\w+ as\b)", line)
+        query = r"{{ \1 }}" if paid else r"{{ \1 with epsilon 0.1 }}"
+        help = place.rewritten(r"(?i)\b(select\b[^{};]*?) *;?$", query) or "write `{{ select … from … }}`"
         return place.error("a `select` stands outside a query", label="not in `{{ }}`", help=help)
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 

@@ -281,7 +281,7 @@ def paths(typed: str, folder: Path | None) -> Iterator[Completion]:
 
 def command(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     """The same for a command of the shell, a text that begins with a colon."""
-    from jostle.tools.documentation import PAGES, documented
+    from jostle.tools.documentation import ALL, documented
 
     name, space, rest = text[1:].partition(" ")
     if not space:
@@ -289,7 +289,7 @@ def command(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     rest = rest.lstrip()
     offered: Mapping[str, Callable[[], Iterable[Completion]]] = {
         "load": lambda: (p for p in paths(rest, vocabulary.folder) if p.word.endswith((".jst", "/"))),
-        "explain": lambda: (Completion(kind, "kind of error") for kind in PAGES),
+        "explain": lambda: (Completion(kind, "kind of error") for kind in ALL),
         "why": lambda: (Completion(n, kind) for n, kind in vocabulary.names.items() if n not in BUILTINS),
         "type": lambda: (Completion(n, kind) for n, kind in vocabulary.names.items()),
         "help": lambda: (Completion(entry.name, entry.kind) for entry in documented()),

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
+from jostle.choice.table import need_fields
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -394,25 +395,30 @@ def declared_choice(interp: Forms, node: n.Choice, scope: Scope) -> Untrained:
     """A choice of which the clauses are looked at, and that learns nothing."""
     parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
     values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
-    return Untrained(need_clauses(values, node)[0])
+    return Untrained(*need_clauses(values, node))
 
 
 class Untrained(Nothing):
     """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
 
-    def __init__(self, options: Sequence[object]) -> None:
-        self.options = options
+    def __init__(self, options: Sequence[object], features: Sequence[object], databases: Sequence[object]) -> None:
+        self.options, self.features, self.databases = options, features, databases
 
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
+        for data in args[:1]:
+            need_fields([*self.options, *self.features], data, self.databases)
         like = None
-        try:
-            for option in self.options[:1]:
-                like = likes.example(interp.call(option, args, keywords, span))
-        except Refusal:
-            pass
-        except Unknown as unknown:
-            like = likes.example(unknown.value)
+        for at, part in enumerate([*self.options, *self.features]):
+            one = None
+            try:
+                one = likes.example(interp.call(part, args, keywords, span))
+            except Refusal as refusal:
+                if refusal.first.kind in EVERYWHERE:
+                    raise
+            except Unknown as unknown:
+                one = likes.example(unknown.value)
+            like = one if at == 0 else like
         raise Unknown(like=None if like is None else likes.kind_alone(like))

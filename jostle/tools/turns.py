@@ -134,6 +134,9 @@ def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
     from jostle.readers.frames import need_table
     from jostle.run.origins import is_array, is_paths
 
+    if not isinstance(name, str):
+        help = 'such as `session.bind("people", frame)`: programs read it by `bound("people")`'
+        raise refuse("TypeError", "what is bound has a name, which stands first and is a text", help=help)
     try:
         if is_paths(value):
             for text in [value] if isinstance(value, str) else value:

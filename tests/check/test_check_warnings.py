@@ -175,6 +175,14 @@ def test_a_large_epsilon_is_said_once_at_the_budget_or_the_first_amount() -> Non
     assert [(w.kind, w.span.line) for w in checked.warnings if w.span] == [("large-epsilon", 2)]
 
 
+def test_a_utility_that_gives_an_error_as_it_is() -> None:
+    def utility(value: str) -> list[str]:
+        return warned(f"near = Utility (data, answers) {{ return {value} }}\n")
+
+    assert utility("rmse(answers, data.truth)") == utility("scaled_error(answers, data.truth, 3)") == ["praised-error"]
+    assert utility("-rmse(answers, data.truth)") == utility("1 / rmse(answers, data.truth)") == []
+
+
 def test_public_tables_are_read_as_they_are_and_not_warned_of() -> None:
     public = 'u = table("t.csv") described by {pirat: 0..3, score: 0.0..5.0}\n'
     assert warned(public + "x = {{ select avg(pirat) from u groupby score }}\n") == []

@@ -39,6 +39,7 @@ STEPS: list[tuple[str, list[str], str]] = [
     ("print(sigma)", [ENTER], r"`sigma` is not defined"),
     (":explain", [ENTER], r"NameError\n=+"),
     (":explain NoSuch", [ENTER], r"no kind of error"),
+    (":explain idle-clamp", [ENTER], r"idle-clamp\n=+"),
     (PEOPLE, [ENTER], r"people ε 1.00/1.00 ›"),
     ("people", [ENTER], r"a private table"),
     ("print(people)", [ENTER], r"rows of `people` cannot be printed"),

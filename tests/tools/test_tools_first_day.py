@@ -67,6 +67,7 @@ def test_a_column_that_nobody_described_is_named_with_the_way_out(
     status, out, err = said(capsys, "-c", "select avg(age) from t", "people.csv")
     assert (status, out) == (1, "") and "`age` of `people.csv` is not described" in err
     assert "--describe '{age: …}'" in err
+    assert "read from a file, and not from a pipe" in said(capsys, "-c", "select count(*) from t", "-")[2]
     status, _, err = said(capsys, "-c", "select count(*) from t", "peple.csv")
     assert status == 1 and "`peple.csv`" in err
 

@@ -162,6 +162,9 @@ def test_what_is_no_data_is_refused_when_it_is_bound(value: object, message: str
     first = refused.value.first
     assert (first.kind, first.message) == ("DataError", f"`people` cannot be bound: {message}") and help in first.help
     session.bind("people", "p*.csv")
+    with pytest.raises(jostle.Refusal, match="has a name, which stands first") as swapped:
+        session.bind(pd.DataFrame({"age": [4711]}), "people")  # type: ignore[arg-type]
+    assert "4711" not in str(swapped.value)
 
 
 def test_the_recursion_limit_of_python_is_restored() -> None:

@@ -260,7 +260,7 @@ def steps_of(request: Request) -> Steps:
 
 def need_sums(aggregate: Aggregate) -> None:
     if type(aggregate) not in (Count, Sum) or not isinstance(aggregate, AdditiveAggregate):
-        help = "a mean is `sum(x) / count(x)`"
+        help = "a mean of x is `sum(x) / count(x)`"
         raise refuse("TypeError", f"running answers are counts and sums, and this is `{aggregate.name}`", help=help)
 
 

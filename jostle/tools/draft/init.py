@@ -346,6 +346,9 @@ def query_program(options: Namespace) -> str:
 
     Raises `Refusal(DataError)` for columns without a range.
     """
+    if options.file == "-":
+        help = "write what the pipe gives to a file first: `… > t.csv`, and `jostle -c QUERY t.csv`"
+        raise refuse("DataError", "private rows are read from a file, and not from a pipe", help=help)
     query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (

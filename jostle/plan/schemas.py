@@ -258,8 +258,8 @@ def _term_domain(term: GroupTerm, most: int | None, schema: Schema, facts: Facts
     return Integer(math.floor(low), math.ceil(high)) if not term.bits else Real(low, high)
 
 
-MOST_KEYS = 2**20
-"""Values that the group keys of a select, or the parts of a table, have at most."""
+MOST_KEYS, MOST_GROUPS = 2**20, 2**25
+"""Values that one group key of a select, or the parts of a table, have at most, and combinations of keys."""
 
 
 def key_of(expr: RowExpr, over: Values | None, schema: Schema, limit: int, facts: Facts = BY_KINDS) -> Key | None:

@@ -19,7 +19,7 @@ from jostle.error_laws import LaplaceSum, sum_quantile
 from jostle.formulas import Joint, Noised, Projected, Vector
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
-from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative, Wish, allowed_noise
+from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative, NonnegativeCells, Wish, allowed_noise
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below, strategy_for
 from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, path
 from jostle.lazy import np
@@ -86,7 +86,7 @@ class JointPlan(Struct, frozen=True, eq=False):
     deviations: tuple[tuple[Any, ...], ...]
     alone: tuple[tuple[float, ...], ...]
     known: tuple[KnownGroups, ...] = ()
-    cones: tuple[Nonnegative, ...] = ()
+    cones: tuple[Nonnegative | NonnegativeCells, ...] = ()
     whole: tuple[tuple[int, Levels], ...] = ()
 
     @classmethod
@@ -290,12 +290,14 @@ class _Units(Struct, frozen=True, eq=False):
         """Of the grid of a term, in the units of what is asked."""
         return 2.0 ** -grid_of(self.grids[term])
 
-    def cones(self, plan: JointPlan) -> tuple[Nonnegative, ...]:
+    def cones(self, plan: JointPlan) -> tuple[Nonnegative | NonnegativeCells, ...]:
         """Those of counts, and of sums of what is not negative."""
         queries = [query for some in plan.queries for query in some]
         families = (at for at, term in enumerate(self.terms) if is_from_zero(term))
         try:
-            return tuple([Nonnegative(plan.strategy, queries, family, plan.known) for family in families])
+            facts = [(plan.strategy, queries, family, plan.known) for family in families]
+            cells = [NonnegativeCells(*one) for one in facts]
+            return tuple([Nonnegative(*of) if one.top is None else one for one, of in zip(cells, facts, strict=True)])
         except KernelError as fault:
             raise refuse(
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"

@@ -55,9 +55,9 @@ from jostle.run.positions import evaluate
 if TYPE_CHECKING:
     Labels = Mapping[Key, Ints]
 
-MOST_VALUES = 4096
+MOST_VALUES = 2**17
 """Values of a column whose keys and conditions are one axis."""
-MOST_ANSWERS = 2**20
+MOST_ANSWERS = 2**25
 
 
 class Sums(Struct, frozen=True, eq=False):

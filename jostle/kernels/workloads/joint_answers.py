@@ -38,7 +38,16 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.workloads.joint_axes import Factor
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below
-from jostle.kernels.workloads.public_answers import KnownGroups, even_table, integers, path, residual_of
+from jostle.kernels.workloads.public_answers import (
+    MOST_CELLS,
+    KnownGroups,
+    common,
+    even_table,
+    integers,
+    nearest_from_zero,
+    path,
+    residual_of,
+)
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
 MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23
@@ -46,8 +55,31 @@ STEPS, ROUNDS = 500, 100
 CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 
 
+class NonnegativeCells:
+    """Cells from 0 on that all answers of one family are sums of, since one select has groups that all others join.
+
+    `top` are these groups, None where there are none or they are too many; `margins` are those of the other selects.
+    """
+
+    def __init__(
+        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+    ) -> None:  # fmt: skip
+        own = [query for query in queries if query.family == family]
+        self.family, top = family, common([query.top for query in own])
+        known = {one.top: one.values for one in public if one.family == family}
+        variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in known}
+        cells = prod(strategy.axes[axis].sizes[level] for axis, level in top)
+        self.top = top if variances.get(top) and cells <= MOST_CELLS else None
+        self.margins: list[tuple[Levels, float, Floats | None]]
+        self.margins = [(levels, variance / variances[top], None) for levels, variance in variances.items()
+                        if levels != top] if self.top is not None else []  # fmt: skip
+        self.margins += [(levels, 0.0, values) for levels, values in known.items()]
+        self.margins.sort(key=lambda one: sum(level for _, level in one[0]))
+
+
 class Nonnegative:
-    """The cone of one family of a strategy; `public` are groups of which the answers are known, from 0 on.
+    """The cone of one family of a strategy, of which no select has all groups; `public` are groups of which the answers
+    are known, from 0 on.
 
     Raises `KernelError` where its groups are too many.
     """
@@ -233,11 +265,16 @@ class Estimates:
             for (family, levels), sources in strategy.sources.items()
         }
 
-    def projected(self, cones: Sequence[Nonnegative]) -> Estimates:
+    def projected(self, cones: Sequence[Nonnegative | NonnegativeCells]) -> Estimates:
         """The nearest ones of which no group of these families is negative."""
         result = copy(self)
         result._of, result.cones = dict(self._of), {cone.family for cone in cones}
         for cone in cones:
+            if isinstance(cone, NonnegativeCells):
+                cells = self._cells(cone.family, cone.top or ())
+                cells = nearest_from_zero(self.strategy.axes, cone.top or (), cells, cone.margins)
+                result._set_cells(cone.family, cone.top or (), cells)
+                continue
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
             even = cone.centre(parts) if cone.even is not None else None
             for levels, shape, start, end in zip(cone.residuals, cone.shapes, cone.ends, cone.ends[1:], strict=False):
@@ -248,17 +285,25 @@ class Estimates:
 
     def rounded(self, family: int, top: Levels, public: Sequence[KnownGroups]) -> Estimates:
         """Those nearby of which all groups at these levels, that all answers of a family are sums of, are integers."""
-        axes = self.strategy.axes
-        whole = {axis: Factor(axes[axis], axes[axis].labels[level], axes[axis].sizes[level]) for axis, level in top}
         values = {one.top: one.values for one in public if one.family == family}
-        cells = self.answers(Query(family, whole, 1.0))
-        cells = integers(axes, cells, top, path(top, list(values)), values, family in self.cones)
+        steps, cells = path(top, list(values)), self._cells(family, top)
         result = copy(self)
         result.whole, result._of = {*self.whole, family}, dict(self._of)
+        cells = integers(self.strategy.axes, cells, top, steps, values, family in self.cones)
+        result._set_cells(family, top, cells)
+        return result
+
+    def _cells(self, family: int, top: Levels) -> Floats:
+        """The answers of all groups at these levels."""
+        axes = self.strategy.axes
+        whole = {axis: Factor(axes[axis], axes[axis].labels[level], axes[axis].sizes[level]) for axis, level in top}
+        return self.answers(Query(family, whole, 1.0))
+
+    def _set_cells(self, family: int, top: Levels, cells: Floats) -> None:
+        """Takes the residuals of a family from all groups at these levels."""
         for of, levels in self._of:
             if of == family:
-                result._of[of, levels] = residual_of(axes, top, cells, levels)
-        return result
+                self._of[of, levels] = residual_of(self.strategy.axes, top, cells, levels)
 
     def answers(self, query: Query) -> Floats:
         """Of a query, in the shape of its factors, the axes in order."""

@@ -18,6 +18,8 @@ import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
 
+LAST_BITS = 1e-10  # of a sum of squares over at most 2^26 groups
+
 
 class Axis:
     """`levels` are the groups of every cell at each level, from coarse to fine: integer arrays of shape (cells,).
@@ -108,7 +110,7 @@ class Factor:
         many = np.zeros(self.axis.sizes[level - 1])
         many[self.axis.parents[level]] = self.axis.siblings[level]
         means: Floats = np.asarray(families.multiply(families) @ (1 / many), dtype=float).ravel()
-        return np.asarray(np.maximum(0.0, squares - means))
+        return np.where(squares - means > LAST_BITS * squares, squares - means, 0.0)
 
     @cached_property
     def alike(self) -> tuple[Ints, Ints]:

@@ -9,6 +9,8 @@ the answers are, and nothing about privacy.
 *Integers* are made from coarse to fine along a *path* of levels: the cells of a group add up to its integer, each is
 one of the two integers next to its share, and those with the largest fractions are rounded up (Hamilton's method). So
 an answer of groups on the path is less than one from its share of the integer above; all others are sums of cells.
+
+*Cells from 0 on* that all answers are sums of, as near as can be to what was measured (`nearest_from_zero`).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +27,8 @@ from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.workloads.joint_axes import Axis
 from jostle.kernels.workloads.joint_strategy import Levels, Query, below
 
-MOST_CELLS, ROUNDS, CLOSE = 2**22, 1000, 1e-9
+MOST_CELLS, ROUNDS, CLOSE = 2**25, 1000, 1e-9
+SWEEPS, STEPS, NEAR = 12, 50, 1e-5  # NEAR is of the mean cell
 
 
 def residual_of(axes: Sequence[Axis], groups: Levels, values: Floats, levels: Levels, *, sums: bool = False) -> Floats:
@@ -140,6 +144,75 @@ def path(top: Levels, between: Sequence[Levels]) -> list[Levels]:
                 at[axis] = step
                 steps.append(tuple(sorted(at.items())))
     return steps
+
+
+class _Margin:
+    """Sums of cells at `top` in the groups at coarser levels, which have a length of 1 along the axes without one."""
+
+    def __init__(self, axes: Sequence[Axis], top: Levels, levels: Levels) -> None:
+        to = dict(levels)
+        self.summed = tuple(dimension for dimension, (axis, _) in enumerate(top) if not to.get(axis, 0))
+        self.joined = {
+            dimension: axes[axis].ancestors(level, to[axis])
+            for dimension, (axis, level) in enumerate(top) if 0 < to.get(axis, 0) < level
+        }  # fmt: skip
+
+    def sums(self, cells: Any) -> Floats:
+        result: Floats = cells.sum(axis=self.summed, keepdims=True, dtype=float)
+        for dimension, labels in self.joined.items():
+            result = _summed(result, labels, int(labels.max()) + 1, dimension)
+        return result
+
+    def spread(self, sums: Floats) -> Floats:
+        """What every cell has of numbers of the groups, to broadcast."""
+        for dimension, labels in self.joined.items():
+            sums = sums.take(labels, axis=dimension)
+        return sums
+
+
+def nearest_from_zero(
+    axes: Sequence[Axis], top: Levels, cells: Floats, margins: Sequence[tuple[Levels, float, Floats | None]]
+) -> Floats:  # fmt: skip
+    """Cells from 0 on of which the squared distances to `cells`, and of their sums to those of `cells`, are least.
+
+    Each margin is its levels, the variance of its sums over that of a cell, and what they are where that is known. A
+    cell is max(0, x − Σμ) with a price μ for each group that holds it. The prices of one margin after the other are
+    found by Newton's method from below, where what its groups lack is convex and falls.
+    """
+    sides = [(_Margin(axes, top, levels), ratio, known) for levels, ratio, known in margins]
+    targets = [side.sums(cells) if known is None else known.reshape(side.sums(cells).shape) for side, _, known in sides]
+    sizes = [side.sums(np.ones(cells.shape, dtype=bool)) for side, _, _ in sides]
+    prices = [np.zeros(target.shape) for target in targets]
+    others, above, near = np.empty_like(cells), np.empty_like(cells), NEAR * float(np.abs(cells).mean())
+    for _ in range(SWEEPS):
+        moved = 0.0
+        for at, (side, ratio, known) in enumerate(sides):
+            np.copyto(others, cells)
+            for other, price in enumerate(prices):
+                if other != at:
+                    others -= sides[other][0].spread(price)
+            weight = 0.0 if known is not None else ratio
+            price = (side.sums(others) - targets[at]) / (sizes[at] + weight)
+            for _ in range(STEPS):
+                np.maximum(np.subtract(others, side.spread(price), out=above), 0.0, out=above)
+                slopes = side.sums(above > 0) + weight
+                lacks = side.sums(above) - weight * price - targets[at]
+                step = np.divide(lacks, slopes, out=np.zeros(lacks.shape), where=slopes > 0)
+                price = price + step
+                if np.abs(step).max() <= near:
+                    break
+            moved, prices[at] = max(moved, float(np.abs(price - prices[at]).max())), price
+        if moved <= 100 * near or len(sides) < 2:
+            break
+    np.copyto(above, cells)
+    for (side, _, _), price in zip(sides, prices, strict=True):
+        above -= side.spread(price)
+    np.maximum(above, 0.0, out=above)
+    for (side, _, known), target in zip(sides, targets, strict=True):
+        if known is not None:  # but for the last step
+            sums = side.sums(above)
+            above *= side.spread(np.divide(target, sums, out=np.zeros(sums.shape), where=sums > 0))
+    return above
 
 
 def integers(

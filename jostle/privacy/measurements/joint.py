@@ -31,7 +31,7 @@ from jostle.privacy.measurements.aggregates.aggregate import grid_of, sensitivit
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.reading.vault import Reader
 
-MOST_CELLS = 2**24
+MOST_CELLS = 2**25
 """Cells of the axes of one block."""
 MOST_SPREAD = 2**40
 """The largest Δ·Π2b of residuals: of cells up to 2^22 times Δ nothing is cut off."""

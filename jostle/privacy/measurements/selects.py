@@ -42,7 +42,7 @@ from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Column, Filter, GroupRows, Key, RowExpr, Term, Truncate, rows_below
 from jostle.plan.plan import Count as Counted
-from jostle.plan.schemas import MOST_KEYS, need_unicode
+from jostle.plan.schemas import MOST_GROUPS, MOST_KEYS, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -175,8 +175,9 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     if len(group_keys) > 1 and open_keys:
         _check_together(group_keys)
     groups = math.prod([len(key.values) for key in keys]) if keys else 1
-    if groups > MOST_KEYS:
-        raise refuse("DataError", f"{groups:,} groups are too many", help=f"at most {MOST_KEYS:,}: group more coarsely")
+    if groups > MOST_GROUPS:
+        help = f"at most {MOST_GROUPS:,}: group more coarsely"
+        raise refuse("DataError", f"{groups:,} groups are too many", help=help)
     for aggregate in aggregates:
         aggregate.check_private(table)
         if isinstance(aggregate, GroupAggregate):

@@ -38,6 +38,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, Protocol
@@ -62,24 +63,15 @@ def fraction(scale: float) -> tuple[int, int]:
 
 def discrete_laplace(size: int, scale: float) -> Ints:
     """`size` independent draws of P(k) ∝ exp(−|k|/scale), the scale rounded up to a fraction."""
-    out = np.empty(size, dtype=np.int64)
-    todo = np.arange(size)
-    while todo.size:
-        accepted, magnitude = _magnitudes(todo.size, scale)
-        todo_kept = todo[accepted]
-        negative = np.frombuffer(os.urandom(len(magnitude)), dtype=np.uint8) < 2**7
-        good = ~(negative & (magnitude == 0))
-        out[todo_kept[good]] = np.where(negative, -magnitude, magnitude)[good]
-        todo = np.concatenate([todo[~accepted], todo_kept[~good]])
-    return out
+    return _signed(size, lambda many: _magnitudes(many, scale))
 
 
 def discrete_gaussian(size: int, sigma: float) -> Ints:
     """`size` independent draws of P(i) ∝ exp(−i²/2σ²), the deviation rounded up to a fraction."""
     t, s = fraction(sigma)
-    out, todo = np.empty(size, dtype=np.int64), np.arange(size)
-    while todo.size:
-        k = np.minimum(_geometric(todo.size), 2**20)
+
+    def attempts(many: int) -> tuple[Ints, Ints]:
+        k = np.minimum(_geometric(many), 2**20)
         tried = np.flatnonzero(_bernoulli_halves((k - 1) ** 2))
         k = k[tried]
         i = -(-k * t // s) + same_bits(_below(k.size, -(-t // s)))
@@ -89,10 +81,21 @@ def discrete_gaussian(size: int, sigma: float) -> Ints:
             more = np.flatnonzero(good & (k > count))
             good[more] = _bernoulli_exp(rest[more], t)
         good[good] = _bernoulli_exp(rest[good], t, squared=True)
-        negative = np.frombuffer(os.urandom(k.size), dtype=np.uint8) < 2**7
-        good &= ~(negative & (i == 0))
-        out[todo[tried[good]]] = np.where(negative, -i, i)[good]
-        todo = np.delete(todo, tried[good])
+        return tried[good], i[good]
+
+    return _signed(size, attempts)
+
+
+def _signed(size: int, attempts: Callable[[int], tuple[Ints, Ints]]) -> Ints:
+    """`size` numbers of a law that is even, from attempts of which some give a number from 0 on: their places, and the
+    numbers."""
+    out, todo = np.empty(size, dtype=np.int64), np.arange(size)
+    while todo.size:
+        at, numbers = attempts(todo.size)
+        negative = np.frombuffer(os.urandom(at.size), dtype=np.uint8) < 2**7
+        good = ~(negative & (numbers == 0))
+        out[todo[at[good]]] = np.where(negative, -numbers, numbers)[good]
+        todo = np.delete(todo, at[good])
     return out
 
 
@@ -105,13 +108,12 @@ def _bernoulli_halves(numbers: Ints) -> Bools:
     return through
 
 
-def _magnitudes(size: int, scale: float) -> tuple[Bools, Ints]:
+def _magnitudes(size: int, scale: float) -> tuple[Ints, Ints]:
     """Which of `size` attempts gave a whole number k with P(k) ∝ exp(−k/scale), and these numbers."""
     t, s = fraction(scale)
     rest = _below(size, t)
-    accepted = _bernoulli_exp(rest, t)
-    below = same_bits(rest[accepted])
-    return accepted, (below + t * _geometric(len(below))) // s
+    accepted = np.flatnonzero(_bernoulli_exp(rest, t))
+    return accepted, (same_bits(rest[accepted]) + t * _geometric(accepted.size)) // s
 
 
 def in_cube(size: int, scale: float) -> Ints:

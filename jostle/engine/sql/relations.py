@@ -263,9 +263,9 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     names = [f"k{i}" for i in range(len(keys))] if keys else []
     items, tests, inside = _key_columns(source, rows, names, keys) if keys else ([], [], {})
     query, items = rows.over(source.sql), [*items, *values]
-    distinct = d.fence if any(isinstance(term, Count) and term.distinct for term in terms) else ""  # for narrow sorts
+    distinct = d.fence and any(isinstance(term, Count) and term.distinct for term in terms)  # which is sorted alone
     if inside or distinct:  # a WHERE would have a key calculated once more: rows beyond are in a group of NULL instead
-        query = f"SELECT {', '.join(items)} FROM {subquery(query)}{distinct}"
+        query = f"SELECT {', '.join(items)} FROM {subquery(query)}{d.fence}"
         outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
         items = [inside.get(name, name) for name in outputs]
     return Grouped(aggregate(names, outer, items, tests, query), tuple([one.wide for one in parts]))

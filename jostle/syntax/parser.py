@@ -414,31 +414,6 @@ def expected(text: str) -> Expected:
     return Expected(tuple(sorted(words)), not accepted or "NAME" in accepted, typed, in_query=in_query)
 
 
-_SIGNS = {"COLON": ":", "COMMA": ",", "EQUAL": "=", "LPAR": "(", "RPAR": ")", "LSQB": "[", "RSQB": "]", "LBRACE": "{",
-          "_RBRACE": "}", "_RQUERY": "}}", "_DOTS": ".."}  # fmt: skip
-
-
-@lru_cache(maxsize=_TREES)
-def followers(text: str) -> frozenset[str]:
-    """The words of the language, brackets and signs between names with which a text may go on."""
-    terminals = _accepted(text)[0]
-    return frozenset(word for one in terminals for word in ([_SIGNS[one]] if one in _SIGNS else _spelled(one)))
-
-
-def stops_at(text: str) -> int:
-    """Where a text begins to be no program: how many characters of it are the beginning of one."""
-    try:
-        with _read_so_far(text) as (parser, _):
-            parser.exhaust_lexer()
-    except (UnexpectedToken, LayoutError) as error:
-        return error.token.start_pos or 0
-    except UnexpectedCharacters as error:
-        return error.pos_in_stream or 0
-    except (LarkError, Refusal):
-        pass
-    return len(text)
-
-
 def _accepted(text: str) -> tuple[set[str], bool]:
     """The terminals that may follow, none where the text is wrong before; and whether it ends within a query."""
     terminals: set[str] = set()

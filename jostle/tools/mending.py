@@ -2,7 +2,7 @@
 
 A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
 the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
-clauses of a select in their order; what the parser takes where it stops; and, at last, leaving out what is not known.
+clauses of a select in their order; words that are like one; and, at last, leaving out what is not known.
 Each is checked as a person's program is, so that what is shown works when it is pasted. A comma that the parser guessed
 and that does not help is not told: the form of the clause stands in its place. Nothing is run, and no row is read.
 """
@@ -13,7 +13,7 @@ import difflib
 import heapq
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from html import unescape
 from itertools import takewhile
@@ -23,7 +23,7 @@ from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, OR_A_COMMA, rewritings
-from jostle.syntax.parser import followers, last_statement, lexicon, parse, stops_at
+from jostle.syntax.parser import lexicon, parse
 from jostle.tools.documentation.entries import words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
@@ -53,12 +53,6 @@ _CLOSED = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}|\"[^\"
 _FIRST_FORM = re.compile(r", (?![^{}()]*[})])")
 _PART = re.compile(r"(?:[^,()\[\]\"' ]|\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|'[^']*'|(?<!,) )+")
 _QUOTED = re.compile(r"`([^`…]+)`")
-_TOKEN = re.compile(
-    r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\w+|\{\{|\}\}|\.\.|[^\s\w]"
-)
-_PLAIN = frozenset([*",:()[]{};.="])  # signs that calculate and compare nothing
-_MISTAKEN = {";": ",", ".": ",", "=": ":", ":": "=", "(": "[{", "[": "({", "{": "([", ")": "]}", "]": ")}", "}": ")]"}
-_JOINING = frozenset(re.findall(r"\S+", "and as by end for from groups of on rows then to until with , : ) ] } }}"))
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
@@ -258,7 +252,9 @@ def _of_its_kind(line: str, fault: Diagnostic, again: bool, texts: Sequence[str]
     """A line with other tokens where it does not parse, and with other names where it does."""
     start = fault.span.column - 1 if fault.span else 0
     if fault.kind == "SyntaxError":
-        yield from _as_it_parses(line, fault, not again and (fault.label in _GENERAL or "expected" in fault.help[:8]))
+        yield from _near(line, start, [*_WORDS])
+        for word in re.findall(r"`([^`]+)`", fault.help) if fault.help.startswith("expected `") else ():
+            yield 2.3, f"{line[:start].rstrip()} {word} {line[start:]}".replace(" : ", ": "), ""
     elif fault.span and re.search(r"(?i)\b(?:from|join) *$", line[:start]) and fault.kind == "NameError":
         for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
             yield 2.5, line[:start] + table + line[start + len(fault.span.text) :], ""
@@ -293,7 +289,8 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
             yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
     yield from _as_other_names(line, fault, start, end)
     for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
-        if re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else ""):
+        own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
+        if own or " is missing" in fault.message:
             yield 2.1, line.replace("()", ""), ""
     if fault.kind != "PrivateValue":
         yield from _swapped(line, fault, False)
@@ -347,75 +344,6 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
-
-
-def _as_it_parses(line: str, fault: Diagnostic, general: bool) -> Iterator[Edit]:
-    """A line with what the parser takes at the place where it stops, or at one of the two tokens before, and with which
-    it comes further.
-
-    A word is written as the one that is like it, or apart. Where the message is `general`, a word that joins others or
-    a sign is put in; a sign, or a word that stands there twice, is left out; two neighbours change places. No word of a
-    promise goes, and none comes.
-    """
-    if fault.span is None:
-        return
-    text = last_statement("\n".join([*fault.span.source.text.split("\n")[: fault.span.line - 1], line]))
-    above, rest = text[: len(text) - len(line)], len(text) - stops_at(text)
-    if rest > len(line):  # it is the place of this line that is wrong, such as that of a clause
-        yield from _near(line, fault.span.column - 1, [*_WORDS])
-        return
-    for cost, new in _by_tokens(line, above, len(line) - rest, general):
-        if len(above) + len(new) - stops_at(above + new) < rest or new.startswith(line.rstrip()):
-            yield cost, new, ""
-
-
-def _by_tokens(line: str, above: str, stop: int, general: bool) -> Iterator[tuple[float, str]]:
-    """Lines that differ from one in a token or two, at the place where it stops to parse or a little before."""
-    tokens = [*_TOKEN.finditer(line)]
-    at = next((k for k, token in enumerate(tokens) if token.end() > stop), len(tokens))
-    for k in range(at, max(at - 3, -1), -1):
-        begin, end = tokens[k].span() if k < len(tokens) else (len(line), len(line))
-        here, more, token = followers(above + line[:begin]), (at - k) / 10, line[begin:end]
-        if token[:1].isalpha() and not {token, token.lower()} & here:
-            yield from ((1.9 + more, line[:begin] + word + line[end:]) for word in _spelt(token.lower(), here))
-        if general:
-            yield from ((2.3 + more, _put(line, begin, begin, word)) for word in sorted(here & _JOINING))
-            signs = sorted(here.intersection(_MISTAKEN.get(token, "")))
-            yield from ((2.4 + more, _put(line, begin, end, sign)) for sign in signs)
-            yield from ((2.5 + more, new) for new in _moved(line, tokens, k))
-
-
-def _spelt(token: str, here: Collection[str]) -> Iterator[str]:
-    """A word as those that may stand here and are like it, or as the one that may; or as two words."""
-    words = sorted(word for word in here if word.isalpha())
-    yield from difflib.get_close_matches(token, words, n=2, cutoff=0.6 if len(token) > 3 else 0.7)
-    yield from (f"{word} {token[len(word) :]}" for word in words if token.startswith(word))
-    yield from words if len(words) == 1 else ()
-
-
-def _moved(line: str, tokens: Sequence[re.Match[str]], k: int) -> Iterator[str]:
-    """A line without a sign, a pair of brackets, or a word that stands there twice; and with two tokens swapped."""
-    if k == len(tokens):
-        return
-    (begin, end), token, past = tokens[k].span(), tokens[k][0].lower(), line[tokens[k].end() :]
-    if token in _PLAIN or (k and token == tokens[k - 1][0].lower()):
-        yield line[:begin].rstrip() + (" " if past[:1].isalnum() else "") + past
-        if token == "(" and line[:begin].endswith(" "):
-            yield line[:begin] + re.sub(r"^((?:[^()]|\([^()]*\))*)\)", r"\1", past)
-    for then in tokens[k + 1 : k + 2]:
-        if token != then[0].lower() and token.isalnum() == then[0].isalnum():
-            yield line[:begin] + then[0] + line[end : then.start()] + line[begin:end] + line[then.end() :]
-
-
-def _put(line: str, begin: int, end: int, word: str) -> str:
-    """A line with a word or a sign between two places."""
-    before, past = line[:begin], line[end:].lstrip()
-    if word.isalpha():
-        return f"{before.rstrip()} {word} {past}"
-    if word in "([{":
-        return f"{before}{word}{past}"
-    gap = "" if word == ".." or past[:1] in ("", ")", "]", ",", ":", "(", "[", ".") else " "
-    return f"{before.rstrip()}{' ' if word in ('=', '}}') else ''}{word}{gap}{past}"
 
 
 def _near(line: str, start: int, words: Sequence[str]) -> Iterator[Edit]:

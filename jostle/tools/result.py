@@ -126,7 +126,7 @@ class Result:
             raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
         from jostle.tools.export import arrow, sheet
 
-        frame = to_python(self.values[name])
+        frame = self[name]
         frame = frame.frame() if callable(getattr(frame, "frame", None)) else frame  # synthetic rows
         if library == "pandas" and hasattr(frame, "dtypes") and hasattr(frame, "columns"):
             return frame
@@ -144,6 +144,9 @@ class Result:
         return import_module("polars").from_arrow(table) if polars else table.to_pandas(date_as_object=False)
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self.values:
+            hint = did_you_mean(name, self.values) or f"the program says `release {name}` of what it hands out"
+            raise KeyError(f"nothing was released as `{name}`: {hint}")
         return to_python(self.values[name])
 
     @property
@@ -233,5 +236,6 @@ def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:
         if name not in declared:
             raise refuse(
                 "NameError", f"the program has no `param {name}`",
-                help=did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else ""),
+                help=did_you_mean(name, declared)
+                or (f"it has {', '.join(declared)}" if declared else f"write `param {name} = {value!r}` in it"),
             )  # fmt: skip

@@ -2,9 +2,9 @@
 
 A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
 (`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
-elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: each and the last
-measurement are drawn together by the same laws. Of a line or a plane with few rows nothing is looked at, and a mean of
-examples of columns, by how likely each makes what was measured, tells its counts. Post-processing of released numbers.
+elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: it and the last measurement
+are drawn together by the same laws. Of few rows nothing is looked at, and a mean of examples of columns, by how likely
+each makes what was measured, tells the counts. Post-processing of released numbers.
 """
 
 from __future__ import annotations

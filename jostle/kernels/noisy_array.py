@@ -105,6 +105,16 @@ def noise_of(value: object) -> NoiseModel | None:
     return getattr(value, "noise", None) if isinstance(value, NoisyArray) else None
 
 
+def is_gaussian(value: object) -> bool:
+    """Whether an array carries Gaussian noise."""
+    return isinstance(law_of(value), Gaussian)
+
+
+def log_likelihood(away: Floats, gaussian: bool) -> Floats:
+    """Up to a constant, of noise of so many scales of Laplace noise; Gaussian noise is as wide as that."""
+    return np.asarray(-(away**2) / 4 if gaussian else -np.abs(away))
+
+
 def law_of(value: object) -> Laplace | Gaussian:
     """The law of the noise of an array; of one that carries none, noise of scale 0."""
     noise = noise_of(value)

@@ -2,9 +2,9 @@
 
 A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
 (`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
-elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: each and the last
-measurement are drawn together by the same laws. Of a line or a plane with few rows nothing is looked at, and a mean of
-examples of columns, by how likely each makes what was measured, tells its counts. Post-processing of released numbers.
+elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: it and the last measurement
+are drawn together by the same laws. Of few rows nothing is looked at, and a mean of examples of columns, by how likely
+each makes what was measured, tells the counts. Post-processing of released numbers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from jostle.kernels.histograms import blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Posterior, Seen, Sums, Tree, leaves_of
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.linear_algebra import on_one_thread
+from jostle.kernels.noisy_array import is_gaussian, log_likelihood
 from jostle.kernels.simulated_points import example_cubes
 from jostle.kernels.workloads.boxes import Workload
 
@@ -52,8 +53,8 @@ TELLING = 60.0
 TOTALS, REACH = 64, 8.0
 """The numbers of rows that are weighed, and how many deviations of what was measured they reach to both sides."""
 
-LOOK, LAST = 0.1, 0.8
-"""The shares of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
+LOOK, LAST = 0.1, 0.9
+"""The shares, of what is left, of the look and of the last measurement (`adaptive` in `stdlib/histograms.jst`)."""
 
 
 @dataclass(frozen=True)
@@ -93,46 +94,48 @@ def equal_parts(shape: int | tuple[int, ...], number: float) -> Ints:
 
 
 @on_one_thread
-def refined_strategy(
-    labels: list[Ints], looks: list[Floats], scales: list[float], workload: Workload, power: int = 1
-) -> Strategy:
+def refined_strategy(labels: Ints, look: Floats, look_scale: float, workload: Workload, power: int = 1) -> Strategy:
     """A strategy fitted to the workload on blocks that suit what was seen.
 
-    `labels`: partitions into blocks of the tree of halves, of which the last is the finest; `looks` and `scales`: noisy
-    counts of the blocks of each, and their noise.
+    `labels`: a partition into blocks of the tree of halves; `look` and `look_scale`: noisy counts of them, and their
+    noise. `power`: that of the norm which the noise goes by.
     """
-    line, scale = _line(workload.shape), scales[-1]
-    starts = line.blocks(labels[-1])
-    if len(starts) > MOST or scale <= 0:
-        return strategies.bucket_strategy(labels[-1], workload, power)
+    line = _line(workload.shape)
+    starts = line.blocks(labels)
+    if len(starts) > MOST or look_scale <= 0:
+        return strategies.bucket_strategy(labels, workload, power)
     halves = line.tree(starts)
-    posterior = blocktree.posterior(halves, _looks(line, halves, starts, labels, looks, scales), scale)
-    again = _refined(line, halves, starts, posterior, scale * LOOK / LAST)
+    posterior = blocktree.posterior(
+        halves, [_of_blocks(line, halves, starts, labels, look, look_scale, is_gaussian(look))], look_scale
+    )
+    again = _refined(line, halves, starts, posterior, look_scale * (LOOK / LAST) ** (1 / power))
     return strategies.bucket_strategy(line.labels(again), workload, power)
 
 
 @on_one_thread
 def drawn_together(
-    labels: list[Ints], looks: list[Floats], scales: list[float], strategy: Strategy, answers: list[Floats],
-    scale: float, workload: Workload,
+    labels: Ints, look: Floats, look_scale: float, strategy: Strategy, answers: list[Floats], scale: float,
+    workload: Workload,
 ) -> Floats:  # fmt: skip
-    """The cube of counts, of the workload's shape, of looks (`refined_strategy`) and answers to a `bucket_strategy`."""
+    """The cube of counts, of the workload's shape, of a look (`refined_strategy`) and of answers to a strategy."""
     line, fine = _line(workload.shape), np.asarray(strategy[0]["labels"])
     fitted = len(strategy) == 1 or strategy[1]["kind"] == "matrix"
-    starts = np.unique(np.concatenate([line.blocks(one) for one in (*labels, fine)]))
-    if min([scale, *scales]) * CLEAR <= max(answers[0].sum(), 0.0) or not fitted or len(starts) > MOST:
+    starts = np.unique(np.concatenate([line.blocks(one) for one in (labels, fine)]))
+    if min(scale, look_scale) * CLEAR <= max(answers[0].sum(), 0.0) or not fitted or len(starts) > MOST:
         return strategies.estimate(strategy, answers, workload)
-    halves = line.tree(starts)
+    halves, gaussian = line.tree(starts), is_gaussian(answers[0])
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (strategy[0]["size"],))
-    measurements = [_of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight)]
-    measurements += _looks(line, halves, starts, labels, looks, scales)
+    measurements = [
+        _of_blocks(line, halves, starts, fine, answers[0] / weight, scale / weight, gaussian),
+        _of_blocks(line, halves, starts, labels, look, look_scale, gaussian),
+    ]
     posterior = blocktree.posterior(halves, measurements, scale)
     counts = posterior.mean[leaves_of(halves)]
     if len(strategy) > 1:
         matrix = np.asarray(strategy[1]["matrix"])[:, fine[line.order[starts]]]
         counts = _with_sums(halves, posterior, counts, matrix, answers[1], scale)
         if line.axes == 1:
-            sums = Sums(matrix, answers[1], scale)
+            sums = Sums(matrix, answers[1], scale, gaussian)
             normal = blocktree.normal_posterior(halves, measurements, scale, sums).mean[leaves_of(halves)]
             share = 1 / (1 + (scale * HEARD / max(float(counts.sum()), scale)) ** 2)
             counts = share * normal + (1 - share) * counts
@@ -141,11 +144,8 @@ def drawn_together(
 
 
 @on_one_thread
-def like_examples(
-    count: Floats, count_scale: float, strategy: Strategy, answers: list[Floats], scale: float, workload: Workload
-) -> Floats:
-    """The cube of counts from a count of all rows, (1,), and answers to a `bucket_strategy` on at most `PARTS` equal
-    parts.
+def like_examples(strategy: Strategy, answers: list[Floats], scale: float, workload: Workload) -> Floats:
+    """The cube of counts from answers to a `bucket_strategy` on at most `PARTS` equal parts.
 
     The mean of examples and numbers of rows, each as likely before as any other (of numbers, any order of magnitude),
     by how likely they make what was measured. Where few examples agree, what they tell is taken from a part of the
@@ -158,18 +158,19 @@ def like_examples(
     blocks = int(strategy[0]["size"])
     lies_in = np.eye(blocks)[np.asarray(strategy[0]["labels"]).ravel()[first]]  # (parts, blocks)
     own = np.diag(np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (blocks,)))
-    asked = np.concatenate([np.ones((1, blocks)), own, *(np.asarray(more["matrix"]) for more in strategy[1:])])
-    values = np.concatenate([count, *answers])
-    scales = np.append(count_scale, np.full(len(values) - 1, scale))
+    asked, values = (
+        np.concatenate([own, *(np.asarray(more["matrix"]) for more in strategy[1:])]),
+        np.concatenate(answers),
+    )
 
-    weighted = asked / scales[:, None]
-    spread = np.linalg.inv(weighted.T @ weighted)
-    total = float((spread @ weighted.T @ (values / scales)).sum())
-    reach = REACH * np.sqrt(2 * spread.sum())
+    spread = np.linalg.inv(asked.T @ asked)
+    total = float((spread @ asked.T @ values).sum())
+    reach = REACH * scale * np.sqrt(2 * spread.sum())
     edges = np.linspace(max(total - reach, 0.0), max(total, 0.0) + reach, TOTALS + 1)
     totals = (edges[1:] + edges[:-1]) / 2
     shares = asked @ (examples @ lies_in).T
-    log = np.stack([-(np.abs(values[:, None] - rows * shares) / scales[:, None]).sum(axis=0) for rows in totals])
+    away, gaussian = [(values[:, None] - rows * shares) / scale for rows in totals], is_gaussian(answers[0])
+    log = np.stack([log_likelihood(one, gaussian).sum(axis=0) for one in away])
     log -= np.log(totals + scale)[:, None]
     log -= log.max()
 
@@ -191,7 +192,7 @@ def like_examples(
     if part < 1:
         cells = lies_in @ asked.T  # (parts, measurements)
         covariance = (examples.T * (totals**2 @ weights)) @ examples - np.outer(mean, mean)
-        inner = cells.T @ covariance @ cells + np.diag(2 * scales**2 / (1 - part))
+        inner = cells.T @ covariance @ cells + 2 * scale**2 / (1 - part) * np.eye(len(values))
         mean = mean + covariance @ cells @ np.linalg.solve(inner, values - cells.T @ mean)
     gram = on_buckets(workload, places)
     return gram.spread(strategies.project(mean, gram))
@@ -216,12 +217,12 @@ def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> F
     is nearly all of it where rows are many; of more than `MOST` cells the latter alone.
     """
     line = _line(workload.shape)
-    cells = np.asarray(answers[0], dtype=np.float64).ravel()
-    boxes = smoothing.smoothed(grids.identity_strategy(workload.shape), [cells], scale, workload)
+    cells, gaussian = np.asarray(answers[0], dtype=np.float64).ravel(), is_gaussian(answers[0])
+    boxes = smoothing.smoothed(grids.identity_strategy(workload.shape), answers, scale, workload)
     if scale * CLEAR <= max(cells.sum(), 0.0) or len(cells) > MOST:
         return boxes
     tree = line.tree(np.arange(len(cells)))
-    measurements = [Seen(leaves_of(tree), cells[line.order], np.full(len(cells), scale))]
+    measurements = [Seen(leaves_of(tree), cells[line.order], np.full(len(cells), scale), gaussian)]
     expected = np.empty(len(cells))
     expected[line.order] = blocktree.posterior(tree, measurements, scale).mean[leaves_of(tree)]
     share = 1 / (1 + (max(float(cells.mean()), 0.0) / (scale * HALF)) ** 2)
@@ -245,6 +246,7 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
     if strategy[0]["size"] < cells:
         return boxes
     weight = np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (cells,))
+    gaussian = is_gaussian(answers[0])
     own = np.asarray(strategy[0]["labels"]).ravel()
     values, scales = (answers[0] / weight)[own], (scale / weight)[own]
     matrix = np.asarray(strategy[1]["matrix"])[:, own]
@@ -256,7 +258,8 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
         expected = np.zeros(cells)
         for line in lines:
             tree, at = blocktree.tree_over(line.places, shares[line.order], line.bits), line.order
-            counts, sums = Seen(leaves_of(tree), values[at], scales[at]), Sums(matrix[:, at], answers[1], scale)
+            counts = Seen(leaves_of(tree), values[at], scales[at], gaussian)
+            sums = Sums(matrix[:, at], answers[1], scale, gaussian)
             expected[at] += blocktree.normal_posterior(tree, [counts], scale, sums).mean[counts.nodes] / len(lines)
         return expected
 
@@ -265,7 +268,7 @@ def halved_cells(strategy: Strategy, answers: list[Floats], scale: float, worklo
         estimates.append(over_trees(_product(estimates[0].reshape(workload.shape), scale / 2).ravel()))
     elif cells <= MOST:
         tree = lines[0].tree(np.arange(cells))
-        posterior = blocktree.posterior(tree, [Seen(leaves_of(tree), values, scales)], scale)
+        posterior = blocktree.posterior(tree, [Seen(leaves_of(tree), values, scales, gaussian)], scale)
         counts = posterior.mean[leaves_of(tree)]
         estimates += [estimates[0], _with_sums(tree, posterior, counts, matrix, answers[1], scale)]
     mean = np.mean(estimates, axis=0)
@@ -305,23 +308,15 @@ def _line(shape: tuple[int, ...], turn: int = 0) -> _Line:
     return _Line(order, key.ravel()[order], bits, len(shape))
 
 
-def _looks(
-    line: _Line, tree: Tree, starts: Ints, labels: list[Ints], looks: list[Floats], scales: list[float]
-) -> list[Seen]:
-    """What each look saw, of nodes of the tree over blocks that begin at `starts`."""
-    return [
-        _of_blocks(line, tree, starts, own, counts, np.full(len(counts), scale))
-        for own, counts, scale in zip(labels, looks, scales, strict=True)
-    ]
-
-
-def _of_blocks(line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floats, scales: Floats) -> Seen:
+def _of_blocks(
+    line: _Line, tree: Tree, starts: Ints, labels: Ints, values: Floats, scales: Floats | float, gaussian: bool = False
+) -> Seen:
     """What was seen of each block of `labels`, of nodes of the tree over finer blocks that begin at `starts`."""
     own = line.blocks(labels)
     low = np.searchsorted(starts, own)
     number = np.asarray(labels).ravel()[line.order[own]]
     nodes = tree.node_of(low, np.append(low[1:], len(starts)))
-    return Seen(nodes, np.asarray(values, dtype=np.float64)[number], scales[number])
+    return Seen(nodes, np.asarray(values)[number], np.broadcast_to(scales, len(own))[number], gaussian)
 
 
 def _refined(line: _Line, tree: Tree, starts: Ints, law: Posterior, scale: float) -> Ints:

@@ -23,6 +23,7 @@ from functools import cache
 import numpy as np
 
 from jostle.kernels.arrays import Floats, Ints
+from jostle.kernels.noisy_array import log_likelihood
 
 SHAPES = np.array([0.06, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0])
 """a of each Beta(a, a) law."""
@@ -133,6 +134,8 @@ class Seen:
     nodes: Ints
     values: Floats
     scales: Floats
+    gaussian: bool = False
+    """Noise is Gaussian, of as wide a deviation as Laplace noise of these scales has."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +158,7 @@ class Sums:
     matrix: Floats
     values: Floats
     scale: float
+    gaussian: bool = False
 
 
 def tree_over(places: Ints, cells: Floats, bits: int) -> Tree:
@@ -232,6 +236,7 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
     nodes, values, scales = (
         np.concatenate([getattr(one, name) for one in measurements]) for name in ("nodes", "values", "scales")
     )
+    normal = np.concatenate([np.full(len(one.nodes), one.gaussian) for one in measurements])
     precision, sum_precision = 1 / (2 * scales**2), np.full(len(extra.values), 1 / (2 * extra.scale**2))
     count, square, none = least_squares(tree, measurements)[0][order], np.zeros(len(order)), np.zeros(len(tree.low))
     for turn in range(NORMAL_ROUNDS):
@@ -255,9 +260,10 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
             for one, part in ((variance, means), (apart, gaps))
         )
         rest = (values - mean[nodes]) ** 2 + variance[nodes]
-        precision = 1 / (scales * np.sqrt(np.maximum(rest, 1e-8 * scales**2)))
+        precision = np.where(normal, precision, 1 / (scales * np.sqrt(np.maximum(rest, 1e-8 * scales**2))))
         rest = (extra.values - extra.matrix @ mean[leaves]) ** 2 + np.diag(cross - cross @ inner @ cross)
-        sum_precision = 1 / (extra.scale * np.sqrt(np.maximum(rest, 1e-8 * extra.scale**2)))
+        if not extra.gaussian:
+            sum_precision = 1 / (extra.scale * np.sqrt(np.maximum(rest, 1e-8 * extra.scale**2)))
         count, square = mean[order], gap[order] ** 2 + apart[order]
         if turn:
             none = _empties(tree, mean, variance, none, unit)
@@ -377,8 +383,9 @@ def _likelihoods(counts: Floats, measurements: Sequence[Seen]) -> tuple[Floats, 
     """Log-likelihoods of what was seen of each node itself, at its grid and at 0."""
     own, none = np.zeros(counts.shape), np.zeros(len(counts))
     for one in measurements:
-        np.add.at(own, one.nodes, -np.abs(one.values[:, None] - counts[one.nodes]) / one.scales[:, None])
-        np.add.at(none, one.nodes, -np.abs(one.values) / one.scales)
+        away = (one.values[:, None] - counts[one.nodes]) / one.scales[:, None]
+        np.add.at(own, one.nodes, log_likelihood(away, one.gaussian))
+        np.add.at(none, one.nodes, log_likelihood(one.values / one.scales, one.gaussian))
     return own, none
 
 

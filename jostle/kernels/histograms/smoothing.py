@@ -29,6 +29,7 @@ from jostle.kernels.histograms import grids, strategies
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
 from jostle.kernels.linear_algebra import on_one_thread
+from jostle.kernels.noisy_array import is_gaussian, log_likelihood
 from jostle.kernels.workloads.boxes import Workload
 from jostle.kernels.workloads.marginals import is_marginal
 
@@ -64,8 +65,8 @@ _FEW = np.array([0.0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 64, 96, 144, 216])
 """And where laws of large dispersion are steep."""
 
 
-def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints) -> Floats:
-    """The expected counts, (b,), of blocks of so many cells, seen under Laplace noise of `scale`, (b,).
+def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints, gaussian: bool = False) -> Floats:
+    """The expected counts, (b,), of blocks of so many cells, seen under noise as wide as Laplace's of `scale`, (b,).
 
     `boxes`, (b,), holds the box, 0 … j − 1, of every block.
     """
@@ -74,14 +75,14 @@ def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints) ->
     density = np.maximum(np.bincount(boxes, weights=noisy) / cells, np.maximum(LEAST * noise, 1e-9))
     mean = density[boxes] * sizes
     pieces = [slice(start, start + PIECE) for start in range(0, len(noisy), PIECE)]
-    results = [_by_kind(noisy[some], scale[some], mean[some]) for some in pieces]
+    results = [_by_kind(noisy[some], scale[some], mean[some], gaussian) for some in pieces]
     likely, expected = (np.concatenate(part) for part in zip(*results, strict=True))
     likely[np.bincount(boxes)[boxes] < FEWEST, EVEN] = 0
     kinds = likely * _kinds(likely, boxes, len(cells))[boxes]
     return np.asarray((kinds * expected).sum(axis=1) / kinds.sum(axis=1))
 
 
-def _by_kind(noisy: Floats, scale: Floats, mean: Floats) -> tuple[Floats, Floats]:
+def _by_kind(noisy: Floats, scale: Floats, mean: Floats, gaussian: bool = False) -> tuple[Floats, Floats]:
     """The likelihood, up to a factor a block, and the expected count of every block under each kind, (b, k) each."""
     from scipy.special import gammaln
 
@@ -92,11 +93,11 @@ def _by_kind(noisy: Floats, scale: Floats, mean: Floats) -> tuple[Floats, Floats
     counts = np.sort(np.maximum(np.rint(counts), 0.0), axis=1)
     between = (counts[:, 1:] + counts[:, :-1]) / 2
     many = np.diff(between, axis=1, prepend=-0.5, append=counts[:, -1:] + 0.5)  # counts that each stands for
-    noise = -np.abs(counts - noisy[:, None]) / scale[:, None]
+    noise = log_likelihood((counts - noisy[:, None]) / scale[:, None], gaussian)
     weight = many * np.exp(noise - noise.max(axis=1, keepdims=True))
     factorial, log_mean = gammaln(counts + 1), np.log(mean)[:, None]
     none = weight[:, 0] / many[:, 0]  # the first stands for 0
-    even = np.exp(-np.abs(mean - noisy) / scale - noise.max(axis=1))
+    even = np.exp(log_likelihood((mean - noisy) / scale, gaussian) - noise.max(axis=1))
     likely, expected = [none, even], [np.zeros(len(noisy)), mean]
     for dispersion in DISPERSIONS:
         if dispersion == 0:
@@ -178,7 +179,8 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     gram = on_buckets(workload, labels)
     if not fitted:
         sizes, own = np.bincount(labels).astype(np.float64), _owners(labels, boxes)
-        return gram.spread(posterior_means(measured.z, scale / np.sqrt(measured.own), sizes, own))
+        scales = scale / np.sqrt(measured.own)
+        return gram.spread(posterior_means(measured.z, scales, sizes, own, is_gaussian(answers[0])))
     counts = shrunk_counts(measured, labels, boxes)
     return gram.spread(strategies.project(counts, gram))
 

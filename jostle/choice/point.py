@@ -162,7 +162,10 @@ class ChoicePoint:
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
         key = digest("whole runs", VERSION, bench.key, shapes, list(grid))
-        stored = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
+        stored = [
+            self._store.load(f"{key}-{number}", (p._parts.option_names, p._parts.feature_names))
+            for number, p in enumerate(whole.points)
+        ]
         if all(policy is not None for policy in stored):
             return [policy for policy in stored if policy is not None]
         study = Study(

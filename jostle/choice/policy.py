@@ -19,11 +19,12 @@ import math
 import re
 from bisect import bisect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as data_field
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, field
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, OTHERS, Predict, RunTable, finite
@@ -32,6 +33,8 @@ from jostle.records import as_dict, replace
 from jostle.resources import KEEPS, Json, cache_folder, loads, replacing
 
 T = TypeVar("T")
+Parts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of a choice's Options and Features."""
 _PLACES = 9
 """Values of a feature at which it is said what would be predicted."""
 SINGLE_BEST = "single best"
@@ -43,13 +46,30 @@ AGAIN = "look again"
 class Standing(Struct, frozen=True):
     """The cross-validation of a candidate: its mean regret over data sets, and the standard error."""
 
-    name: str
+    name: str = field(name="policy")
     share: float
     regret: float
     error: float
 
     def as_json(self) -> dict[str, object]:
         return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
+
+
+class Stored(Struct, frozen=True):
+    """A policy as it is stored, apart from its runs: types are tested when it is read."""
+
+    name: str
+    model: str
+    share: float
+    needs: tuple[str, ...]
+    columns: tuple[str, ...]
+    predictor: TreeEnsembles
+    standings: tuple[Standing, ...]
+    why: str
+    table: Json
+    unsettled: int = 0
+    further: Json = None
+    others: dict[str, TreeEnsembles] = {}
 
 
 class Decision(Struct, frozen=True):
@@ -100,11 +120,11 @@ class Policy:
     table: RunTable
     standings: tuple[Standing, ...]
     why: str
-    predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
-    unsettled: int = field(default=0, compare=False)
-    steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
+    predicts: tuple[Predict | None, ...] = data_field(default=(), compare=False, repr=False)
+    unsettled: int = data_field(default=0, compare=False)
+    steady: tuple[int, float] | None = data_field(default=None, compare=False, repr=False)
     further: Policy | None = None
-    others: Mapping[str, Predictor] = field(default_factory=dict, compare=False, repr=False)
+    others: Mapping[str, Predictor] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -211,7 +231,7 @@ class Policy:
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
     def as_json(self) -> dict[str, object]:
-        predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None
+        predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None  # is not stored
         return {
             "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
             "columns": list(self.columns), "predictor": predictor,
@@ -224,14 +244,19 @@ class Policy:
     @staticmethod
     def from_json(data: dict[str, Json]) -> Policy:
         """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
-        predictor = TreeEnsembles.from_json(data["predictor"]) if data["predictor"] is not None else None
-        standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
-        return Policy(
-            data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
-            RunTable.from_json(data["table"]), standings, data["why"], unsettled=int(data.get("unsettled", 0)),
-            further=Policy.from_json(data["further"]) if "further" in data else None,
-            others={word: TreeEnsembles.from_json(one) for word, one in data.get("others", {}).items()},
+        stored = convert(data, Stored)
+        further = None if stored.further is None else Policy.from_json(stored.further)
+        policy = Policy(
+            stored.name, stored.model, stored.share, stored.needs, stored.columns, stored.predictor,
+            RunTable.from_json(stored.table), stored.standings, stored.why, unsettled=stored.unsettled,
+            further=further, others=stored.others,
         )  # fmt: skip
+        known = {*policy.table.features, EPSILON}
+        if not (0 <= policy.share < 1 and {*policy.needs, *policy.columns} <= known and policy.outcomes):
+            raise ValueError("no policy")
+        for predictor in (stored.predictor, *stored.others.values()):
+            predictor.need_sound(policy.columns, len(policy.outcomes))
+        return policy
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
         """This policy with the options' own predictions; itself where it has them already."""
@@ -261,13 +286,13 @@ def digest(*parts: object) -> str:
 class Store:
     """Policies by key, and the tables of runs behind them, in memory and in `folder`; None: in memory only."""
 
-    folder: Path | None = field(default_factory=default_folder)
-    _policies: dict[str, Policy] = field(default_factory=dict, repr=False)
-    _runs: dict[str, RunTable] = field(default_factory=dict, repr=False)
+    folder: Path | None = data_field(default_factory=default_folder)
+    _policies: dict[str, Policy] = data_field(default_factory=dict, repr=False)
+    _runs: dict[str, RunTable] = data_field(default_factory=dict, repr=False)
 
-    def load(self, key: str) -> Policy | None:
+    def load(self, key: str, parts: Parts) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._policies, key, "", "policy", _policy)
+        return self._load(self._policies, key, "", "policy", lambda data: _of(parts, Policy.from_json(data)))
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -282,9 +307,9 @@ class Store:
             return None
         return _write(self.folder / f"{key}.json", key, "policy", policy.as_json())
 
-    def load_runs(self, key: str) -> RunTable | None:
+    def load_runs(self, key: str, parts: Parts) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._runs, key, "runs", "runs", RunTable.from_json)
+        return self._load(self._runs, key, "runs", "runs", lambda data: _of(parts, RunTable.from_json(data)))
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
@@ -302,9 +327,17 @@ class Store:
         return memory.get(key)
 
 
+def _of(parts: Parts, value: T) -> T:
+    """A policy or a table of runs; refused where it is of other Options or Features."""
+    table = value.table if isinstance(value, Policy) else value
+    if not isinstance(table, RunTable) or (table.options, table.features) != parts:
+        raise ValueError("of another choice")
+    return value
+
+
 def read_policy(path: Path, key: str) -> Policy | None:
     """The policy in a file that ships; None where there is none, or it is for another key. `DataError`: damaged."""
-    return _read(path, key, "policy", _policy, ships=True)
+    return _read(path, key, "policy", Policy.from_json, ships=True)
 
 
 def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
@@ -340,15 +373,8 @@ def _read(path: Path, key: str, what: str, read: Callable[..., T], ships: bool =
         if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
             raise ValueError("another content")
         return read(document[what])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ValidationError, RecursionError):
         raise refuse(
             "DataError", f"the stored model `{path}` is damaged: it was edited or cut short",
             help="delete this file; the next run trains the model again",
         ) from None  # fmt: skip
-
-
-def _policy(content: Json) -> Policy:
-    policy = Policy.from_json(content)
-    if not (0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)):
-        raise ValueError("no policy")
-    return policy

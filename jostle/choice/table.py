@@ -33,7 +33,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, convert
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Handle
@@ -197,10 +197,6 @@ class UtilityScale(Struct, frozen=True):
 
     def as_json(self) -> dict[str, object]:
         return as_dict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> UtilityScale:
-        return UtilityScale(data["name"], data["floor"])
 
 
 def scale_of(utilities: Iterable[float]) -> UtilityScale:
@@ -372,13 +368,18 @@ class RunTable(Struct, frozen=True, dict=True):
 
     @staticmethod
     def from_json(data: dict[str, Json]) -> RunTable:
-        return RunTable(
-            tuple(data["options"]), tuple(data["features"]), tuple(data["public"]), tuple(data["databases"]),
-            tuple(data["epsilons"]), tuple(data["levels"]),
-            tuple(Setting(s["share"], tuple(s["paid"])) for s in data["settings"]),
-            data["repeats"], data["draws"], data["key"],
-            tuple(Run(d, s, e, _tuples(u), _tuples(f)) for d, s, e, u, f in data["runs"]), tuple(data.get("rows", ())),
-        )  # fmt: skip
+        """Raises `ValueError`, `TypeError` or `KeyError` where `data` is none."""
+        runs = [dict(zip(Run.__struct_fields__, run, strict=True)) for run in data["runs"]]
+        table = convert({**data, "runs": runs}, RunTable)
+        options, features, settings = len(table.options), len(table.features), len(table.settings)
+        for run in table.runs:
+            good = 0 <= run.database < len(table.databases) and len(run.features) == settings
+            good = good and [*map(len, run.utilities)] == [options] * len(table.levels)
+            if not good or any(len(draw) != features for draws in run.features for draw in draws):
+                raise ValueError("no run")
+        if features != len(table.public) or not {*map(len, (table.rows, table.databases))} <= {0, len(table.databases)}:
+            raise ValueError("no table")
+        return table
 
 
 def train_event(table: RunTable) -> dict[str, object]:
@@ -414,7 +415,3 @@ def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dic
     """The features that this setting measures or has for nothing, by name."""
     read = table.read(setting)
     return {n: v for n, v in zip(table.features, values, strict=True) if n in read}
-
-
-def _tuples(data: object) -> Json:
-    return tuple(_tuples(d) for d in data) if isinstance(data, list) else data

@@ -106,7 +106,7 @@ def test_bytes_that_are_no_text_and_a_document_under_another_key_are_refused(tmp
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00{")
     for key in ("other", "bytes"):
         with pytest.raises(Refusal) as refusal:
-            Store(tmp_path).load(key)
+            Store(tmp_path).load(key, ((), ()))
         assert refusal.value.first.kind == "DataError"
 
 

@@ -21,7 +21,7 @@ from msgspec import Struct, field
 from jostle.choice.table import Predict, UtilityScale
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, NDArray, np
-from jostle.records import as_dict, replace
+from jostle.records import replace
 
 if TYPE_CHECKING:
     Groups = NDArray[np.intp]
@@ -40,9 +40,6 @@ class Step(Struct, frozen=True):
     threshold: float
     value: float
     went: str
-
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
 
 
 class Tree(Struct, frozen=True):
@@ -100,9 +97,6 @@ class Tree(Struct, frozen=True):
         widths = {len(numbers) for _, value, spread, _ in nodes for numbers in (value, spread)}
         if len(depths) != len(self.value) or widths != {outputs}:
             raise ValueError("no tree")
-
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
 
 
 Array = Floats
@@ -363,9 +357,6 @@ class TreeEnsembles(Struct, frozen=True):
         """The tests on the way to what is said of an option; none for a forest, whose trees differ."""
         trees, _ = self._place(option)
         return trees[0].path(x, self.columns) if len(trees) == 1 else ()
-
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
 
     def need_sound(self, columns: tuple[str, ...], options: int) -> None:
         """Raises `ValueError` where this predicts nothing for these columns and so many options."""

@@ -51,25 +51,38 @@ class Standing(Struct, frozen=True):
     regret: float
     error: float
 
-    def as_json(self) -> dict[str, object]:
-        return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
 
-
-class Stored(Struct, frozen=True):
-    """A policy as it is stored, apart from its runs: types are tested when it is read."""
+class Stored(Struct, frozen=True, omit_defaults=True):
+    """A policy as it is stored."""
 
     name: str
     model: str
     share: float
     needs: tuple[str, ...]
     columns: tuple[str, ...]
-    predictor: TreeEnsembles
+    predictor: TreeEnsembles | None
     standings: tuple[Standing, ...]
     why: str
-    table: Json
+    table: RunTable
     unsettled: int = 0
-    further: Json = None
-    others: dict[str, TreeEnsembles] = {}
+    further: Stored | None = None
+    others: Mapping[str, TreeEnsembles] = {}
+
+    def read(self) -> Policy:
+        """The policy, without the options' own `predict`: `with_predicts` gives them back. Raises `ValueError` where
+        its parts do not fit."""
+        further = None if self.further is None else self.further.read()
+        policy = Policy(
+            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table, self.standings,
+            self.why, unsettled=self.unsettled, further=further, others=self.others,
+        )  # fmt: skip
+        known = {*self.table.features, EPSILON}
+        if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= known):
+            raise ValueError("no policy")
+        for predictor in (self.predictor, *self.others.values()):
+            predictor.need_sound(self.columns, len(policy.outcomes))
+        self.table.need_sound()
+        return policy
 
 
 class Decision(Struct, frozen=True):
@@ -93,8 +106,8 @@ class Decision(Struct, frozen=True):
         """Fields of a `choice` event."""
         return {
             "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
-            "path": [s.as_json() for s in self.path],
-            "paths": {o: [s.as_json() for s in steps] for o, steps in self.paths.items()},
+            "path": to_builtins(self.path),
+            "paths": to_builtins(self.paths),
             "margin": self.margin, "errors": self.errors,
         }  # fmt: skip
 
@@ -230,33 +243,14 @@ class Policy:
         """Whether it is data through and through: a user's model is not."""
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
-    def as_json(self) -> dict[str, object]:
-        predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None  # is not stored
-        return {
-            "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
-            "columns": list(self.columns), "predictor": predictor,
-            "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
-            **({"unsettled": self.unsettled} if self.unsettled else {}),
-            **({"further": self.further.as_json()} if self.further is not None else {}),
-            **({"others": {word: as_dict(one) for word, one in self.others.items()}} if self.others else {}),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> Policy:
-        """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
-        stored = convert(data, Stored)
-        further = None if stored.further is None else Policy.from_json(stored.further)
-        policy = Policy(
-            stored.name, stored.model, stored.share, stored.needs, stored.columns, stored.predictor,
-            RunTable.from_json(stored.table), stored.standings, stored.why, unsettled=stored.unsettled,
-            further=further, others=stored.others,
+    def stored(self) -> Stored:
+        predictor = self.predictor if isinstance(self.predictor, TreeEnsembles) else None
+        further = None if self.further is None else self.further.stored()
+        others = {word: one for word, one in self.others.items() if isinstance(one, TreeEnsembles)}
+        return Stored(
+            self.name, self.model, self.share, self.needs, self.columns, predictor, self.standings, self.why,
+            self.table, self.unsettled, further, others,
         )  # fmt: skip
-        known = {*policy.table.features, EPSILON}
-        if not (0 <= policy.share < 1 and {*policy.needs, *policy.columns} <= known and policy.outcomes):
-            raise ValueError("no policy")
-        for predictor in (stored.predictor, *stored.others.values()):
-            predictor.need_sound(policy.columns, len(policy.outcomes))
-        return policy
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
         """This policy with the options' own predictions; itself where it has them already."""
@@ -292,7 +286,7 @@ class Store:
 
     def load(self, key: str, parts: Parts) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._policies, key, "", "policy", lambda data: _of(parts, Policy.from_json(data)))
+        return self._load(self._policies, key, "", "policy", Stored, parts)
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -305,7 +299,7 @@ class Store:
         self.remember(key, policy)
         if self.folder is None or not on_disk or not policy.storable or not KEEPS.get():
             return None
-        return _write(self.folder / f"{key}.json", key, "policy", policy.as_json())
+        return _write(self.folder / f"{key}.json", key, "policy", policy.stored())
 
     def load_runs(self, key: str, parts: Parts) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
@@ -317,7 +311,7 @@ class Store:
             return None
         self._runs[key] = table
         path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
-        return _write(path, key, "runs", table.as_json()) if path is not None else None
+        return _write(path, key, "runs", table) if path is not None else None
 
     def _load(self, memory: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
         if key not in memory and self.folder is not None:
@@ -342,7 +336,7 @@ def read_policy(path: Path, key: str) -> Policy | None:
 
 def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
     """Writes a policy as it ships, after what is to be known `about` it; None where that fails."""
-    return _write(path, key, "policy", policy.as_json(), about)
+    return _write(path, key, "policy", policy.stored(), about)
 
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:

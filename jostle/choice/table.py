@@ -33,14 +33,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
-from msgspec import Struct, convert
+from msgspec import Struct
 
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
-from jostle.records import as_dict, replace
-from jostle.resources import Json
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import JSet, handles_in, is_number, kind_name
 from jostle.source import Span
@@ -195,9 +194,6 @@ class UtilityScale(Struct, frozen=True):
         """A standard deviation of scores as one of utilities near `utility` (to first order)."""
         return abs(utility) * spread if self.logarithmic else spread
 
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
-
 
 def scale_of(utilities: Iterable[float]) -> UtilityScale:
     """The scale that fits these utilities (finite numbers).
@@ -278,7 +274,7 @@ class Setting(Struct, frozen=True):
     paid: tuple[str, ...]
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, array_like=True):
     """One training instance (a data set at a scale) at one epsilon; None: exact.
 
     `utilities[level][option]` is the mean utility over repeats when the option gets that level of epsilon;
@@ -356,30 +352,16 @@ class RunTable(Struct, frozen=True, dict=True):
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "options": list(self.options), "features": list(self.features), "public": list(self.public),
-            "databases": list(self.databases), "epsilons": list(self.epsilons), "levels": list(self.levels),
-            "settings": [{"share": s.share, "paid": list(s.paid)} for s in self.settings],
-            "repeats": self.repeats, "draws": self.draws, "key": self.key,
-            "runs": [[r.database, r.scale, r.epsilon, r.utilities, r.features] for r in self.runs],
-            "rows": list(self.rows),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> RunTable:
-        """Raises `ValueError`, `TypeError` or `KeyError` where `data` is none."""
-        runs = [dict(zip(Run.__struct_fields__, run, strict=True)) for run in data["runs"]]
-        table = convert({**data, "runs": runs}, RunTable)
-        options, features, settings = len(table.options), len(table.features), len(table.settings)
-        for run in table.runs:
-            good = 0 <= run.database < len(table.databases) and len(run.features) == settings
-            good = good and [*map(len, run.utilities)] == [options] * len(table.levels)
+    def need_sound(self) -> None:
+        """Raises `ValueError` where a run is of no data set, or has no number for an option or a feature."""
+        options, features, settings = len(self.options), len(self.features), len(self.settings)
+        for run in self.runs:
+            good = 0 <= run.database < len(self.databases) and len(run.features) == settings
+            good = good and [*map(len, run.utilities)] == [options] * len(self.levels)
             if not good or any(len(draw) != features for draws in run.features for draw in draws):
                 raise ValueError("no run")
-        if features != len(table.public) or not {*map(len, (table.rows, table.databases))} <= {0, len(table.databases)}:
+        if features != len(self.public) or len(self.rows) not in (0, len(self.databases)):
             raise ValueError("no table")
-        return table
 
 
 def train_event(table: RunTable) -> dict[str, object]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from jostle.choice.explain import tree_records
 from jostle.choice.learning import VERSION
@@ -150,7 +150,7 @@ class ChoicePoint:
                 interp.kernel.events.emit(
                     "train", point.name or "choice", point._span, options=list(policy.table.options),
                     features=list(policy.table.features), databases=list(policy.table.databases),
-                    epsilons=list(grid), standings=[s.as_json() for s in policy.standings], policy=policy.name,
+                    epsilons=list(grid), standings=[*map(to_builtins, policy.standings)], policy=policy.name,
                 )  # fmt: skip
         return self._policies[place]
 

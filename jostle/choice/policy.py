@@ -24,17 +24,15 @@ from dataclasses import field as data_field
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct, ValidationError, convert, field
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
-from jostle.choice.table import EPSILON, LIMIT, OTHERS, Predict, RunTable, finite
+from jostle.choice.table import EPSILON, LIMIT, OTHERS, Parts, Predict, RunTable, finite
 from jostle.diagnostics import refuse
-from jostle.records import as_dict, replace
-from jostle.resources import KEEPS, Json, cache_folder, loads, replacing
+from jostle.records import replace
+from jostle.resources import KEEPS, cache_folder, loads, replacing
 
 T = TypeVar("T")
-Parts = tuple[tuple[str, ...], tuple[str, ...]]
-"""The names of a choice's Options and Features."""
 _PLACES = 9
 """Values of a feature at which it is said what would be predicted."""
 SINGLE_BEST = "single best"
@@ -68,20 +66,19 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     further: Stored | None = None
     others: Mapping[str, TreeEnsembles] = {}
 
-    def read(self) -> Policy:
+    def read(self, parts: Parts | None) -> Policy:
         """The policy, without the options' own `predict`: `with_predicts` gives them back. Raises `ValueError` where
         its parts do not fit."""
-        further = None if self.further is None else self.further.read()
+        further = None if self.further is None else self.further.read(parts)
         policy = Policy(
-            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table, self.standings,
-            self.why, unsettled=self.unsettled, further=further, others=self.others,
+            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table.sound(parts),
+            self.standings, self.why, unsettled=self.unsettled, further=further, others=self.others,
         )  # fmt: skip
         known = {*self.table.features, EPSILON}
         if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= known):
             raise ValueError("no policy")
         for predictor in (self.predictor, *self.others.values()):
             predictor.need_sound(self.columns, len(policy.outcomes))
-        self.table.need_sound()
         return policy
 
 
@@ -106,8 +103,8 @@ class Decision(Struct, frozen=True):
         """Fields of a `choice` event."""
         return {
             "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
-            "path": to_builtins(self.path),
-            "paths": to_builtins(self.paths),
+            "path": [*map(to_builtins, self.path)],
+            "paths": {o: [*map(to_builtins, steps)] for o, steps in self.paths.items()},
             "margin": self.margin, "errors": self.errors,
         }  # fmt: skip
 
@@ -286,7 +283,7 @@ class Store:
 
     def load(self, key: str, parts: Parts) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._policies, key, "", "policy", Stored, parts)
+        return self._load(self._policies, key, "", "policy", lambda data: convert(data, Stored).read(parts))
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -303,7 +300,7 @@ class Store:
 
     def load_runs(self, key: str, parts: Parts) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._runs, key, "runs", "runs", lambda data: _of(parts, RunTable.from_json(data)))
+        return self._load(self._runs, key, "runs", "runs", lambda data: convert(data, RunTable).sound(parts))
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
@@ -321,17 +318,9 @@ class Store:
         return memory.get(key)
 
 
-def _of(parts: Parts, value: T) -> T:
-    """A policy or a table of runs; refused where it is of other Options or Features."""
-    table = value.table if isinstance(value, Policy) else value
-    if not isinstance(table, RunTable) or (table.options, table.features) != parts:
-        raise ValueError("of another choice")
-    return value
-
-
 def read_policy(path: Path, key: str) -> Policy | None:
     """The policy in a file that ships; None where there is none, or it is for another key. `DataError`: damaged."""
-    return _read(path, key, "policy", Policy.from_json, ships=True)
+    return _read(path, key, "policy", lambda data: convert(data, Stored).read(None), ships=True)
 
 
 def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
@@ -340,6 +329,7 @@ def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, objec
 
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
+    content = to_builtins(content)
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)

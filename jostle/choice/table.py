@@ -264,6 +264,10 @@ class ExchangedBench:
 EPSILON = "epsilon"
 
 
+Parts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of a choice's Options and Features."""
+
+
 class Setting(Struct, frozen=True):
     """A way to measure features: the private ones in `paid` share `share` of epsilon equally.
 
@@ -352,16 +356,19 @@ class RunTable(Struct, frozen=True, dict=True):
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
 
-    def need_sound(self) -> None:
-        """Raises `ValueError` where a run is of no data set, or has no number for an option or a feature."""
+    def sound(self, parts: Parts | None) -> RunTable:
+        """This table. Raises `ValueError` where it is of other Options or Features, a run of no data set, or without a
+        number for one of them."""
         options, features, settings = len(self.options), len(self.features), len(self.settings)
         for run in self.runs:
             good = 0 <= run.database < len(self.databases) and len(run.features) == settings
             good = good and [*map(len, run.utilities)] == [options] * len(self.levels)
             if not good or any(len(draw) != features for draws in run.features for draw in draws):
                 raise ValueError("no run")
-        if features != len(self.public) or len(self.rows) not in (0, len(self.databases)):
+        own = (self.options, self.features)
+        if parts not in (None, own) or features != len(self.public) or len(self.rows) not in (0, len(self.databases)):
             raise ValueError("no table")
+        return self
 
 
 def train_event(table: RunTable) -> dict[str, object]:

@@ -112,7 +112,7 @@ def learn(
     bench, epsilon = training_setting(bench, model, epsilon)
     key = key_of(bench, model, share, epsilon, repeats, draws)
     entry = f"{key} {model.serial}" if isinstance(model, UserModel) else key
-    stored = store.load(entry) if store is not None else None
+    stored = store.load(entry, (bench.option_names, bench.feature_names)) if store is not None else None
     if store is not None and stored is not None:
         return store.remember(entry, stored.with_predicts(bench.predicts))
     table = runs_of(bench, share, epsilon, store, progress, workers=workers, repeats=repeats, draws=draws)
@@ -144,7 +144,7 @@ def runs_of(
 ) -> RunTable:
     """The whole table of runs that policies for about `epsilon` are learned and judged from; kept in the `store`."""
     key = runs_key(bench, share, epsilon, repeats, draws)
-    stored = store.load_runs(key) if store is not None else None
+    stored = store.load_runs(key, (bench.option_names, bench.feature_names)) if store is not None else None
     if stored is not None:
         return stored
     table = train(bench, epsilon, share, progress, key=key, repeats=repeats, draws=draws, workers=workers)

@@ -21,8 +21,7 @@ from msgspec import Struct, field
 from jostle.choice.table import Predict, UtilityScale
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, NDArray, np
-from jostle.records import as_dict, replace
-from jostle.resources import Json
+from jostle.records import replace
 
 if TYPE_CHECKING:
     Groups = NDArray[np.intp]
@@ -30,6 +29,8 @@ else:
     Groups = object
 
 LEAF = -1
+DEEPEST = 12
+"""The most tests of a tree, one below another."""
 
 
 class Step(Struct, frozen=True):
@@ -39,9 +40,6 @@ class Step(Struct, frozen=True):
     threshold: float
     value: float
     went: str
-
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
 
 
 class Tree(Struct, frozen=True):
@@ -87,12 +85,18 @@ class Tree(Struct, frozen=True):
                 lines += [test, *self.lines(names, leaf, child, indent + "    ")]
         return lines
 
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> Tree:
-        return Tree(**{name: tuple(map(tuple, v) if v and isinstance(v[0], list) else v) for name, v in data.items()})
+    def need_sound(self, columns: int, outputs: int) -> None:
+        """Raises `ValueError` where a row of so many columns may come to no leaf, or to one without all outputs."""
+        depths = [0] * len(self.feature)
+        for at, (feature, left, right) in enumerate(zip(self.feature, self.left, self.right, strict=True)):
+            if feature != LEAF:
+                if not (0 <= feature < columns and at < min(left, right)) or depths[at] >= DEEPEST:
+                    raise ValueError("no tree")
+                depths[left] = depths[right] = depths[at] + 1
+        nodes = zip(self.threshold, self.value, self.spread, self.n, strict=True)
+        widths = {len(numbers) for _, value, spread, _ in nodes for numbers in (value, spread)}
+        if len(depths) != len(self.value) or widths != {outputs}:
+            raise ValueError("no tree")
 
 
 Array = Floats
@@ -260,12 +264,12 @@ AnyModel = Model | UserModel
 
 def tree(depth: float = 3, min_leaf: float | None = None, exchange: bool = False) -> Model:
     """One regression tree for each option, as in the thesis (section 3.1). `depth`: 1 to 12 tests."""
-    return Model("tree", _whole("depth", depth, 12), _leaf(min_leaf), exchange=_flag(exchange))
+    return Model("tree", _whole("depth", depth, DEEPEST), _leaf(min_leaf), exchange=_flag(exchange))
 
 
 def regret_tree(depth: float = 3, min_leaf: float | None = None, exchange: bool = False) -> Model:
     """One tree for all options, whose splits lower the summed regret (after Pythia, SIGMOD 2017)."""
-    return Model("regret_tree", _whole("depth", depth, 12), _leaf(min_leaf), exchange=_flag(exchange))
+    return Model("regret_tree", _whole("depth", depth, DEEPEST), _leaf(min_leaf), exchange=_flag(exchange))
 
 
 def forest(
@@ -280,7 +284,7 @@ def forest(
     if by not in (REGRET, LOSSES):
         raise refuse("ValueError", f'a forest splits by "{REGRET}" or by "{LOSSES}"', help=f'write by = "{LOSSES}"')
     leaf, many = _leaf(min_leaf), _whole("trees", trees, 500)
-    return Model("forest", _whole("depth", depth, 12), leaf, many, _flag(exchange), by)
+    return Model("forest", _whole("depth", depth, DEEPEST), leaf, many, _flag(exchange), by)
 
 
 def _leaf(min_leaf: float | None) -> int | None:
@@ -354,14 +358,12 @@ class TreeEnsembles(Struct, frozen=True):
         trees, _ = self._place(option)
         return trees[0].path(x, self.columns) if len(trees) == 1 else ()
 
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> TreeEnsembles:
-        ensembles = tuple(tuple(Tree.from_json(t) for t in trees) for trees in data["ensembles"])
-        scale = UtilityScale.from_json(data["scale"])
-        return TreeEnsembles(scale, tuple(data["columns"]), data["options"], ensembles, data["together"])
+    def need_sound(self, columns: tuple[str, ...], options: int) -> None:
+        """Raises `ValueError` where this predicts nothing for these columns and so many options."""
+        if (self.columns, self.options, len(self.ensembles)) != (columns, options, 1 if self.together else options):
+            raise ValueError("no predictor")
+        for tree in itertools.chain(*self.ensembles):
+            tree.need_sound(len(columns), options if self.together else 1)
 
 
 class Functions(Struct, frozen=True):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from jostle.choice.explain import tree_records
 from jostle.choice.learning import VERSION
@@ -151,7 +151,7 @@ class ChoicePoint:
                 interp.kernel.events.emit(
                     "train", point.name or "choice", point._span, options=list(policy.table.options),
                     features=list(policy.table.features), databases=list(policy.table.databases),
-                    epsilons=list(grid), standings=[s.as_json() for s in policy.standings], policy=policy.name,
+                    epsilons=list(grid), standings=[*map(to_builtins, policy.standings)], policy=policy.name,
                 )  # fmt: skip
         return self._policies[place]
 
@@ -163,7 +163,10 @@ class ChoicePoint:
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
         key = digest("whole runs", VERSION, bench.key, shapes, list(grid))
-        stored = [self._store.load(f"{key}-{number}") for number in range(len(whole.points))]
+        stored = [
+            self._store.load(f"{key}-{number}", (p._parts.option_names, p._parts.feature_names))
+            for number, p in enumerate(whole.points)
+        ]
         if all(policy is not None for policy in stored):
             return [policy for policy in stored if policy is not None]
         study = Study(

@@ -19,17 +19,18 @@ import math
 import re
 from bisect import bisect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as data_field
 from pathlib import Path
 from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert, field, to_builtins
 
 from jostle.choice.models import Predictor, Step, TreeEnsembles
-from jostle.choice.table import EPSILON, LIMIT, OTHERS, Predict, RunTable, finite
+from jostle.choice.table import EPSILON, LIMIT, OTHERS, Parts, Predict, RunTable, finite
 from jostle.diagnostics import refuse
-from jostle.records import as_dict, replace
-from jostle.resources import KEEPS, Json, cache_folder, loads, replacing
+from jostle.records import replace
+from jostle.resources import KEEPS, cache_folder, loads, replacing
 
 T = TypeVar("T")
 _PLACES = 9
@@ -43,13 +44,42 @@ AGAIN = "look again"
 class Standing(Struct, frozen=True):
     """The cross-validation of a candidate: its mean regret over data sets, and the standard error."""
 
-    name: str
+    name: str = field(name="policy")
     share: float
     regret: float
     error: float
 
-    def as_json(self) -> dict[str, object]:
-        return {"policy": self.name, "share": self.share, "regret": self.regret, "error": self.error}
+
+class Stored(Struct, frozen=True, omit_defaults=True):
+    """A policy as it is stored."""
+
+    name: str
+    model: str
+    share: float
+    needs: tuple[str, ...]
+    columns: tuple[str, ...]
+    predictor: TreeEnsembles | None
+    standings: tuple[Standing, ...]
+    why: str
+    table: RunTable
+    unsettled: int = 0
+    further: Stored | None = None
+    others: Mapping[str, TreeEnsembles] = {}
+
+    def read(self, parts: Parts | None) -> Policy:
+        """The policy, without the options' own `predict`: `with_predicts` gives them back. Raises `ValueError` where
+        its parts do not fit."""
+        further = None if self.further is None else self.further.read(parts)
+        policy = Policy(
+            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table.sound(parts),
+            self.standings, self.why, unsettled=self.unsettled, further=further, others=self.others,
+        )  # fmt: skip
+        known = {*self.table.features, EPSILON}
+        if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= known):
+            raise ValueError("no policy")
+        for predictor in (self.predictor, *self.others.values()):
+            predictor.need_sound(self.columns, len(policy.outcomes))
+        return policy
 
 
 class Decision(Struct, frozen=True):
@@ -73,8 +103,8 @@ class Decision(Struct, frozen=True):
         """Fields of a `choice` event."""
         return {
             "chosen": self.chosen, "predictions": self.predictions, "spread": self.spread,
-            "path": [s.as_json() for s in self.path],
-            "paths": {o: [s.as_json() for s in steps] for o, steps in self.paths.items()},
+            "path": [*map(to_builtins, self.path)],
+            "paths": {o: [*map(to_builtins, steps)] for o, steps in self.paths.items()},
             "margin": self.margin, "errors": self.errors,
         }  # fmt: skip
 
@@ -100,11 +130,11 @@ class Policy:
     table: RunTable
     standings: tuple[Standing, ...]
     why: str
-    predicts: tuple[Predict | None, ...] = field(default=(), compare=False, repr=False)
-    unsettled: int = field(default=0, compare=False)
-    steady: tuple[int, float] | None = field(default=None, compare=False, repr=False)
+    predicts: tuple[Predict | None, ...] = data_field(default=(), compare=False, repr=False)
+    unsettled: int = data_field(default=0, compare=False)
+    steady: tuple[int, float] | None = data_field(default=None, compare=False, repr=False)
     further: Policy | None = None
-    others: Mapping[str, Predictor] = field(default_factory=dict, compare=False, repr=False)
+    others: Mapping[str, Predictor] = data_field(default_factory=dict, compare=False, repr=False)
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -210,27 +240,13 @@ class Policy:
         """Whether it is data through and through: a user's model is not."""
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
-    def as_json(self) -> dict[str, object]:
-        predictor = self.predictor.as_json() if isinstance(self.predictor, TreeEnsembles) else None
-        return {
-            "name": self.name, "model": self.model, "share": self.share, "needs": list(self.needs),
-            "columns": list(self.columns), "predictor": predictor,
-            "standings": [s.as_json() for s in self.standings], "why": self.why, "table": self.table.as_json(),
-            **({"unsettled": self.unsettled} if self.unsettled else {}),
-            **({"further": self.further.as_json()} if self.further is not None else {}),
-            **({"others": {word: as_dict(one) for word, one in self.others.items()}} if self.others else {}),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> Policy:
-        """The stored policy, without the options' own `predict`: `with_predicts` gives them back."""
-        predictor = TreeEnsembles.from_json(data["predictor"]) if data["predictor"] is not None else None
-        standings = tuple(Standing(s["policy"], s["share"], s["regret"], s["error"]) for s in data["standings"])
-        return Policy(
-            data["name"], data["model"], data["share"], tuple(data["needs"]), tuple(data["columns"]), predictor,
-            RunTable.from_json(data["table"]), standings, data["why"], unsettled=int(data.get("unsettled", 0)),
-            further=Policy.from_json(data["further"]) if "further" in data else None,
-            others={word: TreeEnsembles.from_json(one) for word, one in data.get("others", {}).items()},
+    def stored(self) -> Stored:
+        predictor = self.predictor if isinstance(self.predictor, TreeEnsembles) else None
+        further = None if self.further is None else self.further.stored()
+        others = {word: one for word, one in self.others.items() if isinstance(one, TreeEnsembles)}
+        return Stored(
+            self.name, self.model, self.share, self.needs, self.columns, predictor, self.standings, self.why,
+            self.table, self.unsettled, further, others,
         )  # fmt: skip
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
@@ -261,13 +277,13 @@ def digest(*parts: object) -> str:
 class Store:
     """Policies by key, and the tables of runs behind them, in memory and in `folder`; None: in memory only."""
 
-    folder: Path | None = field(default_factory=default_folder)
-    _policies: dict[str, Policy] = field(default_factory=dict, repr=False)
-    _runs: dict[str, RunTable] = field(default_factory=dict, repr=False)
+    folder: Path | None = data_field(default_factory=default_folder)
+    _policies: dict[str, Policy] = data_field(default_factory=dict, repr=False)
+    _runs: dict[str, RunTable] = data_field(default_factory=dict, repr=False)
 
-    def load(self, key: str) -> Policy | None:
+    def load(self, key: str, parts: Parts) -> Policy | None:
         """The policy of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._policies, key, "", "policy", _policy)
+        return self._load(self._policies, key, "", "policy", lambda data: convert(data, Stored).read(parts))
 
     def remember(self, key: str, policy: Policy) -> Policy:
         """Keeps a policy in memory, so that later calls get this very one."""
@@ -280,11 +296,11 @@ class Store:
         self.remember(key, policy)
         if self.folder is None or not on_disk or not policy.storable or not KEEPS.get():
             return None
-        return _write(self.folder / f"{key}.json", key, "policy", policy.as_json())
+        return _write(self.folder / f"{key}.json", key, "policy", policy.stored())
 
-    def load_runs(self, key: str) -> RunTable | None:
+    def load_runs(self, key: str, parts: Parts) -> RunTable | None:
         """The table of runs of this key, or None where none is stored. Raises `DataError` where it is damaged."""
-        return self._load(self._runs, key, "runs", "runs", RunTable.from_json)
+        return self._load(self._runs, key, "runs", "runs", lambda data: convert(data, RunTable).sound(parts))
 
     def save_runs(self, key: str, table: RunTable) -> Path | None:
         """Keeps a table of runs, so that another model, or an evaluation, need not run the options again."""
@@ -292,7 +308,7 @@ class Store:
             return None
         self._runs[key] = table
         path = self.folder / "runs" / f"{key}.json" if self.folder is not None else None
-        return _write(path, key, "runs", table.as_json()) if path is not None else None
+        return _write(path, key, "runs", table) if path is not None else None
 
     def _load(self, memory: dict[str, T], key: str, below: str, what: str, read: Callable[..., T]) -> T | None:
         if key not in memory and self.folder is not None:
@@ -304,15 +320,16 @@ class Store:
 
 def read_policy(path: Path, key: str) -> Policy | None:
     """The policy in a file that ships; None where there is none, or it is for another key. `DataError`: damaged."""
-    return _read(path, key, "policy", _policy, ships=True)
+    return _read(path, key, "policy", lambda data: convert(data, Stored).read(None), ships=True)
 
 
 def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, object]) -> Path | None:
     """Writes a policy as it ships, after what is to be known `about` it; None where that fails."""
-    return _write(path, key, "policy", policy.as_json(), about)
+    return _write(path, key, "policy", policy.stored(), about)
 
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
+    content = to_builtins(content)
     document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)
@@ -340,15 +357,8 @@ def _read(path: Path, key: str, what: str, read: Callable[..., T], ships: bool =
         if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
             raise ValueError("another content")
         return read(document[what])
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ValidationError, RecursionError):
         raise refuse(
             "DataError", f"the stored model `{path}` is damaged: it was edited or cut short",
             help="delete this file; the next run trains the model again",
         ) from None  # fmt: skip
-
-
-def _policy(content: Json) -> Policy:
-    policy = Policy.from_json(content)
-    if not (0 <= policy.share < 1 and set(policy.needs) <= set(policy.table.features)):
-        raise ValueError("no policy")
-    return policy

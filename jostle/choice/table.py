@@ -40,8 +40,7 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
-from jostle.records import as_dict, replace
-from jostle.resources import Json
+from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import Function, JSet, Part, Record, handles_in, is_number, kind_name
 from jostle.source import Span
@@ -238,13 +237,6 @@ class UtilityScale(Struct, frozen=True):
         """A standard deviation of scores as one of utilities near `utility` (to first order)."""
         return abs(utility) * spread if self.logarithmic else spread
 
-    def as_json(self) -> dict[str, object]:
-        return as_dict(self)
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> UtilityScale:
-        return UtilityScale(data["name"], data["floor"])
-
 
 def scale_of(utilities: Iterable[float]) -> UtilityScale:
     """The scale that fits these utilities (finite numbers).
@@ -315,6 +307,10 @@ class ExchangedBench:
 EPSILON = "epsilon"
 
 
+Parts = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of a choice's Options and Features."""
+
+
 class Setting(Struct, frozen=True):
     """A way to measure features: the private ones in `paid` share `share` of epsilon equally.
 
@@ -325,7 +321,7 @@ class Setting(Struct, frozen=True):
     paid: tuple[str, ...]
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, array_like=True):
     """One training instance (a data set at a scale) at one epsilon; None: exact.
 
     `utilities[level][option]` is the mean utility over repeats when the option gets that level of epsilon;
@@ -403,25 +399,19 @@ class RunTable(Struct, frozen=True, dict=True):
         runs = tuple(replace(r, features=(r.features[setting],)) for r in self.runs)
         return replace(self, settings=(self.settings[setting],), runs=runs)
 
-    def as_json(self) -> dict[str, object]:
-        return {
-            "options": list(self.options), "features": list(self.features), "public": list(self.public),
-            "databases": list(self.databases), "epsilons": list(self.epsilons), "levels": list(self.levels),
-            "settings": [{"share": s.share, "paid": list(s.paid)} for s in self.settings],
-            "repeats": self.repeats, "draws": self.draws, "key": self.key,
-            "runs": [[r.database, r.scale, r.epsilon, r.utilities, r.features] for r in self.runs],
-            "rows": list(self.rows),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(data: dict[str, Json]) -> RunTable:
-        return RunTable(
-            tuple(data["options"]), tuple(data["features"]), tuple(data["public"]), tuple(data["databases"]),
-            tuple(data["epsilons"]), tuple(data["levels"]),
-            tuple(Setting(s["share"], tuple(s["paid"])) for s in data["settings"]),
-            data["repeats"], data["draws"], data["key"],
-            tuple(Run(d, s, e, _tuples(u), _tuples(f)) for d, s, e, u, f in data["runs"]), tuple(data.get("rows", ())),
-        )  # fmt: skip
+    def sound(self, parts: Parts | None) -> RunTable:
+        """This table. Raises `ValueError` where it is of other Options or Features, a run of no data set, or without a
+        number for one of them."""
+        options, features, settings = len(self.options), len(self.features), len(self.settings)
+        for run in self.runs:
+            good = 0 <= run.database < len(self.databases) and len(run.features) == settings
+            good = good and [*map(len, run.utilities)] == [options] * len(self.levels)
+            if not good or any(len(draw) != features for draws in run.features for draw in draws):
+                raise ValueError("no run")
+        own = (self.options, self.features)
+        if parts not in (None, own) or features != len(self.public) or len(self.rows) not in (0, len(self.databases)):
+            raise ValueError("no table")
+        return self
 
 
 def train_event(table: RunTable) -> dict[str, object]:
@@ -457,7 +447,3 @@ def _values(table: RunTable, setting: Setting, values: tuple[float, ...]) -> dic
     """The features that this setting measures or has for nothing, by name."""
     read = table.read(setting)
     return {n: v for n, v in zip(table.features, values, strict=True) if n in read}
-
-
-def _tuples(data: object) -> Json:
-    return tuple(_tuples(d) for d in data) if isinstance(data, list) else data

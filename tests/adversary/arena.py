@@ -57,7 +57,9 @@ class Blind:
         """The bits of how often it was asked, whatever the share."""
         self.draws.append(Draw("sample", np.zeros(size), share))
         return (
-            np.arange(size) % 16 == len(self.draws) % 16 if size > 16 else len(self.draws) >> np.arange(size) & 1 == 1
+            np.arange(size) % 16 == len(self.draws) % 16
+            if size > 16
+            else len(self.draws) * 2654435761 >> 12 >> np.arange(size) & 1 == 1
         )
 
     def _answer(self, kind: str, values: np.ndarray, scale: float) -> np.ndarray:

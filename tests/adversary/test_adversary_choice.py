@@ -6,6 +6,7 @@ within the amount of the call. A model file that somebody else wrote can change 
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable
@@ -168,6 +169,68 @@ def test_a_planted_model_spends_no_more(tmp_path: Path, name: str) -> None:
     result = run(tmp_path, HEAD + CHOICE + CALL)
     assert spent(result) <= 1
     assert result.ok or result.diagnostics[0].kind in ("BudgetExceeded", "BadAmount", "DataError")
+
+
+def _predictor(policy: dict[str, Any]) -> dict[str, Any]:
+    return policy["predictor"]["ensembles"][0][0]  # type: ignore[no-any-return]
+
+
+def _trees(policy: dict[str, Any]) -> list[list[Any]]:
+    return policy["predictor"]["ensembles"]  # type: ignore[no-any-return]
+
+
+UNSOUND: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a tree that goes round": lambda p: _predictor(p).update(left=[0, -1, -1]),
+    "a tree that goes nowhere": lambda p: _predictor(p).update(right=[9, -1, -1]),
+    "a tree that asks what no row has": lambda p: _predictor(p).update(feature=[7, -1, -1]),
+    "a tree of texts": lambda p: _predictor(p).update(threshold=["5", 0.0, 0.0]),
+    "a tree without a node": lambda p: _predictor(p).update({key: [] for key in _predictor(p)}),
+    "a leaf that says nothing of an option": lambda p: _predictor(p).update(value=[[0.0]] * 3),
+    "a tree that is deeper than any": lambda p: _predictor(p).update(
+        feature=[0] * 99 + [-1] * 100, left=[*range(1, 100), *[-1] * 100], right=[*range(100, 199), *[-1] * 100],
+        **{name: [_predictor(p)[name][0]] * 199 for name in ("threshold", "value", "n", "spread")},
+    ),
+    "no tree": lambda p: _trees(p).clear(),
+    "no predictor": lambda p: p.update(predictor=None),
+    "columns that are no features": lambda p: p.update(columns=["salary"]),
+    "options of another choice": lambda p: p["table"].update(options=["A", "C"]),
+    "a run of no data set": lambda p: p["table"]["runs"][0].__setitem__(0, 99),
+    "a run without utilities": lambda p: p["table"]["runs"][0].__setitem__(3, []),
+    "a run whose features are texts": lambda p: p["table"]["runs"][0].__setitem__(4, [[["5"]]]),
+    "standings without a name": lambda p: p["standings"][0].pop("policy"),
+}  # fmt: skip
+WITH_MANY = HEAD.replace(
+    "return laplace(size(data.database)) }\nB", "return laplace(size(data.database), epsilon = 0.02) }\nB"
+).replace("return {{ select sum(values) from data.database }} - 1", "return 12").replace(
+    "[1, 4, 20, 100, 500]", "[1, 2, 3, 4, 5, 6, 200, 300, 400, 500, 600, 700, 800]"
+) + CHOICE.replace("learnt spending", "learnt using regret_tree(min_leaf = 1) spending")
+
+
+@pytest.fixture(scope="module")
+def learnt(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A stored model of which a tree of one test decides."""
+    folder = tmp_path_factory.mktemp("learnt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JOSTLE_CACHE", str(folder / "cache"))
+        assert run(folder, WITH_MANY + CALL).ok
+    document: dict[str, Any] = json.loads(model_file(folder).read_text())
+    assert _predictor(document["policy"])["feature"] == [0, -1, -1]
+    return document
+
+
+@pytest.mark.attack("the choice as a channel")
+@pytest.mark.parametrize("name", UNSOUND)
+def test_a_model_whose_parts_do_not_fit_is_refused(tmp_path: Path, learnt: dict[str, Any], name: str) -> None:
+    """Before anything is paid for it: no walk without an end, and no fault after a Feature was charged."""
+    document = copy.deepcopy(learnt)
+    path = tmp_path / "cache" / "models" / f"{document['key']}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(planted(document))
+    assert run(tmp_path, WITH_MANY + CALL).ok
+    UNSOUND[name](document["policy"])
+    path.write_text(planted(document))
+    result = run(tmp_path, WITH_MANY + CALL)
+    assert [d.kind for d in result.diagnostics] == ["DataError"] and result.output == [] and spent(result) == 0
 
 
 @pytest.mark.attack("the choice as a channel")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
+from msgspec import convert, to_builtins
 
 from jostle.choice.evaluation import evaluate
 from jostle.choice.explain import explain
@@ -26,10 +27,11 @@ from jostle.choice.policies import (
     prune_leaves,
     view_of,
 )  # fmt: skip
-from jostle.choice.policy import AGAIN, Policy, Store
+from jostle.choice.policy import AGAIN, Store, Stored
 from jostle.choice.table import OTHERS, UtilityScale, scale_of
 from jostle.choice.training import train
 from jostle.diagnostics import Refusal
+from jostle.records import as_dict
 
 
 @pytest.mark.parametrize("model", [tree(), tree(depth=2), regret_tree(), forest(trees=5)], ids=str)
@@ -138,7 +140,7 @@ def test_a_decision_says_how_it_came_about() -> None:
     [step] = decision.path
     assert (step.feature, step.value, step.went) == ("size", 5.0, "<=")
     assert 150 < step.threshold < 700
-    assert decision.as_json()["path"] == [step.as_json()]
+    assert decision.as_json()["path"] == [as_dict(step)]
     assert set(decision.predictions) == set(decision.spread) == {"Small", "Large"}
     assert all(s >= 0 for s in decision.spread.values())
     assert (decision.index, decision.chosen) == (0, "Small")
@@ -433,7 +435,7 @@ def test_a_second_look_is_bought_where_the_first_says_that_it_pays() -> None:
     assert policy.choose({"size": 20.0}, 1.0).chosen == AGAIN
     assert [policy.further.choose({"size": n}, 1.0).chosen for n in (5.0, 200.0)] == ["flat", "steady"]
     assert set(policy.choose({"size": 20.0}, 1.0).predictions) == {"flat", "steady", AGAIN}
-    stored = Policy.from_json(json.loads(json.dumps(policy.as_json())))
+    stored = convert(json.loads(json.dumps(to_builtins(policy.stored()))), Stored).read(None)
     assert stored == policy and stored.further == policy.further and "second look" in explain(policy)
     report = evaluate(runs_of(bench, None, 1.0, None), regret_tree(depth=2))
     assert any("where that pays" in name for name in report.policies)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
+from msgspec import convert
 
 from jostle.choice.learning import key_of, learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
-from jostle.choice.policy import Policy, Store, default_folder
+from jostle.choice.policy import Store, Stored, default_folder
 from jostle.diagnostics import Refusal
 
 
@@ -37,7 +38,7 @@ def test_the_document_is_readable(tmp_path: Path) -> None:
     document = json.loads(the_file(tmp_path).read_text())
     assert document["policy"]["table"]["options"] == ["Small", "Large"]
     assert document["policy"]["model"] == "tree(depth = 3)"
-    assert Policy.from_json(document["policy"]) == policy
+    assert convert(document["policy"], Stored).read(None) == policy
 
 
 def test_own_predictions_are_given_back_after_loading(tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_bytes_that_are_no_text_and_a_document_under_another_key_are_refused(tmp
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe\x00{")
     for key in ("other", "bytes"):
         with pytest.raises(Refusal) as refusal:
-            Store(tmp_path).load(key)
+            Store(tmp_path).load(key, ((), ()))
         assert refusal.value.first.kind == "DataError"
 
 

@@ -4,8 +4,9 @@
 
 Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features, with the
 share of those that were refused: where all are, nothing was seen. From seed 10^12 on tables are made of tables, and
-from 2·10^12 on row programs, trees, models and workloads measure them. With `--counts` a run goes on where the one
-before ended that wrote the file, and adds to it after every batch. With `--engine` programs on Parquet and Arrow files
+from 2·10^12 on row programs, trees, models and workloads measure them, and from 3·10^12 on the best of many runs and
+rounds until a budget or an answer. With `--counts` a run goes on where the one before ended that wrote the file, and
+adds to it after every batch. With `--engine` programs on Parquet and Arrow files
 run on these servers too, and must give the same exact integers.
 """
 
@@ -67,8 +68,10 @@ class Counts:
         lines = [
             f"before seed {self.seed}, {self.cpu:.0f} s of CPU: {dict(self.how)}",
             f"{len(self.features)} features and {len(self.pairs)} pairs of them ran, {often} of these ten times",
-            *(f"  {self.features[name]:7} {name}, {1 - self.features[name] / many:.0%} refused"
-              for name, many in sorted(self.asked.items())),
+            *(
+                f"  {self.features[name]:7} {name}, {1 - self.features[name] / many:.0%} refused"
+                for name, many in sorted(self.asked.items())
+            ),
             *(f"BROKEN {many} times, first at seed {seed}: {what}" for what, (seed, many, _) in self.broken.items()),
         ]
         return "\n".join(lines)

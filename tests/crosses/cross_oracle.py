@@ -21,8 +21,8 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from math import tanh
+from dataclasses import dataclass, field
+from math import sqrt, tanh
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -31,7 +31,7 @@ import numpy as np
 import pytest
 from arena import Arena
 from cross_engine import PlainRows
-from cross_parts import Asked, Chain, Program, Scored, modules
+from cross_parts import Asked, Chain, Program, Retried, Scored, modules
 from cross_programs import Maker
 from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
 from engines_postgres import Loaded
@@ -42,6 +42,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
 from jostle.privacy.kernel.exposures import Counter
 from jostle.privacy.measurements.choices import LargestScores, MarginMax, separation
+from jostle.privacy.measurements.watch import BestRun
 from jostle.run import propagation
 from jostle.source import Source
 from jostle.syntax import parse
@@ -56,12 +57,13 @@ IN_PERIODS = 4  # of every eight batches: its budget is there anew for each peri
 CITIES = b"c,region,id\nAmes,north,p1\nCork,south,p2\nAmes,west,p3\n"
 # Noise of these is added by the mechanism itself to what it compares: what they answer is no function of blind noise.
 ADDED_LATER = {"largest", "margin max", "watch", "steps", "top_k()"}
-INSIDE = {"best of runs"}  # what is drawn for runs that are not shown is not lost
 LOOKED_ANEW = 0.05  # the share of programs that look at cells as if nobody had
 ELSEWHERE = 0.1  # the share of programs that run on another file type too
 CHECKED = 0.05  # the share of programs whose questions DuckDB is asked too, beside plain Python
-PURE = {"laplace", "selection", "cube"}  # noise that has an ε by itself
+PURE = {"laplace", "selection", "cube", "runs"}  # noise that has an ε by itself
 TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
+
+RETRIED = 3 * 10**12  # and from this one on runs of which one is shown, and rounds until a budget or an answer
 
 Servers = Mapping[str, Callable[[], Engine]]
 """What makes an engine that writes a table to its server when it is opened, by name."""
@@ -188,7 +190,7 @@ class Batch:
         scored = number * SIZE >= SCORED
         if scored or (nested and number % 3 == 0):
             of = (random.Random(f"asked of {number}"), self.unit, self.budget, maker.amount)
-            asked = Scored(*of) if scored else Asked(*of)
+            asked = Retried(*of) if number * SIZE >= RETRIED else Scored(*of) if scored else Asked(*of)
             self._measurements = [asked.measurement(maker.limit) for _ in range(MEASUREMENTS)]
         self._trees: dict[str, Any] = {}
         self._sides: list[Side] = []
@@ -336,33 +338,82 @@ def _compared(program: Program, one: Seen, other: Seen) -> Iterator[tuple[str, s
         if one.visible[name] != other.visible[name]:
             yield f"neighbours look different: {name}", f"{one.visible[name]} {other.visible[name]}"[:1500]
             return
-    if later or program.keys_are_open or INSIDE & set(program.features):
+    if later or program.keys_are_open:
         return
-    if len(one.draws) != len(other.draws):
-        yield "neighbours draw noise another number of times", f"{len(one.draws)} {len(other.draws)}"
+    try:
+        loss = lost(one.draws, other.draws, program.budget)
+    except Otherwise as other_draws:
+        yield str(other_draws), f"{one.draws} {other.draws}"[:1500]
         return
-    loss = 0.0  # pure ε, or ρ under a budget that counts it
-    for mine, theirs in zip(one.draws, other.draws, strict=True):
-        if mine.kind in ("walk", "apart"):
-            continue
-        if mine.values.shape != theirs.values.shape:
-            yield "neighbours draw noise for another number of things", f"{mine.values.shape} {theirs.values.shape}"
-            return
-        lost = mine.loss(theirs)
-        if program.budget == "basic":  # of plain sums, those of noise that is for ε alone
-            loss += lost if mine.kind in PURE else 0.0
-        elif mine.kind not in PURE:
-            if program.budget == "epsilon" and lost:
-                yield "noise without a pure epsilon", mine.kind
-            loss += lost
-        elif program.budget == "epsilon":
-            loss += lost
-        else:
-            loss += lost * tanh(lost / 2)  # what a pure mechanism costs in zCDP (docs/privacy/mechanisms.md)
     spent = as_float(one.spent[0])
     if loss > spent * (1 + 1e-9) + 1e-12:
         biggest = max((float(np.abs(draw.values.astype(float)).max(initial=0)) for draw in one.draws), default=0.0)
         yield "more is lost than is charged", f"{loss} of {spent}; largest number {biggest:g}"
+
+
+class Otherwise(Exception):
+    """That neighbours draw other noise, or noise that has no price."""
+
+
+@dataclass
+class Hidden(Draw):
+    """What is drawn where it is not shown: in a run, whose amount is its scale, or in all runs, of which `parts` cost
+    as much as all."""
+
+    inside: list[Draw] = field(default_factory=list)
+    parts: int = 0
+
+
+def lost(some: list[Draw], others: list[Draw], budget: str) -> float:
+    """Pure ε, or ρ under a budget that counts it. Of runs each is within its own amount, and all cost what is paid."""
+    if [(draw.kind, draw.values.shape) for draw in some] != [(draw.kind, draw.values.shape) for draw in others]:
+        raise Otherwise("neighbours draw other noise")
+    loss = 0.0
+    for mine, theirs in zip(some, others, strict=True):
+        if mine.kind in ("walk", "apart", "sample"):
+            continue
+        each = _hidden(mine, theirs) if isinstance(mine, Hidden) and isinstance(theirs, Hidden) else mine.loss(theirs)
+        if budget == "run" and mine.kind == "gumbel":
+            each = sqrt(8 * each)
+        elif mine.kind not in PURE and budget in ("epsilon", "run") and each:
+            raise Otherwise(f"noise without a pure epsilon: {mine.kind}")
+        if budget == "basic":  # of plain sums, those of noise that is for ε alone
+            each = each if mine.kind in PURE else 0.0
+        elif mine.kind in PURE and budget in ("rho", "delta"):
+            each *= tanh(each / 2)  # what a pure mechanism costs in zCDP (docs/privacy/mechanisms.md)
+        loss += each
+    return loss
+
+
+def _parts(best: BestRun) -> int:
+    """Of docs/privacy/selection.md."""
+    return 2 if best.stopping.good is not None or best.stopping.law == "logarithmic" else 3
+
+
+def _hidden(mine: Hidden, theirs: Hidden) -> float:
+    """What a run loses, or all runs of which one is shown: as much as so many of them."""
+    if mine.parts:
+        return mine.parts * max((_hidden(*runs) for runs in zip(mine.inside, theirs.inside, strict=True)
+                                 if isinstance(runs[0], Hidden)), default=0.0)  # fmt: skip
+    loss = lost(mine.inside, theirs.inside, "run")
+    if loss > mine.scale * (1 + 1e-9) + 1e-12:
+        raise Otherwise("a run loses more than its part")
+    return loss
+
+
+def _apart(call: Callable[..., Any], arena: Arena, parts: bool) -> Callable[..., Any]:
+    """A run of `best_run`, or all of them, whose draws are put aside."""
+
+    def apart(best: BestRun, *about: Any) -> Any:
+        before, arena.noise.draws = arena.noise.draws, [*arena.noise.draws]
+        try:
+            return call(best, *about)
+        finally:
+            inside, arena.noise.draws = arena.noise.draws[len(before) :], before
+            amount = as_float(best.each.amount.value) if best.each is not None else 0.0
+            before.append(Hidden("runs", np.zeros(0), amount, inside, _parts(best) if parts else 0))
+
+    return apart
 
 
 def _noted(release: Callable[..., Any], arena: Arena) -> Callable[..., Any]:
@@ -415,6 +466,8 @@ def opened(servers: Servers = MappingProxyType({})) -> Iterator[Crosses]:
         arena = Arena(folder, patch)
         for choice in (LargestScores, MarginMax):
             patch.setattr(choice, "release", _noted(choice.release, arena))
+        for name in ("_one", "release"):
+            patch.setattr(BestRun, name, _apart(getattr(BestRun, name), arena, name == "release"))
         crosses = Crosses(arena, servers)
         yield crosses
     finally:

@@ -418,3 +418,79 @@ class Scored(Asked):
                  "noisy_max([size(d), size(where(d, a > 1))]) with 1/4")  # fmt: skip
         both = ", ".join(f"({one})" for one in self.rng.choices(asked, k=2))
         return self._any(f"in_rho(y, lambda d: [{both}])")
+
+
+class Retried(Scored):
+    """Runs of which one is shown, and rounds until a budget or an answer: in parts, functions, allotments and in each
+    other, by answers before them, with what is refused inside."""
+
+    def measurement(self, limit: str) -> Measurement:
+        self.rows, self.more = self._other(), ()
+        # of a run that is shown, an epsilon alone has a price
+        self.amount = self.amount.partition(" delta")[0]
+        lines = [f"y = derive({self.rows}, a = {PLACE}, e = 3 - {PLACE}, c = c)", "seen = 1", *self._run()]
+        lines += [self._inside(line) for line in self._asked()]
+        return Measurement(tuple(lines), {}, limit, ("retried", *self.more), False)
+
+    def _score(self, deep: int) -> list[str]:
+        """The lines of a run that come to its score `v`."""
+        of = self.rng.choice(("d", "d", "where(d, a > 0)", "where(d, a <= k)"))
+        forms = [
+            [f"v = laplace(size({of}))"],
+            [f"v = laplace(histogram({of}, x = a))[0]"],
+            [f"v = {{{{ select avg(a) from {of} }}}}"],
+            [f"v = noisy_max([size({of}), size(d), size(where(d, e > 1))])"],
+            [f"w = above_threshold({of}, 2, 1) with 1/2", "v = 1 if above(d, w) else (laplace(size(d)) with 1/2)"],
+            [f"v = laplace(size({of})) with 1/2", "if v > 2: v = v + (laplace(size(d)) with 1/2)"],
+            [f"v = laplace(size({of})) with 1/2", "assert v > 2", "v = laplace(size(where(d, a == v))) with 1/2"],
+            [f"v = laplace(size({of}))", "if k > 1: v = v + laplace(size(d))"],
+            ["v = sum([laplace(size(s)) for key, s in partition(d, a > 1)])"],
+            ["v = laplace(size(y)) with 1/3", f"v = v + (laplace(size({of})) with 2/3)"],
+            ["v = laplace(size(t))"],
+            [f"v = laplace(size({of})) with epsilon 0.2"],
+            [f"v = laplace(size({of}), epsilon = 0.01) / (k - 1)"],
+        ]  # fmt: skip
+        if "weighted" not in self.unit:
+            forms.append(["p = prepaid(vectors(d, a, e))",
+                          "v = noisy_sum(vectors(d, a, e), \"products\", paid = p, part = 1/2)[0]",
+                          "v = v + noisy_sum(vectors(d, a, e), \"products\", paid = p, part = 1/2)[1]"])  # fmt: skip
+        if deep:
+            forms.append([f"b = best_run({of}, other_run, [1, k], 2)", "v = 0 if b == none else b.score"])
+            forms.append(["i = 0", "run with 1/3 until budget of d or i > 2:", "    i = i + laplace(size(d))", "v = i"])
+        form = self.rng.choice(forms)
+        return form
+
+    def _run(self) -> list[str]:
+        told = self.rng.choice(("v", "{score: v, seen: k}", "{score: v, seen: [v, k]}", "0 / 0 if k > 2 else v"))
+        inner = [f"    {line}" for line in self._score(0)]
+        own = [f"    {line}" for line in self._score(1)]
+        return ["def other_run(d, k):", *inner, "    return v", "def run_of(d, k):", *own, f"    return {told}"]
+
+    def _asked(self) -> list[str]:
+        how = self.rng.choice(("", ", good = 2", ", good = seen", ', law = "logarithmic"'))
+        these = self.rng.choice(("1..3", "[seen, 1]", "[k for k in 1..4 if k > seen or k == 2]", "[2]"))
+        best = f"best_run({self.rng.choice(('y', 'y', 'part'))}, run_of, {these}, {self.rng.choice((1, 2, 3))}{how})"
+        self.more = ("first good",) if "good" in how else ("best run",)
+        if self.budget == "rho":
+            best = "laplace(size(y))"
+        before = self.rng.choice((f"seen = laplace(size(y)) {self.amount}", "seen = 2", "part = where(y, a > 0)"))
+        return ["part = y", before, f"print({best} {self.amount})"]
+
+    def _inside(self, line: str) -> str:
+        if not line.startswith("print"):
+            return line
+        unit = "rho" if self.budget == "rho" else "epsilon"
+        plain = line.replace(f" {self.amount}", "")
+        return self.rng.choice((
+            line, line,
+            f"for key, part in partition(y, c):\n    {line}",
+            f"for key, part in partition(y, a):\n    if seen < 3: {line}\n    seen = seen + 1",
+            f"def all_of(y, part):\n    {plain}\nall_of(y, part) {self.amount}",
+            f"with {unit} 0.3:\n    print(laplace(size(part)) with 1/4)\n    {plain}",
+            f"run with {unit} 0.1 until budget of y or seen > 3:\n    seen = seen + 1\n    {plain}",
+            f"run with {unit} 0.1 until budget of y or seen > 9:\n    more = laplace(size(y)) with 1/2\n"
+            f"    seen = 1 + seen + abs(more)\n    {plain}",
+            f"with {unit} 0.3:\n    run with 1/2 until budget of part or seen > 3:\n        seen = seen + 1\n"
+            f"        {plain}",
+            f"jointly {self.amount}:\n    j = {{{{ select count(*) from y }}}}\n{line}",
+        ))  # fmt: skip

@@ -20,7 +20,9 @@ from jostle.engine.sql import functions as sql_functions
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
 from jostle.plan.plan import Bound, Count, Scan, inputs
+from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Linear
+from jostle.privacy.mechanisms.margin import Stopping
 from jostle.readers import arrays, frames
 
 Patch = pytest.MonkeyPatch
@@ -118,6 +120,22 @@ def no_room_for_long_texts(patch: Patch) -> None:
     _fails_on_long_texts(patch, "upper", 50_000)
 
 
+def runs_at_the_whole_amount(patch: Patch) -> None:
+    """Each run of many may spend all that is paid for them."""
+    patch.setattr(Stopping, "parts", 1)
+
+
+def runs_that_forget(patch: Patch) -> None:
+    """What a run spent before it spends again."""
+    charged = Kernel._charge_allotments
+
+    def forgetting(self: Kernel, *arguments: Any) -> None:
+        if not self.in_a_run:
+            charged(self, *arguments)
+
+    patch.setattr(Kernel, "_charge_allotments", forgetting)
+
+
 SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (half_of_the_noise, "more is lost than is charged", 2500007),
     (types_of_rows, "neighbours look different", 2500001),
@@ -128,5 +146,7 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (records_that_fail, "a fault after a charge", 2503051),
     (patterns_that_recurse, "neighbours look different", 2508523),
     (no_room_for_long_texts, "neighbours look different", 2558610),
+    (runs_at_the_whole_amount, "more is lost than is charged", 3000000000007),
+    (runs_that_forget, "a run loses more than its part", 3000000000011),
 )
 """With what each is, and the seed of a program that convicts it."""

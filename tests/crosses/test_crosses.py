@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cross_oracle
 import pytest
 from cross_engine import OneThread
-from cross_oracle import NESTED, SCORED, SIZE, opened
+from cross_oracle import NESTED, RETRIED, SCORED, SIZE, opened
 from cross_parts import BOTH, MIXED, PERSONS_ALONE
 from cross_specimens import SPECIMENS
 from engines_suite import ENGINES
@@ -44,10 +44,10 @@ SCORES = {"fits", "in rho", "levels", "models", "moved by rows", "splits"}
 
 
 @pytest.mark.looks
-@pytest.mark.parametrize(("first", "forms"), [(NESTED + SIZE, ASKED), (SCORED, SCORES)], ids=("asked", "scored"))
+@pytest.mark.parametrize(("first", "forms"), [(NESTED + SIZE, ASKED), (SCORED, SCORES), (RETRIED, {"retried"})])
 def test_what_is_measured_of_tables_made_of_tables_holds(first: int, forms: set[str]) -> None:
     """Blocks with public answers, steps, records that are joined, grouped and shaved, scores of several tables; and row
-    programs, trees, models and workloads."""
+    programs, trees, models and workloads; runs of which one is shown, and rounds until a budget."""
     with opened() as crosses:
         runs = [crosses.run(first + 3 * SIZE * batch + place) for batch in range(9) for place in range(16)]
     assert [(one.what, one.detail, one.seed) for run in runs for one in run.breaks] == []

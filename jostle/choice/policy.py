@@ -74,8 +74,8 @@ class Stored(Struct, frozen=True, omit_defaults=True):
             self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table.sound(parts),
             self.standings, self.why, unsettled=self.unsettled, further=further, others=self.others,
         )  # fmt: skip
-        known = {*self.table.features, EPSILON}
-        if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= known):
+        names = {*self.table.features, EPSILON}
+        if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= names):
             raise ValueError("no policy")
         for predictor in (self.predictor, *self.others.values()):
             predictor.need_sound(self.columns, len(policy.outcomes))

@@ -141,8 +141,8 @@ def need_fields(parts: Sequence[object], data: object, others: Sequence[object] 
         if read.name in data:
             continue
         has = f"the record has {', '.join(f'`{name}`' for name in data) or 'no field'}"
-        given = any(isinstance(other, Record) and read.name in other for other in others)
-        if given or any(one.name == read.name and other is not part for other, one in reads):
+        elsewhere = any(isinstance(other, Record) and read.name in other for other in others)
+        if elsewhere or any(one.name == read.name and other is not part for other, one in reads):
             spare = did_you_mean(read.name, data.keys() - {one.name for _, one in reads}, cutoff=0.4)
             help = f"write `{read.name}:` for {spare[13:-1]}" if spare else f"give it a field `{read.name}`"
             raise refuse("NameError", f"`{getattr(part, 'name', '')}` reads `{read.span.text}`, and {has}", help=help)
@@ -155,7 +155,7 @@ def _fields_read(part: object) -> list[n.Attribute]:
     run = part.run if isinstance(part, Part) else part
     if not isinstance(run, Function) or not run.params:
         return []
-    found: list[n.Attribute] = []
+    reads: list[n.Attribute] = []
     waiting: list[n.Node] = [run.body]
     while waiting:
         node = waiting.pop(0)
@@ -165,9 +165,9 @@ def _fields_read(part: object) -> list[n.Attribute]:
             waiting += takewhile(lambda one: not isinstance(one, n.If | n.For), node.body)
             continue
         if isinstance(node, n.Attribute) and isinstance(node.value, n.Name) and node.value.id == run.params[0][0]:
-            found.append(node)
+            reads.append(node)
         waiting += children(node)
-    return found
+    return reads
 
 
 def number_from(value: object, what: str) -> float:

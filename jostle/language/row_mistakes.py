@@ -333,17 +333,17 @@ def no_categories(column: str, *, real: bool) -> Diagnostic:
     return Diagnostic("OpenKeys", f"the values of `{column}` are not public", help=help)
 
 
-def no_key(shown: str, many: int, names: Sequence[str], texts: Sequence[str]) -> Diagnostic:
+def no_key(text: str, many: int, names: Sequence[str], texts: Sequence[str]) -> Diagnostic:
     """Values, `many` as they are shown, that no group has of its keys `names`; `texts`: those of a single key."""
     some = ", ".join([f'"{one}"' for one in texts[:5]]) + (", …" if len(texts) > 5 else "")
     place = "a number in brackets is a place, `g[0]`"
-    help = did_you_mean(shown.strip('"'), texts) or (f"it has {some}" if texts else place)
+    help = did_you_mean(text.strip('"'), texts) or (f"it has {some}" if texts else place)
     if len(names) > 1:
         help = f"a group has a value of each of its keys: `g[{', '.join(names)}]`"
     if many == 1 < len(names):
-        rows = f"`[r for r in g if r.{names[-1]} == {shown}]`"
+        rows = f"`[r for r in g if r.{names[-1]} == {text}]`"
         help = f"of the keys {', '.join(names)} one is not enough: {rows} are rows"
-    return Diagnostic("NameError", f"a grouped result has no key {shown}", help=help)
+    return Diagnostic("NameError", f"a grouped result has no key {text}", help=help)
 
 
 def no_elements(kind: str) -> Diagnostic:

@@ -88,12 +88,8 @@ class Forms(Interpreter):
 
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
-        if isinstance(value, Handle) or len(node.args) != 1:  # of a table, conditions on its columns
-            if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
-                raise Unknown(like=self._group_of(value.like, node, scope))
-            if isinstance(value, NotKnown) and node.args:
-                likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
-            return self._evaluated(node, scope, (node.value, value))
+        if isinstance(value, Handle) or len(node.args) != 1:
+            return self._of_several(value, node, scope)
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
@@ -113,6 +109,14 @@ class Forms(Interpreter):
             listed = not any(isinstance(key, likes.Anything) for key in keys)
             at = at if value.like.keys != 1 or listed else 0.0  # the group of a key is like the first
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
+
+    def _of_several(self, value: object, node: n.Index, scope: Scope) -> object:
+        """Of a table, conditions on its columns; of a grouped result, a value for each key."""
+        if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
+            raise Unknown(like=self._group_of(value.like, node, scope))
+        if isinstance(value, NotKnown) and node.args:
+            likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
+        return self._evaluated(node, scope, (node.value, value))
 
     def _group_of(self, groups: Grouped, node: n.Index, scope: Scope) -> object:
         """What the group of several keys is like: that of the keys where all are listed, else the first."""

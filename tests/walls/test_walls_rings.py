@@ -10,17 +10,17 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 92_584,
+    "lines": 92_617,
     "files": 350,
-    "lines that the kernel imports": 2_633,
-    "lines that privacy and engine import": 18_515,
-    "lines that everyday queries import": 8_657,
+    "lines that the kernel imports": 2_622,
+    "lines that privacy and engine import": 18_500,
+    "lines that everyday queries import": 8_647,
     "circles of files, imports for types counted": 0,
     "lines with Any": 599,
-    "lines with a name for Any": 128,
-    "participle names": 49,
+    "lines with a name for Any": 121,
+    "participle names": 45,
     "functions of one name in run and check": 9,
-    "complexity of a function": 22,
+    "complexity of a function": 20,
 }
 
 

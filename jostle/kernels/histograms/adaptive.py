@@ -158,17 +158,17 @@ def like_examples(strategy: Strategy, answers: list[Floats], scale: float, workl
     blocks = int(strategy[0]["size"])
     lies_in = np.eye(blocks)[np.asarray(strategy[0]["labels"]).ravel()[first]]  # (parts, blocks)
     own = np.diag(np.broadcast_to(np.asarray(strategy[0]["weight"], dtype=np.float64), (blocks,)))
-    asked, values = (
+    sums_of, values = (
         np.concatenate([own, *(np.asarray(more["matrix"]) for more in strategy[1:])]),
         np.concatenate(answers),
     )
 
-    spread = np.linalg.inv(asked.T @ asked)
-    total = float((spread @ asked.T @ values).sum())
+    spread = np.linalg.inv(sums_of.T @ sums_of)
+    total = float((spread @ sums_of.T @ values).sum())
     reach = REACH * scale * np.sqrt(2 * spread.sum())
     edges = np.linspace(max(total - reach, 0.0), max(total, 0.0) + reach, TOTALS + 1)
     totals = (edges[1:] + edges[:-1]) / 2
-    shares = asked @ (examples @ lies_in).T
+    shares = sums_of @ (examples @ lies_in).T
     away, gaussian = [(values[:, None] - rows * shares) / scale for rows in totals], is_gaussian(answers[0])
     log = np.stack([log_likelihood(one, gaussian).sum(axis=0) for one in away])
     log -= np.log(totals + scale)[:, None]
@@ -190,7 +190,7 @@ def like_examples(strategy: Strategy, answers: list[Floats], scale: float, workl
         weights, _ = by(part)
     mean = (totals @ weights) @ examples
     if part < 1:
-        cells = lies_in @ asked.T  # (parts, measurements)
+        cells = lies_in @ sums_of.T  # (parts, measurements)
         covariance = (examples.T * (totals**2 @ weights)) @ examples - np.outer(mean, mean)
         inner = cells.T @ covariance @ cells + 2 * scale**2 / (1 - part) * np.eye(len(values))
         mean = mean + covariance @ cells @ np.linalg.solve(inner, values - cells.T @ mean)

@@ -66,14 +66,14 @@ class NonnegativeCells:
     ) -> None:  # fmt: skip
         own = [query for query in queries if query.family == family]
         self.family, top = family, common([query.top for query in own])
-        known = {one.top: one.values for one in public if one.family == family}
-        variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in known}
+        exact = {one.top: one.values for one in public if one.family == family}
+        variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in exact}
         cells = prod(strategy.axes[axis].sizes[level] for axis, level in top)
         self.top = top if variances.get(top) and cells <= MOST_CELLS else None
         self.margins: list[tuple[Levels, float, Floats | None]]
         self.margins = [(levels, variance / variances[top], None) for levels, variance in variances.items()
                         if levels != top] if self.top is not None else []  # fmt: skip
-        self.margins += [(levels, 0.0, values) for levels, values in known.items()]
+        self.margins += [(levels, 0.0, values) for levels, values in exact.items()]
         self.margins.sort(key=lambda one: sum(level for _, level in one[0]))
 
 

@@ -179,19 +179,19 @@ def nearest_from_zero(
     cell is max(0, x − Σμ) with a price μ for each group that holds it. The prices of one margin after the other are
     found by Newton's method from below, where what its groups lack is convex and falls.
     """
-    sides = [(_Margin(axes, top, levels), ratio, known) for levels, ratio, known in margins]
-    targets = [side.sums(cells) if known is None else known.reshape(side.sums(cells).shape) for side, _, known in sides]
+    sides = [(_Margin(axes, top, levels), ratio, exact) for levels, ratio, exact in margins]
+    targets = [side.sums(cells) if exact is None else exact.reshape(side.sums(cells).shape) for side, _, exact in sides]
     sizes = [side.sums(np.ones(cells.shape, dtype=bool)) for side, _, _ in sides]
     prices = [np.zeros(target.shape) for target in targets]
     others, above, near = np.empty_like(cells), np.empty_like(cells), NEAR * float(np.abs(cells).mean())
     for _ in range(SWEEPS):
         moved = 0.0
-        for at, (side, ratio, known) in enumerate(sides):
+        for at, (side, ratio, exact) in enumerate(sides):
             np.copyto(others, cells)
             for other, price in enumerate(prices):
                 if other != at:
                     others -= sides[other][0].spread(price)
-            weight = 0.0 if known is not None else ratio
+            weight = 0.0 if exact is not None else ratio
             price = (side.sums(others) - targets[at]) / (sizes[at] + weight)
             for _ in range(STEPS):
                 np.maximum(np.subtract(others, side.spread(price), out=above), 0.0, out=above)
@@ -208,8 +208,8 @@ def nearest_from_zero(
     for (side, _, _), price in zip(sides, prices, strict=True):
         above -= side.spread(price)
     np.maximum(above, 0.0, out=above)
-    for (side, _, known), target in zip(sides, targets, strict=True):
-        if known is not None:  # but for the last step
+    for (side, _, exact), target in zip(sides, targets, strict=True):
+        if exact is not None:  # but for the last step
             sums = side.sums(above)
             above *= side.spread(np.divide(target, sums, out=np.zeros(sums.shape), where=sums > 0))
     return above

@@ -79,12 +79,7 @@ class Strategy:
                 raise refuse("ValueError", "a box of the strategy lies outside the cube")
             if (lows > highs).any():
                 raise refuse("ValueError", "a box of the strategy is empty")
-            return {
-                "kind": kind,
-                "lows": lows,
-                "highs": highs,
-                **_rounded(float(block.get("weight", 1.0)) * scale),
-            }
+            return {"kind": kind, "lows": lows, "highs": highs, **_rounded(float(block.get("weight", 1.0)) * scale)}
         if kind == "signed":
             axes = [_axis(axis, side) for axis, side in zip(block["axes"], self.shape, strict=True)]
             _check_size(math.prod(size for _, _, size in axes))

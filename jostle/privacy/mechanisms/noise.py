@@ -2,8 +2,8 @@
 
 Single values, and scales beyond those that fit here, are drawn by OpenDP's integer mechanisms, which saturate at 64
 bits (post-processing). Vectors of noise, and selections among many candidates, are drawn here in a ninth to a fortieth
-of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never
-under-covers a charge. `SeededNoise` in `jostle.simulate` has the same verbs for public data.
+of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never under-covers a charge.
+`SeededNoise` in `jostle.simulate` has the same verbs for public data.
 
 *Law.* P(k) ∝ exp(−|k|·s/t), by Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2) on all elements at once, in 64-bit
 integers: no floating point enters after the scale has been rounded up to a fraction t/s. Uniform integers below m come
@@ -87,8 +87,7 @@ def discrete_gaussian(size: int, sigma: float) -> Ints:
 
 
 def _signed(size: int, attempts: Callable[[int], tuple[Ints, Ints]]) -> Ints:
-    """`size` numbers of a law that is even, from attempts of which some give a number from 0 on: their places, and the
-    numbers."""
+    """`size` numbers with signs, from attempts of which some give a number from 0 on: their places, and the numbers."""
     out, todo = np.empty(size, dtype=np.int64), np.arange(size)
     while todo.size:
         at, numbers = attempts(todo.size)
@@ -264,8 +263,6 @@ class SecureNoise:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
         if values.size >= VECTOR and fits(scale):
             return values + discrete_laplace(values.size, _up(scale)).reshape(values.shape)
-        if values.size == 1:
-            return _like(values, [_laplace_of_one(_up(scale))(int(values.item()))])
         return _apply(_laplace(_up(scale)), values)
 
     def gaussian(self, values: Ints, sigma: float) -> Ints:
@@ -300,11 +297,7 @@ def _up(scale: float) -> float:
 
 
 def _apply(mechanism: Any, values: Ints) -> Ints:
-    return _like(values, mechanism(values.ravel().tolist())) if values.size else values
-
-
-def _like(values: Ints, samples: list[int]) -> Ints:
-    return fixed_width(samples).reshape(values.shape)
+    return fixed_width(mechanism(values.ravel().tolist())).reshape(values.shape) if values.size else values
 
 
 class _Asyncio(ModuleType):
@@ -338,12 +331,6 @@ def _parts() -> tuple[Any, Any, Any, Any]:
 def _laplace(scale: float) -> Any:
     make, domains, metrics, _ = _parts()
     return make.make_laplace(domains.vector_domain(domains.atom_domain(T="i64")), metrics.l1_distance(T="i64"), scale)
-
-
-@lru_cache(maxsize=256)
-def _laplace_of_one(scale: float) -> Any:
-    make, domains, metrics, _ = _parts()
-    return make.make_laplace(domains.atom_domain(T="i64"), metrics.absolute_distance(T="i64"), scale)
 
 
 @lru_cache(maxsize=256)

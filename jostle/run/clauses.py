@@ -48,18 +48,16 @@ class Clauses(Struct, frozen=True):
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
     """What a declaration's clauses say, for an owner who registers a dataset with them."""
-    if node.protecting is None or (node.budget is None and not node.protecting.linked):
-        raise refuse("DataError", "a dataset needs `protecting` and `budget`", node.span)
-    is_counts = source_kind(node.source) == "counts"
-    measure = measure_of(interp, node.budget, scope) if node.budget is not None else None
-    unit = unit_of(interp, node.protecting, scope, node.budget)
-    if is_counts != (node.described is None):
+    if (source_kind(node.source) == "counts") != (node.described is None):
         raise refuse(
             "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
         )
+    need_clauses(node, source_kind(node.source))
+    if node.protecting is None:
+        raise lacking(node, ["protecting"])
+    measure = measure_of(interp, node.budget, scope) if node.budget is not None else None
+    unit = unit_of(interp, node.protecting, scope, node.budget)
     if node.described is None:
-        if unit.columns:
-            raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
         return Clauses((), unit, measure)
     schema = described_schema(interp, node.described, scope)
     need_parts(node.budget, dict(schema), unit)

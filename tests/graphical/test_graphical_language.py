@@ -107,12 +107,12 @@ def test_columns_measured_again_spend_what_pairs_would_have(amount: str, monkeyp
 
 
 def test_of_persons_with_many_rows_pairs_are_measured_where_their_noise_allows() -> None:
-    """3,000 rows are 500 times the noise of one of 30 columns, and 10 times where a person may have 50 of them."""
+    """3,000 rows are 500 times the noise of one of 30 columns, and half of it where a person may have 1,000 of them."""
     rng = np.random.default_rng(3)
     names, widest = [f"c{i}" for i in range(30)], []
     rows = {"who": [f"p{i // 20}" for i in range(3000)]} | {name: rng.integers(0, 2, 3000) for name in names}
     schema = ", ".join(f"{name}: 0..1" for name in names)
-    for protecting in ("rows", "who up to 50 rows"):
+    for protecting in ("rows", "who up to 1000 rows"):
         declared = (
             f'private t = bound("t") described by {{who: text, {schema}}} protecting {protecting} budget epsilon 5'
         )

@@ -143,7 +143,8 @@ def test_what_an_owner_sees(shop: Place) -> None:
     ],
 )
 def test_what_cannot_be_linked(shop: Place, protecting: str, more: tuple[str, ...], message: str) -> None:
-    assert register(shop, "alone", "{n: 0..9}", "rows", "--budget", "epsilon 1")[0] == 0
+    if protecting.startswith("alone"):
+        assert register(shop, "alone", "{n: 0..9}", "rows", "--budget", "epsilon 1")[0] == 0
     status, _, said = register(shop, "visits", "{n: 0..9}", protecting, *more)
     assert status == 1 and message in said, said
 

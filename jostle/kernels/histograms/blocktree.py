@@ -25,8 +25,7 @@ import numpy as np
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.noisy_array import log_likelihood
 
-SHAPES = np.array([0.06, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0])
-"""a of each Beta(a, a) law."""
+SHAPES = np.array([0.06, 0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 8192.0])  # a of each Beta(a, a) law
 
 _COARSE = np.array([
     [0.002, 0.561, 0.205, 0.060, 0.051, 0.002, 0.002, 0.002, 0.114],
@@ -90,12 +89,8 @@ def _table() -> Floats:
     return np.asarray(table)
 
 
-POINTS, SHARES = 32, 22
-"""Counts of a grid, and intervals of the share of one half."""
-
-WIDTH = 7.0
-"""A grid reaches so many deviations of the least-squares count to both sides."""
-
+POINTS, SHARES = 32, 22  # counts of a grid, and intervals of the share of one half
+WIDTH = 7.0  # a grid reaches so many deviations of the least-squares count to both sides
 TINY, FLOOR = 1e-300, -600.0
 
 
@@ -134,8 +129,7 @@ class Seen:
     nodes: Ints
     values: Floats
     scales: Floats
-    gaussian: bool = False
-    """Noise is Gaussian, of as wide a deviation as Laplace noise of these scales has."""
+    gaussian: bool = False  # noise is Gaussian, of as wide a deviation as Laplace noise of these scales has
 
 
 @dataclass(frozen=True)
@@ -494,11 +488,9 @@ class _Passes:
             ):
                 weights = split[:, :, None] * mixed[:, None, :] * theirs
                 zero = self.zero[other]
-                messages = [
-                    self.grids.write(half, part, weights), self.grids.write(half, count * rate, flat * away),
-                    self.grids.write(half, count, spot * zero[:, None] / 2),
-                ]  # fmt: skip
-                # all the rows lie in the other half
+                write = self.grids.write
+                messages = [write(half, part, weights), write(half, count * rate, flat * away)]
+                messages.append(write(half, count, spot * zero[:, None] / 2))
                 lost = (spot * outside).sum(1) / np.maximum(self.zero[half], TINY) + nothing * zero
                 most = np.maximum(np.maximum(np.max(messages, axis=(0, 2)), lost), TINY)
                 above[:, half] = np.array(messages) / most[:, None]

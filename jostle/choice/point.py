@@ -25,6 +25,7 @@ from jostle.choice.table import (
     RunTable,
     Setting,
     UtilityScale,
+    fields_read,
     need_fields,
     number_from,
     only_record,
@@ -301,7 +302,7 @@ def need_clauses(
         if trained is not None and not isinstance(trained, Whole | Function):
             databases = training_data(trained)
         for data in databases[:1]:
-            need_fields([*options, *features, values.get("wrt")], data)
+            need_fields(fields_read([*options, *features, values.get("wrt")]), data)
     _need_settings(values, exprs)
     return options, features, databases
 

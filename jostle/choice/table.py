@@ -112,7 +112,7 @@ class Bench(Protocol):
         ...
 
 
-class ChoiceParts(Struct, frozen=True):
+class ChoiceParts(Struct, frozen=True, dict=True):
     """The parts of a ChoiceMaker, as the program wrote them."""
 
     options: tuple[Any, ...]
@@ -122,21 +122,29 @@ class ChoiceParts(Struct, frozen=True):
     utility: object
     databases: tuple[object, ...]
 
+    @cached_property
+    def reads(self) -> list[Read]:
+        """What its Options and Features read of the data (`fields_read`)."""
+        return fields_read([*self.options, *self.features])
+
 
 def only_record(args: Sequence[object], parts: ChoiceParts) -> object:
     """The one record that a choice is called with, which has the fields that its parts read."""
     if len(args) != 1:
         raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
-    need_fields([*parts.options, *parts.features], args[0], parts.databases)
+    need_fields(parts.reads, args[0], parts.databases)
     return args[0]
 
 
-def need_fields(parts: Sequence[object], data: object, others: Sequence[object] = ()) -> None:
+Read = tuple[object, n.Attribute]
+"""A part of a choice, and a field that it reads of its data."""
+
+
+def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = ()) -> None:
     """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
     alone reads it and no `others` have it, else where the record stands."""
     if not isinstance(data, Record):
         return
-    reads = [(part, read) for part in parts for read in _fields_read(part)]
     for part, read in reads:
         if read.name in data:
             continue
@@ -150,23 +158,26 @@ def need_fields(parts: Sequence[object], data: object, others: Sequence[object] 
         raise refuse("NameError", message, read.span, help=did_you_mean(read.name, data))
 
 
-def _fields_read(part: object) -> list[n.Attribute]:
-    """The fields of its first argument that a part reads each time it is called."""
-    run = part.run if isinstance(part, Part) else part
-    if not isinstance(run, Function) or not run.params:
-        return []
-    reads: list[n.Attribute] = []
-    waiting: list[n.Node] = [run.body]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, n.Conditional | n.Lambda | n.Comprehension | n.Over | n.Def):
-            continue
-        if isinstance(node, n.Block):  # what comes after a branch may never be reached
-            waiting += takewhile(lambda one: not isinstance(one, n.If | n.For), node.body)
-            continue
-        if isinstance(node, n.Attribute) and isinstance(node.value, n.Name) and node.value.id == run.params[0][0]:
-            reads.append(node)
-        waiting += children(node)
+def fields_read(parts: Sequence[object]) -> list[Read]:
+    """The fields of its first argument that each part reads whenever it is called: not what a condition, a loop or the
+    first operand of `and` decides about, and of a select the table alone."""
+    reads: list[Read] = []
+    for part in parts:
+        run = part.run if isinstance(part, Part) else part
+        data = run.params[0][0] if isinstance(run, Function) and run.params else ""
+        waiting: list[n.Node] = [run.body] if isinstance(run, Function) else []
+        while waiting:
+            match waiting.pop(0):
+                case n.Conditional() | n.Lambda() | n.Comprehension() | n.Over() | n.Def():
+                    pass
+                case n.Block(body=body):  # what comes after a branch may never be reached
+                    waiting += takewhile(lambda one: not isinstance(one, n.If | n.For), body)
+                case n.Logic(operands=(first, *_)) | n.Select(table=first):
+                    waiting.append(first)
+                case n.Attribute(value=n.Name(id=name)) as read if name == data:
+                    reads.append((part, read))
+                case node:
+                    waiting += children(node)
     return reads
 
 

@@ -133,8 +133,10 @@ def _bound(
     node, rows = form.node, form.rows_in(scope)
     compiler = partial(RowCompiler, dict(table.schema), interp, scope, tables)
     where, table = _where(interp, node, table, tables, scope, rows)
-    keyed = compiler(results=[output.name for output in form.outputs if not output.calls])
-    table, listed = (table, rows.keys) if rows is not None else _written_keys(interp, form, table, keyed, scope)
+    listed: Sequence[GroupKey] = rows.keys if rows is not None else ()
+    if rows is None:
+        keyed = compiler(results=[output.name for output in form.outputs if not output.calls])
+        table, listed = _written_keys(interp, form, table, keyed, scope)
     table, keys = _within_limits(interp, form, table, where, listed, scope)
     key_names = [name for key in keys for name in key.names or (key.name,)] if keys else []
     if rows is None:

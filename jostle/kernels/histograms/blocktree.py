@@ -491,6 +491,7 @@ class _Passes:
                 write = self.grids.write
                 messages = [write(half, part, weights), write(half, count * rate, flat * away)]
                 messages.append(write(half, count, spot * zero[:, None] / 2))
+                # all the rows lie in the other half
                 lost = (spot * outside).sum(1) / np.maximum(self.zero[half], TINY) + nothing * zero
                 most = np.maximum(np.maximum(np.max(messages, axis=(0, 2)), lost), TINY)
                 above[:, half] = np.array(messages) / most[:, None]

@@ -296,8 +296,7 @@ class _Units(Struct, frozen=True, eq=False):
         families = (at for at, term in enumerate(self.terms) if is_from_zero(term))
         try:
             facts = [(plan.strategy, queries, family, plan.known) for family in families]
-            cells = [NonnegativeCells(*one) for one in facts]
-            return tuple([Nonnegative(*of) if one.top is None else one for one, of in zip(cells, facts, strict=True)])
+            return tuple([NonnegativeCells.of(*one) or Nonnegative(*one) for one in facts])
         except KernelError as fault:
             raise refuse(
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"

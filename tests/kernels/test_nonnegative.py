@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,3 +133,40 @@ def test_groups_that_are_too_many_are_refused() -> None:
     strategy = strategy_for(axes, queries, True)
     with pytest.raises(KernelError, match="too many"):
         Nonnegative(strategy, queries, 0)
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_nearest_cells_that_all_answers_are_sums_of(given: bool) -> None:
+    """A country of 3 states, 12 counties and 60 blocks by 4 kinds: by Karush, Kuhn and Tucker over all cells."""
+    from scipy.optimize import nnls
+
+    rng, blocks = np.random.default_rng(5), np.arange(60)
+    axes, top = [Axis([blocks // 20, blocks // 5, blocks]), Axis([np.arange(4)])], ((0, 3), (1, 1))
+    seen_cells = rng.poisson(0.3, (60, 4)) + rng.normal(0, 1, (60, 4))
+    ratios: dict[Levels, float] = {((0, 1),): 9.0, ((0, 2),): 4.0, ((0, 3),): 2.0, ((0, 2), (1, 1)): 3.0}
+    totals = np.array([40.0, 0.0, 25.0])
+    margins = [(at, ratio, totals if given and at == ((0, 1),) else None) for at, ratio in ratios.items()]
+    cells = answers.nearest_from_zero(axes, top, seen_cells, margins)
+    assert cells.min() == 0 and np.isclose(cells, 0).sum() > 60
+    strategy = SimpleNamespace(axes=axes)
+    matrices = {at: groups_of(strategy, at, (60, 4)) for at in ratios}  # type: ignore[arg-type]
+    x, e = cells.ravel(), seen_cells.ravel()
+    pull = x - e  # of half the squared distances, by cell
+    for at, _, exact_sums in margins:
+        if exact_sums is None:
+            pull = pull + matrices[at].T @ (matrices[at] @ (x - e)) / ratios[at]
+    free = []
+    if given:
+        assert np.allclose(matrices[((0, 1),)] @ x, totals, atol=1e-9) and not x[80:160].any()
+        free = [*matrices[((0, 1),)], *-matrices[((0, 1),)]]
+    tight = np.array([*np.eye(len(x))[x < 1e-7], *free])
+    off = nnls(tight.T, pull)[1]
+    assert off < 1e-3 * np.linalg.norm(e)
+
+
+def test_a_level_of_a_large_axis_is_no_finer_one() -> None:
+    """The last bits of sums over 100,000 groups are no residual of them."""
+    blocks = np.arange(100_000)
+    axis = Axis([blocks // 2000, blocks // 40, blocks])
+    for level, size in ((1, 50), (2, 2500), (3, 100_000)):
+        assert max(Factor(axis, axis.labels[level], size).levels) == level

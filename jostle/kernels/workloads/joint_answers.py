@@ -55,26 +55,32 @@ STEPS, ROUNDS = 500, 100
 CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 
 
+@dataclass(frozen=True, slots=True)
 class NonnegativeCells:
     """Cells from 0 on that all answers of one family are sums of, since one select has groups that all others join.
 
-    `top` are these groups, None where there are none or they are too many; `margins` are those of the other selects.
+    `top` are these groups; `margins` are those of the other selects (`nearest_from_zero`).
     """
 
-    def __init__(
-        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
-    ) -> None:  # fmt: skip
+    family: int
+    top: Levels
+    margins: list[tuple[Levels, float, Floats | None]]
+
+    @classmethod
+    def of(
+        cls, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+    ) -> NonnegativeCells | None:
+        """None where no select has all groups, or they are too many."""
         own = [query for query in queries if query.family == family]
-        self.family, top = family, common([query.top for query in own])
+        top = common([query.top for query in own])
         exact = {one.top: one.values for one in public if one.family == family}
         variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in exact}
-        cells = prod(strategy.axes[axis].sizes[level] for axis, level in top)
-        self.top = top if variances.get(top) and cells <= MOST_CELLS else None
-        self.margins: list[tuple[Levels, float, Floats | None]]
-        self.margins = [(levels, variance / variances[top], None) for levels, variance in variances.items()
-                        if levels != top] if self.top is not None else []  # fmt: skip
-        self.margins += [(levels, 0.0, values) for levels, values in exact.items()]
-        self.margins.sort(key=lambda one: sum(level for _, level in one[0]))
+        whole = variances.pop(top, 0.0)
+        if not whole or prod(strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
+            return None
+        margins: list[tuple[Levels, float, Floats | None]] = [(at, v / whole, None) for at, v in variances.items()]
+        margins += [(levels, 0.0, values) for levels, values in exact.items()]
+        return cls(family, top, sorted(margins, key=lambda one: sum(level for _, level in one[0])))
 
 
 class Nonnegative:
@@ -271,9 +277,9 @@ class Estimates:
         result._of, result.cones = dict(self._of), {cone.family for cone in cones}
         for cone in cones:
             if isinstance(cone, NonnegativeCells):
-                cells = self._cells(cone.family, cone.top or ())
-                cells = nearest_from_zero(self.strategy.axes, cone.top or (), cells, cone.margins)
-                result._set_cells(cone.family, cone.top or (), cells)
+                cells = self._cells(cone.family, cone.top)
+                cells = nearest_from_zero(self.strategy.axes, cone.top, cells, cone.margins)
+                result._set_cells(cone.family, cone.top, cells)
                 continue
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
             even = cone.centre(parts) if cone.even is not None else None

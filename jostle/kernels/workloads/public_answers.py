@@ -28,7 +28,7 @@ from jostle.kernels.workloads.joint_axes import Axis
 from jostle.kernels.workloads.joint_strategy import Levels, Query, below
 
 MOST_CELLS, ROUNDS, CLOSE = 2**25, 1000, 1e-9
-SWEEPS, STEPS, NEAR = 12, 50, 1e-5  # NEAR is of the mean cell
+SWEEPS, STEPS, NEAR = (30, 12), 50, 1e-5  # SWEEPS of few cells and of more than 2^20; NEAR is of the mean cell
 
 
 def residual_of(axes: Sequence[Axis], groups: Levels, values: Floats, levels: Levels, *, sums: bool = False) -> Floats:
@@ -180,11 +180,12 @@ def nearest_from_zero(
     found by Newton's method from below, where what its groups lack is convex and falls.
     """
     sides = [(_Margin(axes, top, levels), ratio, exact) for levels, ratio, exact in margins]
-    targets = [side.sums(cells) if exact is None else exact.reshape(side.sums(cells).shape) for side, _, exact in sides]
     sizes = [side.sums(np.ones(cells.shape, dtype=bool)) for side, _, _ in sides]
+    targets = [side.sums(cells) if exact is None else exact.reshape(many.shape)
+               for (side, _, exact), many in zip(sides, sizes, strict=True)]  # fmt: skip
     prices = [np.zeros(target.shape) for target in targets]
     others, above, near = np.empty_like(cells), np.empty_like(cells), NEAR * float(np.abs(cells).mean())
-    for _ in range(SWEEPS):
+    for _ in range(SWEEPS[cells.size > 2**20]):
         moved = 0.0
         for at, (side, ratio, exact) in enumerate(sides):
             np.copyto(others, cells)

@@ -203,7 +203,7 @@ def nearest_from_zero(
                 if np.abs(step).max() <= near:
                     break
             moved, prices[at] = max(moved, float(np.abs(price - prices[at]).max())), price
-        if moved <= 100 * near or len(sides) < 2:
+        if moved <= 10 * near or len(sides) < 2:
             break
     np.copyto(above, cells)
     for (side, _, _), price in zip(sides, prices, strict=True):

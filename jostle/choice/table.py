@@ -152,7 +152,8 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
         elsewhere = any(isinstance(other, Record) and read.name in other for other in others)
         if elsewhere or any(one.name == read.name and other is not part for other, one in reads):
             spare = did_you_mean(read.name, data.keys() - {one.name for _, one in reads}, cutoff=0.4)
-            help = f"write `{read.name}:` for {spare[13:-1]}" if spare else f"give it a field `{read.name}`"
+            nearest = spare.removeprefix("did you mean ").rstrip("?")
+            help = f"write `{read.name}:` for {nearest}" if spare else f"give it a field `{read.name}`"
             raise refuse("NameError", f"`{getattr(part, 'name', '')}` reads `{read.span.text}`, and {has}", help=help)
         message = f"`{read.span.text}` is read, and {has}"
         raise refuse("NameError", message, read.span, help=did_you_mean(read.name, data))

@@ -284,12 +284,13 @@ def test_equal_parts_are_blocks_of_the_tree_of_halves(shape, parts):
 
 
 def _few_rows(x, asked, run):
-    """A line with 40 rows in units of the noise: answers to 64 parts and sums of them, drawn together by both ways."""
-    labels, one = adaptive.equal_parts(x.shape, 64), np.zeros(x.shape, dtype=np.int64)
-    strategy = strategies.for_few_rows(strategies.bucket_strategy(labels, asked), 1)
-    answers = measure(strategy, x, 0.1, np.random.default_rng(run))
-    like = adaptive.like_examples(strategy, answers, 10.0, asked)
-    return like, adaptive.drawn_together(one, np.array([x.sum()]), 100.0, strategy, answers, 10.0, asked)
+    """A line with 40 rows in units of the noise: answers to 64 parts and sums of them, as examples make them likely,
+    and answers to six parts, by laws of halves."""
+    rng, one = np.random.default_rng(run), np.zeros(x.shape, dtype=np.int64)
+    fine = strategies.for_few_rows(strategies.bucket_strategy(adaptive.equal_parts(x.shape, 64), asked), 1)
+    like = adaptive.like_examples(fine, measure(fine, x, 0.1, rng), 10.0, asked)
+    few, total = strategies.bucket_strategy(adaptive.equal_parts(x.shape, 6), asked), np.array([x.sum()])
+    return like, adaptive.drawn_together(one, total, 100.0, few, measure(few, x, 0.1, rng), 10.0, asked)
 
 
 def test_gaussian_noise_is_known_as_such():

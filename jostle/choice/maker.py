@@ -110,7 +110,7 @@ class ChoiceMaker:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
         from jostle.choice.program import validated
 
-        data = only_record(args, self._parts)
+        data = only_record(args, self._parts.reads, self._parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
@@ -174,7 +174,7 @@ class ChoiceMaker:
         self, interp: Evaluator, args: Sequence[object], span: Span | None, then: Callable[..., object]
     ) -> object:
         """Decides and goes on with `then`, all within one `choice` event."""
-        data = only_record(args, self._parts)
+        data = only_record(args, self._parts.reads, self._parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         stability = max((e.weighted_stability for e in exposures), default=1)

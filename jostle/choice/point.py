@@ -85,7 +85,7 @@ class ChoicePoint:
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
-        data = only_record([*args, *keywords.values()], self._parts)
+        data = only_record([*args, *keywords.values()], self._parts.reads, self._parts.databases)
         values = self._look(interp, data)
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)

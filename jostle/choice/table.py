@@ -128,11 +128,11 @@ class ChoiceParts(Struct, frozen=True, dict=True):
         return fields_read([*self.options, *self.features])
 
 
-def only_record(args: Sequence[object], parts: ChoiceParts) -> object:
+def only_record(args: Sequence[object], reads: Sequence[Read], others: Sequence[object]) -> object:
     """The one record that a choice is called with, which has the fields that its parts read."""
     if len(args) != 1:
         raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
-    need_fields(parts.reads, args[0], parts.databases)
+    need_fields(reads, args[0], others)
     return args[0]
 
 

@@ -216,7 +216,7 @@ def in_general(place: ErrorPlace) -> Diagnostic:
         help = "the statement is complete before it: start a new line, or put an operator between them"
     elif 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
-    if "_WRT" in place.expected:
+    if "_WRT" in place.expected and any(str(token).lower() == "among" for token in place.statement):
         help = "write `wrt U` after it, where U is a Utility"
     if not place.text:
         return place.error("the line ends too early", label="something is missing here", help=help)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
-from jostle.choice.table import fields_read, need_fields
+from jostle.choice.table import fields_read, only_record
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -412,8 +412,7 @@ class Untrained(Nothing):
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
-        for data in args[:1]:
-            need_fields(fields_read([*self.options, *self.features]), data, self.databases)
+        only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
         like = None
         for at, part in enumerate([*self.options, *self.features]):
             one = None

@@ -290,7 +290,8 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
     yield from _as_other_names(line, fault, start, end)
     for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
         own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
-        if own or " is missing" in fault.message:
+        handed = " is missing" in fault.message and re.search(r"[({\[,] *$", line[: match.start()])
+        if own or handed:
             yield 2.1, line.replace("()", ""), ""
     if fault.kind != "PrivateValue":
         yield from _swapped(line, fault, False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -234,8 +235,7 @@ def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:
         if isinstance(default, n.Number | n.String | n.Constant):
             setting(value, default.value, name)
         if name not in declared:
-            raise refuse(
-                "NameError", f"the program has no `param {name}`",
-                help=did_you_mean(name, declared)
-                or (f"it has {', '.join(declared)}" if declared else f"write `param {name} = {value!r}` in it"),
-            )  # fmt: skip
+            text = isinstance(value, str) and not re.fullmatch(r"-?\d+(\.\d+)?|true|false", value)
+            own = f"write `param {name} = " + (f'"{value}"' if text else str(value)) + "` in it"
+            help = did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else own)
+            raise refuse("NameError", f"the program has no `param {name}`", help=help)

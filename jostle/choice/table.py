@@ -35,6 +35,7 @@ from itertools import takewhile
 from typing import Any, Protocol
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.exposures import Handle
@@ -112,8 +113,8 @@ class Bench(Protocol):
         ...
 
 
-class ChoiceParts(Struct, frozen=True, dict=True):
-    """The parts of a ChoiceMaker, as the program wrote them."""
+class ChoiceParts(Struct, frozen=True):
+    """The parts of a ChoiceMaker, as the program wrote them, and what its Options and Features read of the data."""
 
     options: tuple[Any, ...]
     option_names: tuple[str, ...]
@@ -121,11 +122,10 @@ class ChoiceParts(Struct, frozen=True, dict=True):
     feature_names: tuple[str, ...]
     utility: object
     databases: tuple[object, ...]
+    reads: Sequence[Read] = ()
 
-    @cached_property
-    def reads(self) -> list[Read]:
-        """What its Options and Features read of the data (`fields_read`)."""
-        return fields_read([*self.options, *self.features])
+    def __post_init__(self) -> None:
+        force_setattr(self, "reads", fields_read([*self.options, *self.features]))
 
 
 def only_record(args: Sequence[object], reads: Sequence[Read], others: Sequence[object]) -> object:

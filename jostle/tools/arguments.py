@@ -141,6 +141,12 @@ def _seed(text: str) -> int:
     return int(text)
 
 
+def _events(text: str) -> str:
+    if text.endswith((".html", ".htm")):
+        raise argparse.ArgumentTypeError("events go to RUN.jsonl, and `jostle trace RUN.jsonl --html PAGE` draws them")
+    return text
+
+
 def _line(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= LAST_HEADER:
         raise argparse.ArgumentTypeError(f"{text!r} is no line: a whole number from 1 to {LAST_HEADER} is needed")
@@ -175,7 +181,8 @@ def command_parser() -> _Parser:
     run.add_argument("file", metavar="FILE", help="a program, or - for standard input")
     _pairs(run, "--set", "NAME=VALUE", "set a `param` of the program")
     _pairs(run, "--bind", "NAME=PATH", 'the file behind bound("NAME")')
-    run.add_argument("--trace", metavar="PATH", help="write the event stream, one JSON object a line, as it happens")
+    help = "write the event stream, one JSON object a line, as it happens"
+    run.add_argument("--trace", metavar="PATH", type=_events, help=help)
     run.add_argument("--pictures", metavar="FOLDER", help="draw what the program plots, as files in a folder")
     _pairs(run, "--save", "NAME=PATH", "write what the program releases as NAME: .csv .tsv .json .jsonl .parquet")
     run.add_argument("--overwrite", action="store_true", help="let --save write over files that are there")

@@ -266,6 +266,14 @@ def test_what_is_not_known_is_asked_for() -> None:
     assert len(prompts) == 9 and prompts[0].startswith('"a b" (whole numbers')
 
 
+def test_a_budget_that_is_none_is_asked_for_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    words = Namespace(file=str(tmp_path / "t.csv"), describe="a: 0..9", codebook=None, protecting="rows", budget=None)
+    answers = iter(["much", "epsilon -1", "rho 0.5"])
+    assert "budget rho 0.5" in program_for(words, lambda prompt: next(answers), tmp_path)[0]
+    assert capsys.readouterr().err.count("is no budget: `epsilon 1`") == 2
+
+
 @pytest.mark.parametrize(("answers", "clause_"), [
     (["user up to 7 rows"], "user up to 7 rows"), (["protecting `User` up to 1 row"], "user up to 1 rows"),
     (["USER", "many", "4"], "user up to 4 rows"), (["user up to 3"], "user up to 3 rows"), (["rows"], "rows"),

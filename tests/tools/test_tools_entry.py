@@ -146,6 +146,11 @@ def test_unreadable_files_are_one_diagnostic(jostle: Call, words: list[str], sai
     assert (status, out) == (1, "") and err.startswith("DataError: ") and said in err
 
 
+def test_a_page_is_no_file_of_events(jostle: Call) -> None:
+    status, _, err = jostle("run", "p.jst", "--trace", "page.html", program="print 1\n")
+    assert status == 2 and "jostle trace RUN.jsonl --html PAGE` draws them" in err and not Path("page.html").exists()
+
+
 def test_a_missing_program_is_json_too(jostle: Call) -> None:
     status, out, _ = jostle("run", "absent.jst", "--format", "json")
     assert status == 1 and json.loads(out)["error"]["kind"] == "DataError"

@@ -72,16 +72,31 @@ def interview(columns: list[Column], ask: Ask) -> list[Column]:
         sys.stderr.write(QUESTION)
     for column in columns:
         prompt = f"{name_of(column.name)}{f' ({column.note})' if column.note else ''}: "
-        while column.domain == UNKNOWN and (answer := ask(prompt).strip()):
-            domain = _listed(answer)
-            try:
-                description(f"{{{name_of(column.name)}: {domain}}}")
-            except Refusal as refusal:
-                sys.stderr.write(f"  {refusal.first.message}\n")
-                continue
+        if column.domain == UNKNOWN and (domain := _answered(ask, prompt, _domain)):
             column = replace(column, domain=domain, note="")
         result.append(column)
     return result
+
+
+def _answered(ask: Ask, prompt: str, read: Callable[[str], str]) -> str:
+    """What a person answers, as `read` takes it; empty where nothing is. What `read` refuses is asked again."""
+    while answer := ask(prompt).strip():
+        try:
+            return read(answer)
+        except Refusal as refusal:
+            sys.stderr.write(f"  {refusal.first.message}{refusal.first.help and f': {refusal.first.help}'}\n")
+    return ""
+
+
+def _domain(answer: str) -> str:
+    domain = _listed(answer)
+    description(f"{{it: {domain}}}")
+    return domain
+
+
+def _budget(answer: str) -> str:
+    budget_of(answer)
+    return answer
 
 
 def _listed(answer: str) -> str:
@@ -167,7 +182,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     columns = _columns(options, reading)
     ordered, forms = _described(options, columns, ask, reading)
     protecting = options.protecting or _protecting(columns, ask)
-    budget = options.budget or (ask("budget (epsilon 1): ").strip() if ask is not None else "") or "epsilon 1"
+    budget = options.budget or (ask and _answered(ask, "budget (epsilon 1): ", _budget)) or "epsilon 1"
     path = _path(options.file, home)
     skipped = getattr(options, "no_check", False)
     survey, reading = (None, reading) if skipped else _fit(options, ordered, reading, forms)

@@ -92,9 +92,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_json(cls, text: str) -> PrivateClassifier:
-        """The classifier that `to_json` wrote, or around a model that a program released as JSON."""
+        """The classifier that `to_json` wrote, or around a model that a program released as JSON; else `ValueError`."""
         data = json.loads(text)
-        if not isinstance(data.get("model"), Mapping):
+        if not isinstance(data, Mapping) or not isinstance(data.get("model"), Mapping):
             return cls(classifier_from_json(data))
         return cls(classifier_from_json(data["model"]), data.get("features"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -94,6 +95,25 @@ def test_missing_cells_say_nothing(models: dict[str, Any]) -> None:
     assert abs(found[0] - 1 / 3).max() < 0.1
     flat = PrivateClassifier(models["flat"], features=["a", "b"])
     assert len(set(flat.predict(blobs(20, 1)[0]))) == 1
+
+
+@pytest.mark.parametrize("name", ["bayes", "shallow", "grown", "flat"])
+def test_json_that_somebody_edited_is_a_value_error(models: dict[str, Any], name: str) -> None:
+    """A part that is gone, or is of another type, in the model and one level below it."""
+    whole = json.loads(PrivateClassifier(models[name]).to_json())["model"]
+    edits: list[Any] = [[], 1, None, {"model": {}}]
+    for key in whole:
+        edits.append({k: v for k, v in whole.items() if k != key})
+        if isinstance(whole[key], list) and whole[key] and isinstance(whole[key][0], dict):
+            edits += [whole | {key: [{k: v for k, v in whole[key][0].items() if k != one}]} for one in whole[key][0]]
+        edits += [whole | {key: 3}] if isinstance(whole[key], list | dict) else []
+    refused = 0
+    for edited in edits:
+        try:
+            PrivateClassifier.from_json(json.dumps(edited))
+        except ValueError:
+            refused += 1
+    assert refused > len(edits) // 2
 
 
 @pytest.mark.parametrize("name", ["bayes", "shallow", "grown", "flat"])

@@ -440,10 +440,13 @@ def class_logs(model: Classifier) -> Logs:
 
 def classifier_from_json(data: Mapping[str, object]) -> Any:
     """The classifier that `as_json` wrote; `ValueError` where this is none."""
-    from_json = _READERS.get(str(data.get("model")))
-    if from_json is None:
-        raise KernelError(f"`{data.get('model')}` is no classifier")
-    return from_json(data)
+    kind = data.get("model") if isinstance(data, Mapping) else None
+    if str(kind) not in _READERS:
+        raise KernelError(f"`{kind}` is no classifier")
+    try:
+        return _READERS[str(kind)](data)
+    except (LookupError, TypeError, AttributeError, ValueError) as fault:
+        raise fault if isinstance(fault, KernelError) else KernelError(f"`{kind}` is not as it was written") from fault
 
 
 def _read_additive(data: Mapping[str, Any]) -> AdditiveClassifier:

@@ -176,8 +176,8 @@ TOGETHER = 2**24  # counts of a level that are in memory at once: where there ar
 
 STEPS = 2**24
 """Steps of the grid of logarithms to a row."""
-BARE, STAYS = 0.2, 0.9
-"""The prior shares of trees without a test, and below the first test of leaves among what may stand there."""
+BARE, STAYS = (0.8, 0.5), 0.9
+"""The prior shares of trees without a test, of two classes and of more, and below a first test of leaves."""
 WIDEST = 2**12
 """Leaves of a tree, at most: a column is not asked below another where there would be more."""
 LARGEST = 2.0**42
@@ -252,7 +252,7 @@ def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) 
     stands the column that is asked first, their number for none; for each of its values the column asked next, as a
     place among the others, or their number; then the class of each leaf, those below one test before those below two.
     """
-    many = len(counts.ones)
+    many, bare = len(counts.ones), BARE[len(counts.whole) > 2]
 
     def together(scores: Ints) -> Ints:
         """The logarithm of the sum over the last axis of what has these logarithms."""
@@ -275,8 +275,8 @@ def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) 
         )], axis=-1)
         for j, rows in enumerate(counts.ones)
     ]  # fmt: skip
-    roots = [int(together(scores).sum()) + prior((1 - BARE) / many) for scores in nodes]
-    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(BARE)]))
+    roots = [int(together(scores).sum()) + prior((1 - bare) / many) for scores in nodes]
+    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(bare)]))
     if root == many:
         return [many, choose(counts.whole * STEPS)]
     places, ended, further = list[int](), list[int](), list[int]()

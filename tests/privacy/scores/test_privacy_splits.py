@@ -270,7 +270,7 @@ def test_a_tree_is_drawn_by_the_rows_that_it_gets_right() -> None:
     scale, tight = step / 0.7, 0.0
     places = [some for n in range(3) for some in itertools.combinations_with_replacement(range(len(MARKS)), n)]
     laws = {some: law_of_trees(counts_of([MARKS[i] for i in some]), scale) for some in places}
-    assert sum(math.exp(law) for tree, law in laws[()].items() if tree[0] == 2) == pytest.approx(0.2, abs=1e-6)
+    assert sum(math.exp(law) for tree, law in laws[()].items() if tree[0] == 2) == pytest.approx(0.8, abs=1e-6)
     for some, law in laws.items():
         assert sum(map(math.exp, law.values())) == pytest.approx(1, abs=1e-9)
         gains = [law[tree] - laws[()][tree] - right(tree, [MARKS[i] for i in some]) * STEPS / scale for tree in law]
@@ -282,6 +282,25 @@ def test_a_tree_is_drawn_by_the_rows_that_it_gets_right() -> None:
                 assert lost <= 0.7
                 tight = max(tight, lost)
     assert tight > 0.35
+
+
+@pytest.mark.parametrize("shares", [(94, 6), (70, 30), (40, 30, 15, 10, 5)])
+def test_where_columns_say_nothing_a_tree_says_nearly_what_the_largest_class_does(shares: tuple[int, ...]) -> None:
+    """Six columns of ten values that are independent of the classes, at 20 rows · ε, beside a draw of a class alone."""
+    classes, columns, rng = np.array(shares), 6, np.random.default_rng(3)
+    pairs = {(i, j): np.tile(classes, (10, 10, 1)) for i in range(columns) for j in range(columns) if i != j}
+    counts = TreeCounts(classes * 100, tuple(np.tile(classes * 10, (10, 1)) for _ in range(columns)), pairs)
+    scale = STEPS * classes.sum() * 100 / 20
+    total = 0.0
+    for _ in range(300):
+        tree = drawn_tree(counts, scale, lambda some: int((some / scale + rng.gumbel(size=len(some))).argmax()))
+        if tree[0] == columns:
+            total += classes[tree[1]]
+        else:
+            ended = tree[1:11].count(columns - 1)  # leaves of a tenth of the rows; the others have a hundredth
+            total += classes[tree[11 : 11 + ended]].sum() / 10 + classes[tree[11 + ended :]].sum() / 100
+    odds = np.exp((classes - classes.max()) / classes.sum() * 20)
+    assert total / 300 > (odds / odds.sum() * classes).sum() - 0.03 * classes.sum()
 
 
 def test_a_drawn_tree_is_charged_once(bench: Bench) -> None:

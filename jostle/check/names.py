@@ -16,7 +16,7 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition
-from jostle.language.methods import MODULES, forms, of_call, way
+from jostle.language.methods import MODULES, forms, home, of_call, way
 from jostle.language.moments import PERIOD
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.resources import folder
@@ -240,16 +240,20 @@ class Names:
             self._expr(value, scope, rows=rows, domains=domains)
 
     def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
-        """`np.mean`, where the program has no `np` of its own."""
-        return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.binds(node.value.id)
+        """`np.mean` and `t.test`, where the program has no `np` and no `t` of its own."""
+        root = node.value
+        while isinstance(root, n.Attribute):
+            root = root.value
+        foreign = isinstance(root, n.Name) and not scope.binds(root.id)
+        return foreign and (root.id in MODULES or bool(home(node.span.text)))
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
         args = call.args if call is not None else ()
         here = f"write `{node.name}`" if node.name in BUILTINS else "functions have no module before them"
-        help = of_call(node.name, call, self._columns) or way(node.name, args) or here
-        of_r = isinstance(node.value, n.Name) and node.value.id == "is"
-        home = "R, whose functions" if of_r else "Python, whose modules"
-        message = f"`{node.span.text}` is of {home} are not here"
+        of_r = isinstance(node.value, n.Name) and (node.value.id == "is" or node.value.id not in MODULES)
+        help = of_call(node.name, call, self._columns) or way(node.name, args)
+        help = help or home(node.span.text if of_r else node.name, args) or here
+        message = f"`{node.span.text}` is of {'R, whose functions' if of_r else 'Python, whose modules'} are not here"
         self._report.add("NameError", message, node.span, label="unknown name", help=help)
 
     def _visit_call(self, call: n.Call, scope: Scope, rows: bool, domains: bool) -> None:
@@ -297,7 +301,7 @@ class Names:
     def _is_told(self, function: n.Expr, scope: Scope) -> bool:
         """Whether what is called has a way out that replaces its arguments too: `exists (…)`, `t.filter(…)`."""
         if isinstance(function, n.Name):
-            return not scope.binds(function.id) and bool(way(function.id))
+            return not scope.binds(function.id) and bool(way(function.id) or home(function.id))
         while isinstance(function, n.Attribute | n.Call | n.Index):
             before, function = function, function.function if isinstance(function, n.Call) else function.value
             if isinstance(before, n.Attribute) and isinstance(function, n.Name):
@@ -395,19 +399,19 @@ class Names:
         query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
         return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
 
-    def _way_out(self, name: str, names: Collection[str], call: n.Call | None) -> str:
+    def _way_out(self, name: str, names: Collection[str], call: n.Call | None, of_rows: bool) -> str:
         """What to write in place of a name that nothing has, where these do."""
         if call is None:
             return self._of_column(name) or way(name) or _way_out(name, names)
-        empty = "" if call.args else way(f"{name}()")
-        return of_call(name, call, self._columns) or empty or way(name, call.args) or _way_out(name, names, called=True)
+        known = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
+        return known or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
 
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
+            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call, bool(more))))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
@@ -418,21 +422,17 @@ class Names:
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
-    module = _module_with(name)
-    if module:
-        return f"write `use {module}` above, which has it"
-    close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"], 0.7)
-    if not called or (close and "_" not in name):
-        return close or f"give it a value first, `{name} = …`"
-    return f"{close} `jostle find {name}` looks for what does so".lstrip()
+    alike = [one for one in names if one[:1] == name[:1] or one[1:2] == name[:1]]
+    help = _of_module(name) or did_you_mean(name, alike, 0.8 if called else 0.7)
+    return help or (f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`")
 
 
-def _module_with(name: str) -> str:
-    """The module of the standard library that defines a name, or an empty text."""
+def _of_module(name: str) -> str:
+    """That a module of the standard library defines a name, or an empty text."""
     defined = re.compile(rf"^(?:def )?{re.escape(name)}\b *[(=]", re.MULTILINE)
     for path in sorted(folder("stdlib").glob("*.jst")):
         if defined.search(path.read_text(encoding="utf-8")):
-            return path.stem
+            return f"write `use {path.stem}` above, which has it"
     return ""
 
 

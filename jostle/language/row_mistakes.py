@@ -17,7 +17,7 @@ from jostle.diagnostics import Diagnostic, Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
-from jostle.language.methods import way
+from jostle.language.methods import home, way
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
@@ -151,8 +151,9 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
     since = f"no aggregate, and private since line {declared.line}" if declared is not None else "no aggregate"
     foreign = way(column.span.text)
-    if not foreign and isinstance(column, n.Call) and isinstance(column.function, n.Name):
-        foreign = way(column.function.id, column.args)
+    called = column.function if isinstance(column, n.Call) and not foreign else None
+    if isinstance(column, n.Call) and isinstance(called, n.Name) and called.id not in ROW_FUNCTIONS:
+        foreign = way(called.id, column.args) or home(called.id, column.args, rows=True)
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)
@@ -369,7 +370,8 @@ def outside(at: str, length: int) -> Diagnostic:
 
 def no_row_function(name: str, node: n.Call) -> Diagnostic:
     """A call on rows of what is no function of rows."""
-    help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
+    help = way(name, node.args) or home(name, node.args, rows=True)
+    help = help or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
     if name in AGGREGATES:
         help = f"measure it first, `m = {{{{ select {node.span.text} from t with epsilon 0.1 }}}}`, and use `m`"
     return Diagnostic("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)

@@ -159,7 +159,7 @@ class Names:
             self._expr(child, scope, rows=rows, domains=domains)
 
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
-        if domains and expr.id in DOMAIN_WORDS and not scope.binds(expr.id):
+        if domains and expr.id in DOMAIN_WORDS and scope.home(expr.id) in (None, self._always):
             self._unknown.append((expr.id, expr.span, f"write `{DOMAIN_WORDS[expr.id]}`"))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
@@ -244,8 +244,9 @@ class Names:
         root = node.value
         while isinstance(root, n.Attribute):
             root = root.value
-        foreign = isinstance(root, n.Name) and not scope.binds(root.id)
-        return foreign and (root.id in MODULES or bool(home(node.span.text)))
+        if not isinstance(root, n.Name) or scope.binds(root.id):
+            return False
+        return root.id in MODULES or bool(home(node.span.text))
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
         args = call.args if call is not None else ()
@@ -424,7 +425,9 @@ class Names:
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
     alike = [one for one in names if one[:1] == name[:1] or one[1:2] == name[:1]]
     help = _of_module(name) or did_you_mean(name, alike, 0.8 if called else 0.7)
-    return help or (f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`")
+    return help or (
+        f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`"
+    )
 
 
 def _of_module(name: str) -> str:

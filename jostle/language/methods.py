@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import pairwise
 
 from msgspec import Struct
 
@@ -108,11 +107,12 @@ def of_column(column: str, method: str, usage: Written, *, numeric: bool, inner:
     """The way out of `t.column` and `t.column.method(…)`; `inner` stands after the method, as in `t.c.str.upper()`."""
     columns = forms("column")
     usual = columns["mean" if numeric else "value_counts"]
-    if method not in columns and (elsewhere := home(method, t=usage.it, x=column)):
-        return elsewhere
-    tried = (columns.get(method, usual), usual)
-    lines = (usage.filled(form, column=column, method=inner, other=other) for form in tried)
-    return _write(next(filter(None, lines)))
+    line, query = (
+        usage.filled(form, column=column, method=inner, other=other) for form in (columns.get(method, ""), usual)
+    )
+    if line or not method:
+        return _write(line or query)
+    return home(method, t=usage.it, x=column) or f"a column is read in a query, such as `{query}`"
 
 
 def of_function(name: str, usage: Written) -> str:
@@ -222,19 +222,27 @@ def of_field_of_table(
     if name in ("norm", "radius"):
         numbers = [one for one in columns if columns[one] == "numbers"][:3] or ["x", "y"]
         help = f"rows as vectors have it: hand over `vectors(t, {', '.join(numbers)})` in place of a table"
-    help = help or home(name, t=it) or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
+    help = (
+        help
+        or home(name, t=it)
+        or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
+    )
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
 
 
-def _of_chain(node: n.Node, around: Sequence[n.Node], name: str) -> str:
+def _of_chain(node: n.Attribute | n.Index, around: Sequence[n.Node], name: str) -> str:
     """What does so here as the last of several methods, `t.groupby("k").x.cumsum()`, where one query does not."""
     last = name
-    for inner, outer in pairwise([node, *around]):
-        if isinstance(outer, n.Attribute) and outer.value is inner:
+    for outer in around:
+        if isinstance(outer, n.Attribute):
             last = outer.name
-        elif not (isinstance(outer, n.Call) and outer.function is inner or isinstance(outer, n.Index)):
+        elif not isinstance(outer, n.Call | n.Index) or outer.span.column != node.span.column:
             break
-    return home(last) if last != name and last not in _AGGREGATES and name in ("groupby", "group_by", "groupBy") else ""
+    return (
+        home(last, t=node.value.span.text)
+        if name in ("groupby", "group_by", "groupBy") and last not in (name, *_AGGREGATES)
+        else ""
+    )
 
 
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:

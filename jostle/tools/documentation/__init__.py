@@ -73,6 +73,7 @@ def _entries() -> Iterator[Documentation]:
 NAMES, HELPERS = 4.0, 0.4
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
 
+
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
     alike = table("questions")["alike"]
@@ -135,7 +136,9 @@ def _stem(word: str) -> str:
 
 def found_text(question: Sequence[str]) -> str:
     """What `jostle find` prints: names of other languages in the words of this one, then the entries."""
-    foreign = [word for word in question if (len(question) == 1 or re.search(r"[_(.]", word)) and word not in _by_name()]
+    foreign = [
+        word for word in question if (len(question) == 1 or re.search(r"[_(.]", word)) and word not in _by_name()
+    ]
     ways = ((word, way(word) or home(word.removesuffix("()"))) for word in foreign)
     lines = [f"`{word}` of another language: {help}\n" for word, help in ways if help]
     entries = entries_for(question)

@@ -16,25 +16,13 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition
-from jostle.language.methods import MODULES, forms, home, of_call, way
+from jostle.language.methods import forms, home, of_call, way
 from jostle.language.moments import PERIOD
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions
-
-DOMAIN_WORDS = {
-    **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT", "int64", "int32", "Int64"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "float64", "inf"), "real"),
-    **dict.fromkeys(("str", "string", "varchar", "char", "TEXT", "VARCHAR", "object"), "text"),
-    **dict.fromkeys(("bool", "boolean", "BOOLEAN"), "{true, false}"), "datetime": "time", "timestamp": "time",
-    **dict.fromkeys(("category", "categorical", "factor", "enum"), '{"a", "b"}'),
-}  # fmt: skip
-"""What other languages call the domain of a column."""
-
-ENDINGS = frozenset({"csv", "tsv", "parquet", "jsonl", "db", "xlsx", "npy", "arrow", "feather", "json"})
-"""Of files, which a path without quotes has for a field."""
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
@@ -159,8 +147,8 @@ class Names:
             self._expr(child, scope, rows=rows, domains=domains)
 
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
-        if domains and expr.id in DOMAIN_WORDS and scope.home(expr.id) in (None, self._always):
-            self._unknown.append((expr.id, expr.span, f"write `{DOMAIN_WORDS[expr.id]}`"))
+        if domains and expr.id in forms("domain") and scope.home(expr.id) in (None, self._always):
+            self._unknown.append((expr.id, expr.span, f"write `{forms('domain')[expr.id]}`"))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
@@ -201,7 +189,7 @@ class Names:
     def _dotted(self, expr: n.Attribute, scope: Scope, rows: bool, domains: bool) -> None:
         of = expr.value.id if isinstance(expr.value, n.Name) else ""
         bound = self._ready is None or of in self._ready or self._always.binds(of)
-        if of and expr.name in ENDINGS and not bound:
+        if of and expr.name in forms("ending") and not bound:
             message, help = "a path is a text", f'write `"{expr.span.text}"`'
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
         elif self._is_of_python(expr, scope):
@@ -246,12 +234,12 @@ class Names:
             root = root.value
         if not isinstance(root, n.Name) or scope.binds(root.id):
             return False
-        return root.id in MODULES or bool(home(node.span.text))
+        return root.id in forms("module") or bool(home(node.span.text))
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
         args = call.args if call is not None else ()
         here = f"write `{node.name}`" if node.name in BUILTINS else "functions have no module before them"
-        of_r = isinstance(node.value, n.Name) and (node.value.id == "is" or node.value.id not in MODULES)
+        of_r = isinstance(node.value, n.Name) and (node.value.id == "is" or node.value.id not in forms("module"))
         help = of_call(node.name, call, self._columns) or way(node.name, args)
         help = help or home(node.span.text if of_r else node.name, args) or here
         message = f"`{node.span.text}` is of {'R, whose functions' if of_r else 'Python, whose modules'} are not here"

@@ -31,7 +31,8 @@ _AGGREGATES = {
 @cache
 def forms(of: str) -> dict[str, str]:
     """The forms of `methods.toml`: of a kind of value, as messages call it, of a `column` taken out of a table, of a
-    `table` itself, or of a `function` of Python or R, also as `np.mean(…)`."""
+    `table` itself, or of a `function` of Python or R, also as `np.mean(…)`; and what others call a `domain` or an
+    `argument`, the `module`s of Python by the names that programs give them, and `ending`s of files."""
     import tomllib
 
     table = tomllib.loads((folder("grammar") / "methods.toml").read_text(encoding="utf-8")).get(of, {})
@@ -40,13 +41,6 @@ def forms(of: str) -> dict[str, str]:
         return named
     query = "{{{{ select {}(<column>) from <it> with epsilon 0.1 }}}}"
     return {name: query.format(aggregate) for name, aggregate in _AGGREGATES.items()} | named
-
-
-MODULES = frozenset({
-    "np", "numpy", "pd", "pandas", "math", "statistics", "plt", "pl", "polars", "random", "datetime", "re", "os", "sys",
-    "json", "scipy", "sklearn", "is", "stats",
-})  # fmt: skip
-"""Modules of Python by the names that programs give them; and `is`, as in `is.na` of R."""
 
 
 class Written(Struct, frozen=True):
@@ -147,6 +141,8 @@ def home(name: str, args: Sequence[n.Expr] = (), *, rows: bool = False, **words:
     plain = re.sub(r"\W", "_", name.lower())
     help = next((help for names, help in _functions()["homes"].items() if re.fullmatch(names, plain)), "")
     match args:
+        case [n.Index(value=n.Name(id=t), args=[n.String(value=x)]), *_]:
+            words = {"t": t, "x": x}
         case [n.Attribute(value=n.Name(id=t), name=x), *_] | [n.Name(id=t), n.String(value=x), *_] if not rows:
             words = {"t": t, "x": x}
         case [n.Name(id=one), *_]:
@@ -219,9 +215,6 @@ def of_field_of_table(
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
     help = _of_chain(node, around, name) or of_table(name, usage, number, key)
-    if name in ("norm", "radius"):
-        numbers = [one for one in columns if columns[one] == "numbers"][:3] or ["x", "y"]
-        help = f"rows as vectors have it: hand over `vectors(t, {', '.join(numbers)})` in place of a table"
     help = (
         help
         or home(name, t=it)

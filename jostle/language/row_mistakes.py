@@ -17,7 +17,7 @@ from jostle.diagnostics import Diagnostic, Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
-from jostle.language.methods import home, way
+from jostle.language.methods import forms, home, way
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
@@ -394,14 +394,6 @@ def no_call(kind: str) -> Diagnostic:
 # Arguments that do not fit ------------------------------------------------------------------------
 
 
-_CALLED = {
-    "key": "by", "sep": "separator", "delimiter": "separator", "eps": "epsilon", "n": "count", "ndigits": "digits",
-    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth", "headers": "header",
-    "header_row": "header", "header_line": "header",
-}  # fmt: skip
-"""What Python calls a parameter, and what it is called here."""
-
-
 def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: n.Call) -> str:
     """The way out of an argument under a name that no parameter has, or an empty text."""
     if function == "sorted" and keyword.name == "reverse" and call.args:
@@ -410,7 +402,7 @@ def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: 
         return f"the path stands alone: `{function}({keyword.value.span.text})`"
     if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
         return "`header = 3` says which line has the names, from 1; what stands above it is not read"
-    right = _CALLED.get(keyword.name, "")
+    right = forms("argument").get(keyword.name, "")
     if right in names:
         return f"write `{right} = {keyword.value.span.text}`"
     return did_you_mean(keyword.name, names)

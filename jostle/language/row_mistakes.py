@@ -151,9 +151,9 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
     since = f"no aggregate, and private since line {declared.line}" if declared is not None else "no aggregate"
     foreign = way(column.span.text)
-    called = column.function if isinstance(column, n.Call) and not foreign else None
-    if isinstance(column, n.Call) and isinstance(called, n.Name) and called.id not in ROW_FUNCTIONS:
-        foreign = way(called.id, column.args) or home(called.id, column.args, rows=True)
+    function = column.function if isinstance(column, n.Call) and not foreign else None
+    if isinstance(column, n.Call) and isinstance(function, n.Name) and function.id not in ROW_FUNCTIONS:
+        foreign = way(function.id, column.args) or home(function.id, column.args, rows=True)
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)

@@ -74,8 +74,6 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    if search.next is not None and search.next.help and fault.help.startswith("write"):
-        fault = replace(fault, help=f"{fault.help}; then {search.next.message}: {search.next.help}")
     return fault
 
 
@@ -92,7 +90,6 @@ class _Search:
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
-        self.next: Diagnostic | None = None  # what is wrong with the line that the message says to write
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
@@ -105,9 +102,6 @@ class _Search:
             return
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
-        unknown = first.span.text if first is not None and first.kind == "NameError" and first.span else ""
-        if of_message and self.fault.kind == "SyntaxError" and unknown and unknown in self.line:
-            self.next = first
         if first is None:
             if self._takes_all(line, new):
                 return

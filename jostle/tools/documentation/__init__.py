@@ -144,8 +144,8 @@ def found_text(question: Sequence[str]) -> str:
     entries = entries_for(question)
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
-        brought = f"  (use {entry.module})" if entry.module else ""
-        lines.append(f"{entry.name:<{width}}  {entry.about}{brought}\n")
+        module = f"  (use {entry.module})" if entry.module else ""
+        lines.append(f"{entry.name:<{width}}  {entry.about}{module}\n")
     return "".join(lines) or "nothing has these words; `jostle repl` completes names, and `:help NAME` explains one\n"
 
 

@@ -392,8 +392,8 @@ class Names:
         """What to write in place of a name that nothing has, where these do."""
         if call is None:
             return self._of_column(name) or way(name) or _way_out(name, names)
-        known = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
-        return known or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
+        here = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
+        return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
 
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None

@@ -16,25 +16,13 @@ from jostle.diagnostics import did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.forms import ambiguity, is_condition
-from jostle.language.methods import MODULES, forms, of_call, way
+from jostle.language.methods import forms, home, of_call, way
 from jostle.language.moments import PERIOD
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions
-
-DOMAIN_WORDS = {
-    **dict.fromkeys(("int", "bigint", "smallint", "Integer", "INTEGER", "INT", "int64", "int32", "Int64"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal", "numeric", "number", "FLOAT", "REAL", "float64", "inf"), "real"),
-    **dict.fromkeys(("str", "string", "varchar", "char", "TEXT", "VARCHAR", "object"), "text"),
-    **dict.fromkeys(("bool", "boolean", "BOOLEAN"), "{true, false}"), "datetime": "time", "timestamp": "time",
-    **dict.fromkeys(("category", "categorical", "factor", "enum"), '{"a", "b"}'),
-}  # fmt: skip
-"""What other languages call the domain of a column."""
-
-ENDINGS = frozenset({"csv", "tsv", "parquet", "jsonl", "db", "xlsx", "npy", "arrow", "feather", "json"})
-"""Of files, which a path without quotes has for a field."""
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
@@ -159,8 +147,8 @@ class Names:
             self._expr(child, scope, rows=rows, domains=domains)
 
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
-        if domains and expr.id in DOMAIN_WORDS and not scope.binds(expr.id):
-            self._unknown.append((expr.id, expr.span, f"write `{DOMAIN_WORDS[expr.id]}`"))
+        if domains and expr.id in forms("domain") and scope.home(expr.id) in (None, self._always):
+            self._unknown.append((expr.id, expr.span, f"write `{forms('domain')[expr.id]}`"))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
@@ -201,7 +189,7 @@ class Names:
     def _dotted(self, expr: n.Attribute, scope: Scope, rows: bool, domains: bool) -> None:
         of = expr.value.id if isinstance(expr.value, n.Name) else ""
         bound = self._ready is None or of in self._ready or self._always.binds(of)
-        if of and expr.name in ENDINGS and not bound:
+        if of and expr.name in forms("ending") and not bound:
             message, help = "a path is a text", f'write `"{expr.span.text}"`'
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
         elif self._is_of_python(expr, scope):
@@ -240,16 +228,21 @@ class Names:
             self._expr(value, scope, rows=rows, domains=domains)
 
     def _is_of_python(self, node: n.Attribute, scope: Scope) -> bool:
-        """`np.mean`, where the program has no `np` of its own."""
-        return isinstance(node.value, n.Name) and node.value.id in MODULES and not scope.binds(node.value.id)
+        """`np.mean` and `t.test`, where the program has no `np` and no `t` of its own."""
+        root = node.value
+        while isinstance(root, n.Attribute):
+            root = root.value
+        if not isinstance(root, n.Name) or scope.binds(root.id):
+            return False
+        return root.id in forms("module") or bool(home(node.span.text))
 
     def _of_python(self, node: n.Attribute, call: n.Call | None = None) -> None:
         args = call.args if call is not None else ()
         here = f"write `{node.name}`" if node.name in BUILTINS else "functions have no module before them"
-        help = of_call(node.name, call, self._columns) or way(node.name, args) or here
-        of_r = isinstance(node.value, n.Name) and node.value.id == "is"
-        home = "R, whose functions" if of_r else "Python, whose modules"
-        message = f"`{node.span.text}` is of {home} are not here"
+        of_r = isinstance(node.value, n.Name) and (node.value.id == "is" or node.value.id not in forms("module"))
+        help = of_call(node.name, call, self._columns) or way(node.name, args)
+        help = help or home(node.span.text if of_r else node.name, args) or here
+        message = f"`{node.span.text}` is of {'R, whose functions' if of_r else 'Python, whose modules'} are not here"
         self._report.add("NameError", message, node.span, label="unknown name", help=help)
 
     def _visit_call(self, call: n.Call, scope: Scope, rows: bool, domains: bool) -> None:
@@ -297,7 +290,7 @@ class Names:
     def _is_told(self, function: n.Expr, scope: Scope) -> bool:
         """Whether what is called has a way out that replaces its arguments too: `exists (…)`, `t.filter(…)`."""
         if isinstance(function, n.Name):
-            return not scope.binds(function.id) and bool(way(function.id))
+            return not scope.binds(function.id) and bool(way(function.id) or home(function.id))
         while isinstance(function, n.Attribute | n.Call | n.Index):
             before, function = function, function.function if isinstance(function, n.Call) else function.value
             if isinstance(before, n.Attribute) and isinstance(function, n.Name):
@@ -395,19 +388,19 @@ class Names:
         query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
         return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
 
-    def _way_out(self, name: str, names: Collection[str], call: n.Call | None) -> str:
+    def _way_out(self, name: str, names: Collection[str], call: n.Call | None, of_rows: bool) -> str:
         """What to write in place of a name that nothing has, where these do."""
         if call is None:
             return self._of_column(name) or way(name) or _way_out(name, names)
-        empty = "" if call.args else way(f"{name}()")
-        return of_call(name, call, self._columns) or empty or way(name, call.args) or _way_out(name, names, called=True)
+        here = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
+        return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
 
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call)))
+            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call, bool(more))))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
@@ -418,21 +411,19 @@ class Names:
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
-    module = _module_with(name)
-    if module:
-        return f"write `use {module}` above, which has it"
-    close = did_you_mean(name, [one for one in names if one[:1] != "_" or name[:1] == "_"], 0.7)
-    if not called or (close and "_" not in name):
-        return close or f"give it a value first, `{name} = …`"
-    return f"{close} `jostle find {name}` looks for what does so".lstrip()
+    alike = [one for one in names if one[:1] == name[:1] or one[1:2] == name[:1]]
+    help = _of_module(name) or did_you_mean(name, alike, 0.8 if called else 0.7)
+    return help or (
+        f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`"
+    )
 
 
-def _module_with(name: str) -> str:
-    """The module of the standard library that defines a name, or an empty text."""
+def _of_module(name: str) -> str:
+    """That a module of the standard library defines a name, or an empty text."""
     defined = re.compile(rf"^(?:def )?{re.escape(name)}\b *[(=]", re.MULTILINE)
     for path in sorted(folder("stdlib").glob("*.jst")):
         if defined.search(path.read_text(encoding="utf-8")):
-            return path.stem
+            return f"write `use {path.stem}` above, which has it"
     return ""
 
 

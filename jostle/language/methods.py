@@ -31,7 +31,8 @@ _AGGREGATES = {
 @cache
 def forms(of: str) -> dict[str, str]:
     """The forms of `methods.toml`: of a kind of value, as messages call it, of a `column` taken out of a table, of a
-    `table` itself, or of a `function` of Python or R, also as `np.mean(…)`."""
+    `table` itself, or of a `function` of Python or R, also as `np.mean(…)`; and what others call a `domain` or an
+    `argument`, the `module`s of Python by the names that programs give them, and `ending`s of files."""
     import tomllib
 
     table = tomllib.loads((folder("grammar") / "methods.toml").read_text(encoding="utf-8")).get(of, {})
@@ -40,13 +41,6 @@ def forms(of: str) -> dict[str, str]:
         return named
     query = "{{{{ select {}(<column>) from <it> with epsilon 0.1 }}}}"
     return {name: query.format(aggregate) for name, aggregate in _AGGREGATES.items()} | named
-
-
-MODULES = frozenset({
-    "np", "numpy", "pd", "pandas", "math", "statistics", "plt", "pl", "polars", "random", "datetime", "re", "os", "sys",
-    "json", "scipy", "sklearn", "is", "stats",
-})  # fmt: skip
-"""Modules of Python by the names that programs give them; and `is`, as in `is.na` of R."""
 
 
 class Written(Struct, frozen=True):
@@ -107,9 +101,12 @@ def of_column(column: str, method: str, usage: Written, *, numeric: bool, inner:
     """The way out of `t.column` and `t.column.method(…)`; `inner` stands after the method, as in `t.c.str.upper()`."""
     columns = forms("column")
     usual = columns["mean" if numeric else "value_counts"]
-    tried = (columns.get(method, usual), usual)
-    lines = (usage.filled(form, column=column, method=inner, other=other) for form in tried)
-    return _write(next(filter(None, lines)))
+    line, query = (
+        usage.filled(form, column=column, method=inner, other=other) for form in (columns.get(method, ""), usual)
+    )
+    if line or not method:
+        return _write(line or query)
+    return home(method, t=usage.it, x=column) or f"a column is read in a query, such as `{query}`"
 
 
 def of_function(name: str, usage: Written) -> str:
@@ -127,16 +124,38 @@ def _write(line: str) -> str:
     return f"write `{line}`" if line else ""
 
 
-_EMPTY_CALLS = {"n": "`count(*)`", "tally": "`count(*)`", "rows": "`count(*)`"}
+@cache
+def _functions() -> dict[str, dict[str, str]]:
+    """The two tables of `functions.toml`: the `calls`, and the `homes`."""
+    import tomllib
+
+    return tomllib.loads((folder("grammar") / "functions.toml").read_text(encoding="utf-8"))
+
+
+def home(name: str, args: Sequence[n.Expr] = (), *, rows: bool = False, **words: str) -> str:
+    """What does so here as a function or method of another language, or that nothing does; empty for unknown names.
+
+    `words`: the table `t` and the column `x` that are meant, else those of the call's arguments, `rows` where a name is
+    a column.
+    """
+    plain = re.sub(r"\W", "_", name.lower())
+    help = next((help for names, help in _functions()["homes"].items() if re.fullmatch(names, plain)), "")
+    match args:
+        case [n.Index(value=n.Name(id=t), args=[n.String(value=x)]), *_]:
+            words = {"t": t, "x": x}
+        case [n.Attribute(value=n.Name(id=t), name=x), *_] | [n.Name(id=t), n.String(value=x), *_] if not rows:
+            words = {"t": t, "x": x}
+        case [n.Name(id=one), *_]:
+            words = {"x" if rows else "t": one}
+    help = re.sub(r"\b[tx]\b(?=[^`]*`[^`]*(?:`[^`]*`[^`]*)*$)", lambda m: words.get(m[0]) or m[0], help)
+    return f"write {help}" if re.fullmatch("`[^`]*`", help) else help
 
 
 @cache
 def _calls() -> dict[str, dict[int, tuple[list[str], str]]]:
     """The ways out of `functions.toml`, by the name of the function and how many arguments it has."""
-    import tomllib
-
     calls: dict[str, dict[int, tuple[list[str], str]]] = {}
-    for key, help in tomllib.loads((folder("grammar") / "functions.toml").read_text(encoding="utf-8")).items():
+    for key, help in _functions()["calls"].items():
         name, _, parameters = key.partition("(")
         listed = parameters.rstrip(")").split(", ") if parameters else []
         calls.setdefault(name, {})[len(listed)] = listed, help
@@ -144,12 +163,7 @@ def _calls() -> dict[str, dict[int, tuple[list[str], str]]]:
 
 
 def way(name: str, args: Sequence[n.Expr] = ()) -> str:
-    """What to write instead of a word of another language, called with these arguments; empty where it is none.
-
-    `n()` is the name of a function that is called without any.
-    """
-    if name.endswith("()"):
-        return f"write {_EMPTY_CALLS[name[:-2]]}" if name[:-2] in _EMPTY_CALLS else ""
+    """What to write instead of a word of another language, called with these arguments; empty where it is none."""
     forms = _calls().get(name.lower(), _calls().get(name))
     if forms is None:
         return ""
@@ -200,19 +214,36 @@ def of_field_of_table(
         return Diagnostic(kind, message, help=_way_of_column(name, it, columns[name] != "listed", around))
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    help = of_table(name, usage, number, key)
-    if name in ("norm", "radius"):
-        numbers = [one for one in columns if columns[one] == "numbers"][:3] or ["x", "y"]
-        help = f"rows as vectors have it: hand over `vectors(t, {', '.join(numbers)})` in place of a table"
-    help = help or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
+    help = _of_chain(node, around, name) or of_table(name, usage, number, key)
+    help = (
+        help
+        or home(name, t=it)
+        or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
+    )
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
+
+
+def _of_chain(node: n.Attribute | n.Index, around: Sequence[n.Node], name: str) -> str:
+    """What does so here as the last of several methods, `t.groupby("k").x.cumsum()`, where one query does not."""
+    last = name
+    for outer in around:
+        if isinstance(outer, n.Attribute):
+            last = outer.name
+        elif not isinstance(outer, n.Call | n.Index) or outer.span.column != node.span.column:
+            break
+    return (
+        home(last, t=node.value.span.text)
+        if name in ("groupby", "group_by", "groupBy") and last not in (name, *_AGGREGATES)
+        else ""
+    )
 
 
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:
     """The way out of `it.name(…)` on a public value of a kind, or an empty text."""
     it = node.value.span.text
-    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    return of_value(kind, node.name, usage, fields[-1] if fields else "", fields[0] if fields else "")
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it)
+    name = node.name if usage is None or node.name in forms(kind) else "any"
+    return of_value(kind, name, usage or Written(it), fields[-1] if fields else "", fields[0] if fields else "")
 
 
 def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:

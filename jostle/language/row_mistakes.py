@@ -17,7 +17,7 @@ from jostle.diagnostics import Diagnostic, Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
-from jostle.language.methods import way
+from jostle.language.methods import forms, home, way
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
@@ -151,8 +151,9 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
         help = f"the groups of the inner select are answers: write `{{{{ {answers} with epsilon 0.1 }}}}`"
     since = f"no aggregate, and private since line {declared.line}" if declared is not None else "no aggregate"
     foreign = way(column.span.text)
-    if not foreign and isinstance(column, n.Call) and isinstance(column.function, n.Name):
-        foreign = way(column.function.id, column.args)
+    function = column.function if isinstance(column, n.Call) and not foreign else None
+    if isinstance(column, n.Call) and isinstance(function, n.Name) and function.id not in ROW_FUNCTIONS:
+        foreign = way(function.id, column.args) or home(function.id, column.args, rows=True)
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)
@@ -369,7 +370,8 @@ def outside(at: str, length: int) -> Diagnostic:
 
 def no_row_function(name: str, node: n.Call) -> Diagnostic:
     """A call on rows of what is no function of rows."""
-    help = way(name, node.args) or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
+    help = way(name, node.args) or home(name, node.args, rows=True)
+    help = help or f"the functions of rows are {', '.join(ROW_FUNCTIONS)}, and `a if c else b`"
     if name in AGGREGATES:
         help = f"measure it first, `m = {{{{ select {node.span.text} from t with epsilon 0.1 }}}}`, and use `m`"
     return Diagnostic("TypeError", f"`{name or 'this function'}` cannot be called on rows", node.span, help=help)
@@ -392,14 +394,6 @@ def no_call(kind: str) -> Diagnostic:
 # Arguments that do not fit ------------------------------------------------------------------------
 
 
-_CALLED = {
-    "key": "by", "sep": "separator", "delimiter": "separator", "eps": "epsilon", "n": "count", "ndigits": "digits",
-    "sheet_name": "part", "sheet": "part", "random_state": "seed", "max_depth": "depth", "headers": "header",
-    "header_row": "header", "header_line": "header",
-}  # fmt: skip
-"""What Python calls a parameter, and what it is called here."""
-
-
 def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: n.Call) -> str:
     """The way out of an argument under a name that no parameter has, or an empty text."""
     if function == "sorted" and keyword.name == "reverse" and call.args:
@@ -408,7 +402,7 @@ def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: 
         return f"the path stands alone: `{function}({keyword.value.span.text})`"
     if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
         return "`header = 3` says which line has the names, from 1; what stands above it is not read"
-    right = _CALLED.get(keyword.name, "")
+    right = forms("argument").get(keyword.name, "")
     if right in names:
         return f"write `{right} = {keyword.value.span.text}`"
     return did_you_mean(keyword.name, names)

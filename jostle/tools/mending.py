@@ -3,8 +3,8 @@
 A way out is found by small edits of a mistaken line, of which the first that checks clean is shown. Edits are what
 the message says to write, at the place or for the line; the lines and words of other languages of `grammar/`; the
 clauses of a select in their order; words that are like one; and, at last, leaving out what is not known.
-Each is checked as a person's program is, so that what is shown works when it is pasted. A comma that the parser guessed
-and that does not help is not told: the form of the clause stands in its place. Nothing is run, and no row is read.
+Each is checked as a person's program is, so that what is shown works when it is pasted. Nothing is run, and no row is
+read.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source, Span
-from jostle.syntax.messages import LACKS_A_COMMA, OR_A_COMMA, rewritings
+from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools.documentation.entries import words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -49,8 +48,6 @@ _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help tha
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _CALL = re.compile(r"\b\w+\((?=((?:[^()]|\([^()]*\))*)\))")
-_CLOSED = re.compile(r"\([^()\[\]{}]*\)|\[[^()\[\]{}]*\]|\{[^()\[\]{}]*\}|\"[^\"\n]*\"|#.*")
-_FIRST_FORM = re.compile(r", (?![^{}()]*[})])")
 _PART = re.compile(r"(?:[^,()\[\]\"' ]|\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|'[^']*'|(?<!,) )+")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
@@ -77,23 +74,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    guessed = search.misleads and fault.message.startswith(LACKS_A_COMMA) and fault.span.end_line == fault.span.line
-    return _as_documented(fault, search.statement) if guessed or fault.help == OR_A_COMMA else fault
-
-
-def _as_documented(fault: Diagnostic, before: Sequence[str]) -> Diagnostic:
-    """The fault with the form of the clause that it stands in, in place of a way out that does not work."""
-    if fault.span is None:
-        return fault
-    text = "\n".join([*before, fault.span.source.line(fault.span.line)[: fault.span.column - 1]])
-    while text != (text := _CLOSED.sub("", text)):
-        pass
-    names = re.findall(r"(?<![\w.])[a-z_]\w*(?![\w.(])", text) if "`" not in text else []
-    usages = [(name, one.usage) for name in reversed(names) for one in words()]
-    forms = (usage for begin in ("^(with )?", "") for name, usage in usages if re.search(rf"{begin}\b{name}\b", usage))
-    help = f"the form is `{_FIRST_FORM.split(form)[0]}`" if (form := next(forms, "")) else ""
-    line = fault.span.text.rpartition(" ")[2] or fault.span.text
-    return replace(fault, message=f"`{line}` cannot stand here", label="unexpected", help=help)
+    return fault
 
 
 class _Search:
@@ -109,7 +90,6 @@ class _Search:
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
-        self.tried: list[bool] = []  # whether what the message says to write is itself refused, at each place
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
@@ -119,11 +99,9 @@ class _Search:
         line, new = lines[0], _own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
         if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
-            self.tried += [False] * (of_message and self.full)
             return
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
-        self.tried += [first is not None and first.kind == "SyntaxError"] * of_message
         if first is None:
             if self._takes_all(line, new):
                 return
@@ -149,11 +127,6 @@ class _Search:
         """Whether a method is called in a new line of what would take any, for all that is known."""
         came = next((one for one in re.findall(r"\.\w+\(", new) if one not in line), "")
         return bool(came) and self.first_fault(new.replace(came, "._no_method(")) is None
-
-    @property
-    def misleads(self) -> bool:
-        """Whether what the message says to write does not parse wherever it was put."""
-        return bool(self.tried) and all(self.tried)
 
     def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
         """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""

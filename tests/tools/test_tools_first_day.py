@@ -102,6 +102,17 @@ def test_find_says_what_another_language_calls_otherwise(capsys: pytest.CaptureF
     assert status == 1 and "nothing has these words" in out
 
 
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [("StandardScaler", "derive("), ("t.test", "compare("), ("qcut", "quantiles("), ("lpad", "substring")],
+)
+def test_find_and_messages_read_one_table_of_names(name: str, home: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = said(capsys, "find", name)
+    assert home in out.splitlines()[0]
+    (fault,) = Session().check(f"x = {name}(3)\n")
+    assert home in fault.help
+
+
 def test_a_refusal_as_text_has_its_place_and_its_help() -> None:
     with pytest.raises(Refusal) as caught:
         Session().run(Source("count.jst", "x = 1\ny = lenght([1])\n"))

@@ -38,7 +38,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from jostle.diagnostics import WARNINGS
-from jostle.language.methods import way
+from jostle.language.methods import home, way
 from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, table, words
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
@@ -72,6 +72,7 @@ def _entries() -> Iterator[Documentation]:
 
 NAMES, HELPERS = 4.0, 0.4
 """How much more a word counts as a name than in a sentence, and less in what the library shows no example of."""
+
 
 def entries_for(question: Sequence[str], most: int = 8) -> list[Documentation]:
     """The entries that fit best, the best first; none where no word of the question occurs in any."""
@@ -135,13 +136,16 @@ def _stem(word: str) -> str:
 
 def found_text(question: Sequence[str]) -> str:
     """What `jostle find` prints: names of other languages in the words of this one, then the entries."""
-    foreign = [word for word in question if len(question) == 1 or "_" in word or word.endswith("()")]
-    lines = [f"`{word}` of another language: {help}\n" for word in foreign if (help := way(word))]
+    foreign = [
+        word for word in question if (len(question) == 1 or re.search(r"[_(.]", word)) and word not in _by_name()
+    ]
+    ways = ((word, way(word) or home(word.removesuffix("()"))) for word in foreign)
+    lines = [f"`{word}` of another language: {help}\n" for word, help in ways if help]
     entries = entries_for(question)
     width = max((len(entry.name) for entry in entries), default=0)
     for entry in entries:
-        home = f"  (use {entry.module})" if entry.module else ""
-        lines.append(f"{entry.name:<{width}}  {entry.about}{home}\n")
+        module = f"  (use {entry.module})" if entry.module else ""
+        lines.append(f"{entry.name:<{width}}  {entry.about}{module}\n")
     return "".join(lines) or "nothing has these words; `jostle repl` completes names, and `:help NAME` explains one\n"
 
 

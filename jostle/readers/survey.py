@@ -150,12 +150,12 @@ def surveyed(
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        others = {f: n for f, n in zip(FORMATS.get(domain_kind(domain), ()), alike, strict=False) if f != form}
-        also = [one for one in others.items() if 20 * one[1] > unreadable > 0]
+        others = dict(zip(FORMATS.get(domain_kind(domain), ()), alike, strict=False))
+        also = [one for one in others.items() if 20 * one[1] > unreadable > 0 and one[0] != form]
         twin = form.replace("%d/%m", "%m/%d")
         columns.append(ColumnSurvey(
             name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
-            tuple(sorted(also, key=lambda one: -one[1])[:3]), twin * (others.get(twin) == most),
+            tuple(sorted(also, key=lambda one: -one[1])[:3]), twin * (twin != form) * (others.get(twin) == most),
         ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))

@@ -73,7 +73,7 @@ class ColumnSurvey(Struct, frozen=True):
     those of them that differ from a listed text in their case or in blanks around them alone (`respelt`). `form` is the
     one of `FORMATS` or `NUMBERS` in which most cells of dates, times or numbers are written, where more are than as
     described, and `also` others of dates and times, with their cells; `stand_in` is the number that most often stands
-    for what is missing among those outside, in `standing_in` cells."""
+    for what is missing among those outside, in `standing_in` cells; `twin` has the month first, and reads as many."""
 
     name: str
     empty: int
@@ -86,6 +86,7 @@ class ColumnSurvey(Struct, frozen=True):
     stand_in: int = 0
     standing_in: int = 0
     also: tuple[tuple[str, int], ...] = ()
+    twin: str = ""
 
 
 class Survey(Struct, frozen=True):
@@ -149,11 +150,12 @@ def surveyed(
         most, readable = max(alike, default=0), rows - counted[0] - counted[1]
         form = list(_forms_of(domain))[alike.index(most)] if most > readable else ""
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
-        others = [] if domain_kind(domain) == "number" else zip(_forms_of(domain), alike, strict=False)
-        also = [one for one in others if 20 * one[1] > unreadable > 0 and one[0] != form]
+        others = dict(zip(FORMATS.get(domain_kind(domain), ()), alike, strict=False))
+        also = [one for one in others.items() if 20 * one[1] > unreadable > 0 and one[0] != form]
+        twin = form.replace("%d/%m", "%m/%d")
         columns.append(ColumnSurvey(
             name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
-            tuple(sorted(also, key=lambda one: -one[1])[:3]),
+            tuple(sorted(also, key=lambda one: -one[1])[:3]), twin * (twin != form) * (others.get(twin) == most),
         ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))

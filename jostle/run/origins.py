@@ -270,7 +270,7 @@ def check_column(name: str, data: Opened, *, private: bool = False) -> None:
         if marks:
             listed = f'{line} is one name in all: write `separator = "{marks[0]}"`'
         elif len(names) == 1:
-            listed = f"{line} has one name, as a title has; say which line has the names: `header = 3`"
+            listed = f"{line} has one name, as a title has; say which line has the names: `header = 3`, or `--header 3`"
         else:
             listed += "; where another line has the names, say which: `header = 3`"
     raise refuse("DataError", f"there is no column `{name}`", help=listed)

@@ -72,13 +72,8 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
 EXACT = "these counts are exact, so they are as private as the file: for its owner only"
 
 
-def fit(
-    path: str | Path,
-    domains: Sequence[tuple[str, Domain]],
-    reading: Reading | None = None,
-    engine: str | None = None,
-    forms: Forms = NO_FORMS,
-) -> tuple[Survey, str | None]:
+def fit(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
+        engine: str | None = None, forms: Forms = NO_FORMS) -> tuple[Survey, str | None]:  # fmt: skip
     """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
     that is a comma: not where numbers are like 1,234, unless semicolons stand between cells. Raises `Refusal` for what
     cannot be read."""
@@ -205,8 +200,11 @@ def _unread(
         yield f"its cells are like {example}: describe it by {reading(name, kind, column.form)}"
         yield "(registered data have it as `text`, and programs read it by `derive`)"
     elif column.unreadable and read_by:
-        yield f"they are not like {_EXAMPLE.get(read_by, read_by)}, as most are"
-    if column.also:
+        iso = f', and coalesce(date({name}), date({name}, "{read_by}")) reads 2024-12-31 too'
+        yield f"they are not like {_EXAMPLE.get(read_by, read_by)}, as most are{iso * (kind == 'date')}"
+    if column.twin:
+        yield EITHER.format(column.twin)
+    elif column.also:
         ways = [f'{kind}({name}, "{form}")' for form in (column.form, *(form for form, _ in column.also)) if form]
         several = ", ".join(f'{many:,} by "{form}"' for form, many in column.also)
         yield f"read in other ways, {several}: describe it by coalesce({', '.join([f'{kind}({name})', *ways])})"
@@ -222,6 +220,7 @@ def _unread(
         yield f"are these totals or notes below the table? `where {name} is not missing` leaves their rows out{more}"
 
 
+EITHER = '01/02 may be 1 February or 2 January, and each cell is read as either: "{}" has the month first'
 _FEW = 5  # unreadable cells that may be lines below a table
 
 

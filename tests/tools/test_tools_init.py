@@ -143,6 +143,33 @@ def test_how_dates_and_numbers_are_written_goes_into_the_program(
     assert abs(result["a"]["avg"] - 0.543) < 0.1 and abs(result["a"]["day"] - 14.3) < 3
 
 
+def test_dates_that_may_have_the_day_or_the_month_first_are_said(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the first of each month, as of any days up to 12, both readings fit every cell."""
+    rows = [f"{i % 12 + 1:02d}/01/2023,{i % 12 + 1}/{i % 28 + 1}/23\n" for i in range(84)]
+    Path("us.csv").write_text("month,day\n" + "".join(rows))
+    assert main(["init", "us.csv", "--describe", "{month: date, day: date}"]) == 0
+    out = capsys.readouterr().out
+    assert 'month: 01/02 may be 1 February or 2 January, and each cell is read as either: "%m/%d/%Y"' in out
+    assert "day: 01/02" not in out and 'day: date("%m/%d/%y")' in Path("us.jst").read_text()
+    assert main(["data", "check", "us.csv", "--schema", "{month: date, day: date}"]) == 0
+    assert capsys.readouterr().out.count("01/02 may be 1 February") == 1
+
+
+def test_dates_in_a_form_and_as_iso_writes_them_are_read_together(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    days = ["31.12.2023", "2024-02-01", "30.11.2023"]
+    Path("mixed.csv").write_text("day,n\n" + "".join(f"{days[i % 3]},1\n" for i in range(300)))
+    assert main(["init", "mixed.csv", "--describe", "{day: date, n: 0..9}"]) == 0
+    out, way = capsys.readouterr().out, 'coalesce(date(day), date(day, "%d.%m.%Y"))'
+    assert "unreadable 100 (33.3 %)" in out and way in out
+    both = f'private t = table("mixed.csv") described by {{day: {way}}} protecting rows budget epsilon 200\n'
+    asked = both + "release n = {{ select count(*) from t where year(day) in 2023..2024 with epsilon 200 }}"
+    assert Session(cwd=folder).attempt(Source("mixed.jst", asked))["n"] == 300
+
+
 @pytest.mark.parametrize(("written", "value"), [
     ("{}.123,45 €", 42_123.45), ("{},123.45", 42_123.45), ("${},123", 42_123), ("{},5 %", 42.5), ("{}.000.000 €", 42e6),
     (" {} % ", 42), ("£ {}", 42), ("-{}.123,0", -42_123),

@@ -27,7 +27,7 @@ from jostle.readers.survey import NUMBERS, Survey
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source
-from jostle.tools.datacheck import description, fit, misfits
+from jostle.tools.datacheck import EITHER, description, fit, misfits
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
@@ -144,9 +144,7 @@ def command(options: Namespace) -> int:
     if "MkChoiceMaker" not in text:
         print("It makes no choice: that takes a budget in epsilon, and a column with a range\nof 8 numbers or more.\n")
     if notes is None:
-        print(
-            clean(f"Its owner sees what the description loses:\n\n  jostle data check {options.file} --schema '{{…}}'")
-        )
+        print(clean(f"Its owner sees what is lost:\n\n  jostle data check {options.file} --schema '{{…}}'"))
     else:
         print(clean(notes or "every cell fits this description"))
     return 0
@@ -198,7 +196,8 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]
     stated = table_of(path, _stated(options.file, reading))
     text = first_program(stated, ordered, protecting, *budget_of(budget), forms=forms)
-    return _with_left(text, left), misfits(options.file, ordered, reading, engine=engine, forms=forms)
+    twins = "".join(f"{name_of(clean(c.name))}: {EITHER.format(c.twin)}\n" for c in survey.columns if c.twin)
+    return _with_left(text, left), twins + misfits(options.file, ordered, reading, engine=engine, forms=forms)
 
 
 def _fit(
@@ -371,7 +370,7 @@ def query_program(options: Namespace) -> str:
         f"    described by {options.describe or _query_schema(options, query)}\n"
         f"    protecting {options.protecting}\n"
         f"    budget epsilon {options.epsilon}\n"
-        f"print({{{{ {query}{price} }}}})\n"
+        f"{{{{ {query}{price} }}}}\n"
     )
 
 

@@ -78,9 +78,9 @@ def interview(columns: list[Column], ask: Ask) -> list[Column]:
     return result
 
 
-def _answered(ask: Ask, prompt: str, read: Callable[[str], str]) -> str:
+def _answered(ask: Ask | None, prompt: str, read: Callable[[str], str]) -> str:
     """What a person answers, as `read` takes it; empty where nothing is. What `read` refuses is asked again."""
-    while answer := ask(prompt).strip():
+    while ask is not None and (answer := ask(prompt).strip()):
         try:
             return read(answer)
         except Refusal as refusal:
@@ -180,7 +180,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
     columns = _columns(options, reading)
     ordered, forms = _described(options, columns, ask, reading)
     protecting = options.protecting or _protecting(columns, ask)
-    budget = options.budget or (ask and _answered(ask, "budget (epsilon 1): ", _budget)) or "epsilon 1"
+    budget = options.budget or _answered(ask, "budget (epsilon 1): ", _budget) or "epsilon 1"
     path = _path(options.file, home)
     skipped = getattr(options, "no_check", False)
     survey, reading = (None, reading) if skipped else _fit(options, ordered, reading, forms)

@@ -152,10 +152,10 @@ def surveyed(
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
         others = dict(zip(FORMATS.get(domain_kind(domain), ()), alike, strict=False))
         also = [one for one in others.items() if 20 * one[1] > unreadable > 0 and one[0] != form]
-        twin = form.replace("%d/%m", "%m/%d")
+        twin = (twin := form.replace("%d/%m", "%m/%d")) * (twin != form) * (others.get(twin) == most)
         columns.append(ColumnSurvey(
             name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
-            tuple(sorted(also, key=lambda one: -one[1])[:3]), twin * (twin != form) * (others.get(twin) == most),
+            tuple(sorted(also, key=lambda one: -one[1])[: 3 * (not twin)]), twin,
         ))  # fmt: skip
     lines = lines or Irregular()
     return Survey(rows, lines.ragged, lines.undecodable, tuple(columns))

@@ -178,6 +178,8 @@ def _advice(
         yield f"{column.standing_in:,} of these are {column.stand_in}, as if for what is missing: describe it by"
         yield f"{bounded(value, domain)}"
     yield from _unread(column, kind, name, decimal, rows, read_by)
+    if column.twin:
+        yield EITHER.format(column.twin)
     if decimal is not None and kind == "number":
         yield _COMMAS
     if column.respelt and isinstance(domain, Categories):
@@ -202,9 +204,7 @@ def _unread(
     elif column.unreadable and read_by:
         iso = f', and coalesce(date({name}), date({name}, "{read_by}")) reads 2024-12-31 too'
         yield f"they are not like {_EXAMPLE.get(read_by, read_by)}, as most are{iso * (kind == 'date')}"
-    if column.twin:
-        yield EITHER.format(column.twin)
-    elif column.also:
+    if column.also:
         ways = [f'{kind}({name}, "{form}")' for form in (column.form, *(form for form, _ in column.also)) if form]
         several = ", ".join(f'{many:,} by "{form}"' for form, many in column.also)
         yield f"read in other ways, {several}: describe it by coalesce({', '.join([f'{kind}({name})', *ways])})"

@@ -190,7 +190,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         return _with_left(text, left), None
     by_name = {column.name: column for column in survey.columns}
     forms |= {c.name: c.form for c in survey.columns if c.form and "`" not in c.name}
-    if any(forms.get(name) in NUMBERS for name in by_name):
+    if not NUMBERS.keys().isdisjoint(map(forms.get, by_name)):
         again, _ = _fit(options, ordered, reading, forms)
         by_name = {column.name: column for column in (again or survey).columns}
     ordered = [(name, _with_fractions(domain) if by_name[name].not_whole else domain) for name, domain in ordered]

@@ -27,14 +27,17 @@ from jostle.trace.text import clean, number, plural
 
 
 def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
-    """The schema that a text says, written as after `described by`, or without its braces, and the formats by which
-    columns are read. Raises `Refusal` where it says none."""
+    """The schema that a text says, and the formats by which columns are read. Raises `Refusal` where it says none."""
     from jostle.tools.session import Session
 
-    braced = text if text.lstrip().startswith("{") else f"{{{text}}}"
-    program = f'private file = table("file")\n    described by {braced}\n    protecting rows\n    budget epsilon 1\n'
+    program = f'private t = table("t")\n    described by {braced(text)}\n    protecting rows\n    budget epsilon 1\n'
     clauses = Session().clauses(Source("--schema", program), formats=True)
     return clauses.schema, dict(clauses.forms)
+
+
+def braced(text: str) -> str:
+    """A description as after `described by`: a command may leave its braces out."""
+    return text if text.lstrip().startswith("{") else f"{{{text}}}"
 
 
 def schema(text: str) -> tuple[tuple[str, Domain], ...]:

@@ -52,7 +52,7 @@ def test_init_takes_a_file_or_the_example(capsys: pytest.CaptureFixture[str]) ->
 def test_a_query_of_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = said(capsys, "-c", "select count(*) from t", "people.csv", "--epsilon", "60")
     assert (status, out.splitlines()[0]) == (0, "400 ± 0")
-    cut = ["select avg(clamp(age, 30, 40)) from t", "people.csv", "--describe", "{age: 20..69}", "--epsilon", "60"]
+    cut = ["select avg(clamp(age, 30, 40)) from t", "people.csv", "--describe", "age: 20..69", "--epsilon", "60"]
     status, out, _ = said(capsys, "-c", *cut)
     assert status == 0 and re.match(r"[\d.]+ ± [\d.e-]+\*\n\*: ± covers the noise only, not values clamped", out)
     described = ["--describe", '{age: 20..69, sex: {"F", "M"}}', "--epsilon", "60", "--format", "json"]

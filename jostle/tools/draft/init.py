@@ -27,7 +27,7 @@ from jostle.readers.survey import NUMBERS, Survey
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source
-from jostle.tools.datacheck import EITHER, description, fit, misfits
+from jostle.tools.datacheck import EITHER, braced, description, fit, misfits
 from jostle.tools.draft.columns import UNKNOWN, Column, as_number, categories, clause, name_of, program, table_of
 from jostle.tools.draft.first import budget_of, first_program
 from jostle.tools.draft.sources import columns_of, columns_of_server
@@ -367,7 +367,7 @@ def query_program(options: Namespace) -> str:
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (
         f"private t = {table_of(options.file, reading_of(options))}\n"
-        f"    described by {options.describe or _query_schema(options, query)}\n"
+        f"    described by {braced(options.describe or _query_schema(options, query))}\n"
         f"    protecting {options.protecting}\n"
         f"    budget epsilon {options.epsilon}\n"
         f"{{{{ {query}{price} }}}}\n"

@@ -446,7 +446,7 @@ def classifier_from_json(data: Mapping[str, object]) -> Any:
     try:
         return _READERS[str(kind)](data)
     except (LookupError, TypeError, AttributeError, ValueError) as fault:
-        raise fault if isinstance(fault, KernelError) else KernelError(f"`{kind}` is not as it was written") from fault
+        raise KernelError(f"`{kind}` is not as it was written") from fault
 
 
 def _read_additive(data: Mapping[str, Any]) -> AdditiveClassifier:

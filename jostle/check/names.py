@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 from jostle.check.modules import Modules
@@ -411,13 +412,14 @@ class Names:
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
-    alike = [one for one in names if one[:1] == name[:1] or one[1:2] == name[:1]]
+    alike = [one for one in names if name[:1] == one[:1] or (name[:1] == one[1:2] and one[:1] != "_")]
     help = _of_module(name) or did_you_mean(name, alike, 0.8 if called else 0.7)
     return help or (
         f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`"
     )
 
 
+@cache
 def _of_module(name: str) -> str:
     """That a module of the standard library defines a name, or an empty text."""
     defined = re.compile(rf"^(?:def )?{re.escape(name)}\b *[(=]", re.MULTILINE)

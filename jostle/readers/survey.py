@@ -119,6 +119,12 @@ def survey(
         engine.close()
 
 
+def _twin(form: str, most: int, others: Mapping[str, int]) -> str:
+    """A form with the day first, read with the month first, where this reads as many cells; else empty."""
+    twin = form.replace("%d/%m", "%m/%d")
+    return twin if twin != form and others.get(twin) == most else ""
+
+
 def surveyed(
     dialect: Dialect, fetch: Fetch, table: str, cells: Sequence[tuple[str, str]],
     schema: Sequence[tuple[str, Domain]], forms: Forms = NO_FORMS, lines: Irregular | None = None,
@@ -152,7 +158,7 @@ def surveyed(
         empty, unreadable, outside, not_whole, unlisted, respelt = counted
         others = dict(zip(FORMATS.get(domain_kind(domain), ()), alike, strict=False))
         also = [one for one in others.items() if 20 * one[1] > unreadable > 0 and one[0] != form]
-        twin = (twin := form.replace("%d/%m", "%m/%d")) * (twin != form) * (others.get(twin) == most)
+        twin = _twin(form, most, others)
         columns.append(ColumnSurvey(
             name, empty, unreadable, outside, not_whole, unlisted, respelt, form, stand_in, standing_in,
             tuple(sorted(also, key=lambda one: -one[1])[: 3 * (not twin)]), twin,

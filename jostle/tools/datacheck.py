@@ -75,8 +75,13 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
 EXACT = "these counts are exact, so they are as private as the file: for its owner only"
 
 
-def fit(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Reading | None = None,
-        engine: str | None = None, forms: Forms = NO_FORMS) -> tuple[Survey, str | None]:  # fmt: skip
+def fit(
+    path: str | Path,
+    domains: Sequence[tuple[str, Domain]],
+    reading: Reading | None = None,
+    engine: str | None = None,
+    forms: Forms = NO_FORMS,
+) -> tuple[Survey, str | None]:
     """How files, or data of a server, fit a description, and the decimal point that more of their numbers have, where
     that is a comma: not where numbers are like 1,234, unless semicolons stand between cells. Raises `Refusal` for what
     cannot be read."""

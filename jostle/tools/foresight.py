@@ -405,9 +405,9 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
 def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
     """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
     `column`, or has two keys at most."""
-    if any(isinstance(key, float) and key % 1 for key in keys):
-        return False
     if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
+        return False
+    if any(isinstance(key, float) and key % 1 for key in keys):
         return False
     low, high = bounds_of(row, schema) or (0, math.inf)
     return column or high - low < 2

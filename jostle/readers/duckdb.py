@@ -31,7 +31,7 @@ from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import key_value
-from jostle.lazy import Array, np
+from jostle.lazy import Array, np, pa
 from jostle.plan.plan import (
     Bound,
     Column,
@@ -442,15 +442,15 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """Chosen in arrays, part by part, where these can decide."""
         return Bounding(self, plan, most, raw, items).table(source, size)
 
-    def hold(self, rows: Any) -> str | None:
+    def hold(self, rows: pa.Table) -> str | None:
         """The name of an Arrow table that is asked as it is and numbered, since a copy costs as much as choosing its
         rows does; none where there is no room for it."""
         if rows.nbytes > self._room:
             return None
         self._room -= rows.nbytes
-        self.name_rows(held := self._next(), rows)
-        self.fetch(f"CREATE VIEW {held}n AS SELECT *, row_number() OVER () - 1 AS rowid FROM {held}")
-        return f"{held}n"
+        self.name_rows(name := self._next(), rows)
+        self.fetch(f"CREATE VIEW {name}n AS SELECT *, row_number() OVER () - 1 AS rowid FROM {name}")
+        return f"{name}n"
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         arrays = self._arrays(plan)

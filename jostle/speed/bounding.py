@@ -3,7 +3,7 @@
 Rows are counted by person and the first digits of their hash, which tells the cell that has the last row of a person
 that stays; only the rows of such cells are sorted, by a person's code and the hash as one whole number of 64 bits.
 Codes tell persons apart exactly, so that a person's rows alone decide. Where several rows share the number it does not
-matter which of them stays if all their cells are equal; where they are not, nothing is chosen here, and the SQL decides.
+matter which of them stays if all their cells are equal; where they are not, nothing is chosen here: the SQL decides.
 
 Persons are dealt into parts by DuckDB's hash of whose a row is: all rows of a person are in one part, so that what the
 parts are decides nothing about which of them stay. Rows are hashed as they are read, once, and are in memory, or in a
@@ -134,20 +134,21 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
 def numbers_of(column: pa.Array) -> Whole:
     """What cells count as in a hash, of a column that stores whole numbers, doubles or truths."""
     if pa.types.is_floating(column.type):
-        column = column.cast(pa.float64())
-        cells = _numpy(column.fill_null(math.nan) if column.null_count else column) + 0.0  # no −0
+        cells = _numpy(column.cast(pa.float64()), math.nan) + 0.0  # no −0
         missing = np.isnan(cells)
         return np.where(missing, MISSING, cells.view(np.int64)) if missing.any() else cells.view(np.int64)
     if pa.types.is_boolean(column.type):
-        truths = np.array([FALSE, TRUE, MISSING])
-        places = column.cast(pa.uint8())
-        return truths[_numpy(places.fill_null(2) if column.null_count else places)]
-    return _numpy(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
+        return np.array([FALSE, TRUE, MISSING])[_numpy(column.cast(pa.uint8()), 2)]
+    return _numpy(column.cast(pa.int64()) if column.null_count else column, MISSING)
 
 
-def _numpy(column: pa.Array) -> Array:
-    """The numbers of a column in which none is missing. PyArrow's own way loads pandas first."""
-    return np.from_dlpack(column)
+def _numpy(column: pa.Array, none: float = 0) -> Array:
+    """The numbers of a column, and `none` where one is missing. PyArrow's own way loads pandas first."""
+    if not column.null_count:
+        return np.from_dlpack(column)
+    there = np.from_dlpack(column.is_valid().cast(pa.uint8()))
+    bare = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
+    return np.where(there, np.from_dlpack(bare), none)
 
 
 def _arrow(values: Array) -> pa.Array:
@@ -192,10 +193,6 @@ def _alike(cells: pa.Table, rows: Whole) -> Whole:
     return alike
 
 
-class _ManyError(Exception):
-    """A column has too many different texts to hash each once."""
-
-
 class _Texts(dict[bytes | int | None, int]):
     """The few different texts of a column, or dates as days, by their places, and what each counts as in a hash, which
     is worked out once."""
@@ -218,19 +215,24 @@ class _Texts(dict[bytes | int | None, int]):
         self[cell] = len(self)
         return self[cell]
 
-    def places(self, column: pa.Array) -> Whole:
+    def places(self, column: pa.Array) -> Whole | None:
+        """The places of a block of cells; None where these are too many to hash each once."""
         dated = pa.types.is_date(column.type)
         encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
-        cells, indices = encoded.dictionary, encoded.indices
+        cells = encoded.dictionary
         if len(cells) > self._most or len(self) > MOST_TEXTS:
-            raise _ManyError
+            return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
-        missing = [None] if column.null_count else []
-        places = np.array([self[cell] for cell in (*here, *missing)], dtype=np.int32)
-        return places[_numpy(indices.fill_null(len(here)) if missing else indices)]
+        none = [None] if column.null_count else []
+        places = np.array([self[cell] for cell in (*here, *none)], dtype=np.int32)
+        return places[_numpy(encoded.indices, len(here))]
 
     def texts(self, places: pa.ChunkedArray) -> pa.Array:  # in one piece, which a database copies in half the time
-        return pa.DictionaryArray.from_arrays(places.combine_chunks(), pa.array(self, pa.binary()).cast(pa.string()))
+        cells = [cell if isinstance(cell, bytes) else b"" for cell in self]
+        there, ends = _arrow(np.array([cell is not None for cell in self])), np.cumsum([0, *map(len, cells)])
+        parts = [there.buffers()[1], pa.py_buffer(ends), pa.py_buffer(b"".join(cells))]
+        words = pa.Array.from_buffers(pa.large_string(), len(cells), parts)
+        return pa.DictionaryArray.from_arrays(places.combine_chunks(), words)
 
 
 class Tables(Protocol):
@@ -316,9 +318,8 @@ class Bounding:
                 if i not in few:
                     numbers.append(numbers_of(batch[x]))
                     continue
-                try:
-                    places = few[i].places(batch[x])
-                except _ManyError:
+                places = few[i].places(batch[x])
+                if places is None:
                     self._many.add(i)
                     return self._read(rows, size)
                 numbers.append(np.array(few[i].counted)[places])

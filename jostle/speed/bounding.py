@@ -274,6 +274,7 @@ class Bounding:
     def table(self, source: str, size: int) -> str:
         """The name of the table for a source of `size` rows, with the raw cells and `q`, whose a row is."""
         parts = max(1, -(-size // MOST_ROWS))
+        np.empty(2**21)  # the C library, which has let go of so much at once, keeps blocks of rows for the next ones
         try:
             for part in range(parts):
                 self._choose(source, size, part, parts, HALVINGS)
@@ -336,9 +337,9 @@ class Bounding:
         stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(table, rows))
         if stays is None:
             return False
+        table = table.filter(_arrow(stays))
         if self._owner != "q":
             table = table.append_column("q", table[self._owner])
-        table = table.filter(_arrow(stays))
         for x, some in texts.items():
             table = table.set_column(table.schema.get_field_index(x), x, some.texts(table[x]))
         self._table = self._engine.hold(table) if alone else self._table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.language.patterns import READERS
-from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
+from jostle.plan.plan import Column, Count, FixedSum, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
-from jostle.run.groups import public_keys
+from jostle.run.groups import by_value, public_keys
 from jostle.run.misfits import cell_state, state_of_row
 from jostle.run.values import Interval
 from jostle.source import Source, Span
@@ -118,3 +119,29 @@ def test_looks_at_hostile_cells_find_what_plain_sql_finds(
     assert found or name in ("s", "who")
     for engine in engines:
         engine.close()
+
+
+def test_many_keys_are_not_looked_at_where_an_expression_goes_in_no_steps() -> None:
+    class Keys(tuple[float, ...]):
+        def __iter__(self) -> Iterator[float]:
+            raise AssertionError
+
+    assert by_value(Column("x"), Keys((1.0, 2.0)), None) == Column("x")
+
+
+@pytest.mark.parametrize("bits", [0, 3, 20])
+@pytest.mark.parametrize("ends", [(0.0, 200.0), (-3.7, 11.3), (5.1, 5.2), (-1e6, -1e-3)])
+def test_a_sum_on_a_grid_brings_each_number_between_the_ends(
+    engine: LocalDuckDb, ends: tuple[float, float], bits: int
+) -> None:
+    low, high = ends
+    near = [np.nextafter(end, to) for end in ends for to in (-np.inf, np.inf)]
+    grid = [end + side * 2.0**-at for end in ends for side in (-1, 1) for at in (bits, bits + 1, bits + 2)]
+    far = [sign * 2.0**at for sign in (-1, 1) for at in (-1074, 30, 51, 52, 53, 54, 300, 1023)]
+    numbers = [*ends, *near, *grid, *far, np.inf, -np.inf, np.nan, -0.0, *np.random.default_rng(bits).normal(5, 9, 40)]
+    table = {"k": np.arange(len(numbers)), "x": np.array(numbers)}
+    scan = Scan(engine.open(table, public=False).key, (("k", Integer(0, len(numbers))), ("x", Real(low, high))))
+    (sums,) = engine.group(scan, (Key(Column("k"), range(len(numbers))),), (FixedSum(Column("x"), low, high, bits),))
+    for number, total in zip(numbers, sums.tolist(), strict=True):
+        right = round(Fraction(float(min(max(number, low), high))) * 2**bits) if np.isfinite(number) else 0
+        assert total == right

@@ -174,13 +174,13 @@ def diffprivlib(asked: dict[str, Any]) -> Answer:
             asked["path"], columns=[*([key] if key else []), *(["v"] if function != "count" else [])]
         )
         if not key:
-            return [tools.median(frame["v"].to_numpy(), **words)]
+            return [float(tools.median(frame["v"].to_numpy(), **words))]
         places = np.searchsorted(KEYS[key], frame[key].to_numpy())
         if function == "count":
-            return list(tools.histogram(places, epsilon=1.0, bins=len(KEYS[key]), range=(0, len(KEYS[key])))[0])
+            return [*map(float, tools.histogram(places, epsilon=1.0, bins=50, range=(0, 50))[0])]
         order = np.argsort(places, kind="stable")
         parts = np.split(frame["v"].to_numpy()[order], np.searchsorted(places[order], range(1, len(KEYS[key]))))
-        return [getattr(tools, function)(part, **words) for part in parts]
+        return [float(getattr(tools, function)(part, **words)) for part in parts]
 
     return answer
 

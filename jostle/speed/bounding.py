@@ -268,7 +268,7 @@ class Bounding:
         self._plain = [kind in WHOLE | FLOATS | {"BOOLEAN"} for kind in self._kinds]  # which count as they are read
         owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
-        self._many: set[int] = set()  # columns of too many different texts
+        self._few = {i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")}  # as far as is known
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -303,8 +303,7 @@ class Bounding:
     def _read(self, rows: str, size: int) -> tuple[pa.Table, Whole, dict[str, _Texts]] | tuple[()] | None:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places;
         nothing where there are no rows, and None where they do not fit."""
-        most, texts = min(size, BLOCK) // FEW_OF, ("VARCHAR", "DATE")
-        few = {i: _Texts(most) for i, kind in enumerate(self._kinds) if kind in texts and i not in self._many}
+        few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
         others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
@@ -321,7 +320,7 @@ class Bounding:
                     continue
                 places = few[i].places(batch[x])
                 if places is None:
-                    self._many.add(i)
+                    self._few.remove(i)
                     return self._read(rows, size)
                 numbers.append(np.array(few[i].counted)[places])
                 if x in by_place:

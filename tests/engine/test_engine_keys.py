@@ -19,7 +19,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.language.patterns import READERS
-from jostle.plan.plan import Column, Count, FixedSum, Integer, Key, Open, Real, Scan
+from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.run.groups import by_value, public_keys
@@ -145,3 +145,23 @@ def test_a_sum_on_a_grid_brings_each_number_between_the_ends(
     for number, total in zip(numbers, sums.tolist(), strict=True):
         right = round(Fraction(float(min(max(number, low), high))) * 2**bits) if np.isfinite(number) else 0
         assert total == right
+
+
+def test_what_few_values_lie_beyond_a_range_of_keys_is_in_no_group(
+    engine: LocalDuckDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(engine, "columns", lambda query, own=engine.columns: asked.append(query) or own(query))
+    y = np.array([*np.linspace(0.0, 1.0, 129), 7.0, -1.0, np.nan, np.inf])
+    scan = Scan(engine.open({"y": y, "k": np.arange(len(y)) % 3}, public=False).key,
+                (("y", Real(0.0, 1.0)), ("k", Integer(0, 2))))  # fmt: skip
+    cells = Apply("floor", (Apply("*", (Column("y"), Constant(32.0))),))
+    keys = Key(cells, range(32)), Key(Column("k"), range(3))
+    right = np.zeros((32, 3), dtype=int)
+    for i, value in enumerate(y):
+        if np.isfinite(value) and 32 * min(max(value, 0.0), 1.0) < 32:
+            right[int(32 * max(value, 0.0)), i % 3] += 1
+    (counts,) = engine.group(scan, keys, (Count(),))
+    (halves,) = engine.group(scan, (Key(cells, range(8, 24)), keys[1]), (Count(),))
+    assert counts.tolist() == right.tolist() and halves.tolist() == right[8:24].tolist()
+    assert "BETWEEN 0 AND 31" not in asked[0] and "BETWEEN 8 AND 23" in asked[1]

@@ -31,7 +31,7 @@ from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import key_value
-from jostle.lazy import Array, np
+from jostle.lazy import Array, np, pa
 from jostle.plan.plan import (
     Bound,
     Column,
@@ -216,7 +216,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
     def _forget(self) -> None:
         super()._forget()
-        self._parts, self._asked, self._stored, self._wanted = {}, {}, {}, 0
+        self._parts, self._asked, self._stored, self._wanted, self._room = {}, {}, {}, 0, ROOM
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:
         """The file at a path, opened to be asked about; where a private one was opened before, that one."""
@@ -441,6 +441,16 @@ class LocalDuckDb(PublicSql, FileDuckDb):
     def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
         """Chosen in arrays, part by part, where these can decide."""
         return Bounding(self, plan, most, raw, items).table(source, size)
+
+    def hold(self, rows: pa.Table) -> str | None:
+        """The name of an Arrow table that is asked as it is and numbered, since a copy costs as much as choosing its
+        rows does; none where there is no room for it."""
+        if rows.nbytes > self._room:
+            return None
+        self._room -= rows.nbytes
+        self.name_rows(name := self._next(), rows)
+        self.fetch(f"CREATE VIEW {name}n AS SELECT *, row_number() OVER () - 1 AS rowid FROM {name}")
+        return f"{name}n"
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
         arrays = self._arrays(plan)

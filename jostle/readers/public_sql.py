@@ -49,7 +49,8 @@ def _exact_keys(
     for i, key in enumerate(keys):
         if isinstance(key, Key):
             inner.append(f"{key_value(rows, key, schema)} AS k{i}")
-            test = key_test(rows, f"k{i}", key, schema)
+            ends = isinstance(key.values, range) and key.values and (key.values[0], key.values[-1])
+            test = f"k{i} BETWEEN {ends[0]} AND {ends[1]}" if ends else key_test(rows, f"k{i}", key, schema)
             tests += [test] if test else []
         else:
             value = rows.floor(key) if kind_of(key, schema) == "number" else rows.value(key)

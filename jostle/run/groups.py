@@ -238,8 +238,10 @@ def by_value(expr: RowExpr, keys: Sequence[object], handle: object) -> RowExpr:
     with fractions, of which whole keys are some; times are taken down to dates."""
     if keys and isinstance(keys[0], date) and isinstance(handle, Table):
         return as_moment(expr, kind_of(expr, handle.domains), value_kind(keys[0]))
-    steps = own_keys(handle, expr) if all(is_number(key) and float(key).is_integer() for key in keys) else None
+    steps = own_keys(handle, expr)  # few expressions go in steps, and keys may be many
     if steps is None or all(map(float.is_integer, steps)):
+        return expr
+    if not all(is_number(key) and float(key).is_integer() for key in keys):
         return expr
     return Apply("if", (Apply("==", (expr, Apply("floor", (expr,)))), expr, Constant(None)))
 

@@ -1,16 +1,15 @@
 """At most so many rows of each person, chosen in arrays: the rows that the SQL of `sql.persons` keeps, sooner.
 
-A person's code and the first digits of a row's hash make one whole number of 64 bits. Rows are counted by the first
-digits of these, which tells the cell that has the last row of a person that stays; only the rows of such cells are
-sorted. Codes tell persons apart exactly, so that a person's rows alone decide. Where several rows share the number it
-does not matter which of them stays if all their cells are equal; where they are not, nothing is chosen here, and the
-SQL decides.
+Rows are counted by person and the first digits of their hash, which tells the cell that has the last row of a person
+that stays; only the rows of such cells are sorted, by a person's code and the hash as one whole number of 64 bits.
+Codes tell persons apart exactly, so that a person's rows alone decide. Where several rows share the number it does not
+matter which of them stays if all their cells are equal; where they are not, nothing is chosen here: the SQL decides.
 
 Persons are dealt into parts by DuckDB's hash of whose a row is: all rows of a person are in one part, so that what the
 parts are decides nothing about which of them stay. Rows are hashed as they are read, once, and are in memory, or in a
-file without a name where they are more than fit. Those that stay are added to a table of the database, which DuckDB
-spills. A part of which too much was read is halved. Where arrays cannot decide, or rows have weights, the SQL of
-`sql.persons` chooses.
+file without a name where they are more than fit. Those that stay are asked as they are in memory where there is room
+and one part, and else added to a table of the database, which DuckDB spills. A part of which too much was read is
+halved. Where arrays cannot decide, or rows have weights, the SQL of `sql.persons` chooses.
 
 Arrays of private rows on the disk, in files that have no name.
 """
@@ -18,6 +17,7 @@ Arrays of private rows on the disk, in files that have no name.
 from __future__ import annotations
 
 import hashlib
+import math
 import mmap
 import os
 import re
@@ -50,6 +50,7 @@ MOST_ROWS = 2**24  # of persons that are bounded together
 MOST_BYTES = 2**29  # of the cells that are read of them, in memory
 MOST_ON_DISK = 2**31 - 1  # of those and others, since Arrow's places in a text have 32 bits
 BLOCK = 2**16  # rows, few enough for a processor's cache
+MOST_DIGITS = 6  # of a hash, by which rows are counted
 
 
 class _Rows:
@@ -87,41 +88,44 @@ class _Rows:
 
 
 def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[Whole], Whole]) -> Whole | None:
-    """Whether each row stays, of whole numbers or texts that tell whose a row is, none missing, and hashes of the rows,
-    which are written over: fresh memory takes longer than arithmetic.
+    """Whether each row stays, of whole numbers or texts that tell whose a row is, none missing, and hashes of the rows.
 
     `alike` says of rows whether each has the cells of the one before. None where hashes cannot decide.
     """
     many, codes = _codes(persons)
-    starts = np.cumsum([0, *map(len, codes)])
-    bits = min(BITS, 63 - many.bit_length())
-    parts = [keys[start : start + len(some)] for start, some in zip(starts, codes, strict=False)]
-    for part, some in zip(parts, codes, strict=True):
-        part >>= BITS - bits
-        part |= fixed_width(some) << bits
-    shift = bits - max(1, 2 * len(keys) // many).bit_length() + 1
-    upto = np.bincount(keys >> shift, minlength=many << (bits - shift))
-    np.cumsum(upto, out=upto)  # the rows of each cell and those before it
-    before = np.concatenate([[0], upto[(1 << (bits - shift)) - 1 :: 1 << (bits - shift)]])  # the rows before a person's
-    goal = before[:-1] + most
-    bound = np.searchsorted(upto, goal)  # the cell of each person's last row that stays
-    bound[before[1:] <= goal] = len(upto)  # of who has no more than may stay
-    stays, at = np.empty(len(keys), dtype=bool), []  # and the rows in the last cell of their person
-    for start, part, some in zip(starts, parts, codes, strict=False):
-        cell, last = part >> shift, bound[some]
-        np.less_equal(cell, last, out=stays[start : start + len(some)])
-        at.append(start + np.flatnonzero(cell == last))
-    bound = np.minimum(bound, len(upto) - 1)
+    ends = np.cumsum([*map(len, codes)])
+    blocks = [(end - len(some), keys[end - len(some) : end], some) for end, some in zip(ends, codes, strict=True)]
+    digits = min(MOST_DIGITS, max(1, 2 * len(keys) // many).bit_length())
+    for kind in (np.uint8, np.int32):  # the narrow cells are in a processor's cache, and wrap around
+        counts: Whole = np.zeros(many << digits, dtype=kind)
+        for _, part, some in blocks:
+            np.add.at(counts, (part >> BITS - digits) * many + some, kind(1))
+        if counts.sum(dtype=np.int64) == len(keys):
+            break
+    most = min(most, len(keys))
+    upto, room = np.zeros(many, dtype=np.int32), np.full(many, most, dtype=np.int32)
+    last = np.zeros(many, dtype=np.uint8)
+    for row in counts.reshape(-1, many):  # one cell of each person
+        upto += row
+        last += (fits := upto <= most)
+        room -= row * fits
+    last = 2 * last + (room > 0)  # even where no row stays of the cell after those that stay as a whole
+    stays, at, whose = np.empty(len(keys), dtype=bool), [], []
+    for start, part, some in blocks:
+        cell, limit = 2 * (part >> BITS - digits).astype(np.uint8) + np.uint8(1), last[some]
+        np.less(cell, limit, out=stays[start : start + len(some)])
+        at.append(start + (equal := np.flatnonzero(cell == limit)))
+        whose.append(some[equal])
     rows = np.concatenate(at)
-    rows = rows[(upto[bound] > goal)[keys[rows] >> bits]]  # of those cells of which not all may stay
     if len(rows) == 0:
         return stays
-    rows = rows[np.argsort(keys[rows], kind="stable")]
-    ordered = keys[rows]
+    bits = min(BITS, 63 - many.bit_length())
+    ordered = (fixed_width(np.concatenate(whose)) << bits) | (keys[rows] >> BITS - bits)
+    rows, ordered = rows[order := np.argsort(ordered)], ordered[order]
     first = np.flatnonzero(np.diff(ordered >> bits, prepend=-1))  # where each person begins
     which = np.repeat(np.arange(len(first)), np.diff(first, append=len(rows)))
-    out = first + (goal - np.where(bound > 0, upto[bound - 1], 0))[ordered[first] >> bits]  # the first that does not
-    stays[rows[np.arange(len(rows)) >= out[which]]] = False
+    out = first + room[ordered[first] >> bits]  # the first that does not stay
+    stays[rows[np.arange(len(rows)) < out[which]]] = True
     tied = ordered == np.where(ordered[out] == ordered[out - 1], ordered[out], -1)[which]
     same = np.diff(ordered[tied], prepend=-1) == 0
     return None if same.any() and np.any(same & ~alike(rows[tied])) else stays
@@ -130,12 +134,28 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
 def numbers_of(column: pa.Array) -> Whole:
     """What cells count as in a hash, of a column that stores whole numbers, doubles or truths."""
     if pa.types.is_floating(column.type):
-        cells = np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64) + 0.0  # none is NaN; no −0
-        return np.where(np.isnan(cells), MISSING, cells.view(np.int64))
+        cells = _numpy(column.cast(pa.float64()), math.nan) + 0.0  # no −0
+        missing = np.isnan(cells)
+        return np.where(missing, MISSING, cells.view(np.int64)) if missing.any() else cells.view(np.int64)
     if pa.types.is_boolean(column.type):
-        truths = np.where(np.asarray(column.fill_null(False)), TRUE, FALSE)
-        return np.where(np.asarray(column.is_null()), MISSING, truths)
-    return np.asarray(column.cast(pa.int64()).fill_null(MISSING) if column.null_count else column)
+        return np.array([FALSE, TRUE, MISSING])[_numpy(column.cast(pa.uint8()), 2)]
+    return _numpy(column.cast(pa.int64()) if column.null_count else column, MISSING)
+
+
+def _numpy(column: pa.Array, none: float = 0) -> Array:
+    """The numbers of a column, and `none` where one is missing. PyArrow's own way loads pandas first."""
+    if not column.null_count:
+        return np.from_dlpack(column)
+    there = np.from_dlpack(column.is_valid().cast(pa.uint8()))
+    bare = pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], offset=column.offset)
+    return np.where(there, np.from_dlpack(bare), none)
+
+
+def _arrow(values: Array) -> pa.Array:
+    """Numbers or truths as a column."""
+    kind = pa.from_numpy_dtype(values.dtype)
+    packed = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(packed)])
 
 
 def hashes_of(cells: Iterable[Whole], rows: int) -> Whole:
@@ -156,20 +176,20 @@ def _codes(persons: pa.ChunkedArray) -> tuple[int, list[Whole]]:
     """How many codes there are, from 0, and those of the rows of each chunk: equal exactly where the persons are."""
     chunks = persons.chunks
     if pa.types.is_integer(persons.type):
-        numbers = [same_bits(np.asarray(chunk)) for chunk in chunks if len(chunk)]
+        numbers = [same_bits(_numpy(chunk)) for chunk in chunks if len(chunk)]
         low, high = min(int(some.min()) for some in numbers), max(int(some.max()) for some in numbers)
         if high - low < 2 * len(persons) + 1024:
             return high - low + 1, [some - low for some in numbers] if low else numbers
     encoded = persons.combine_chunks().dictionary_encode()
-    return len(encoded.dictionary), np.split(encoded.indices.to_numpy(), np.cumsum([*map(len, chunks)])[:-1])
+    return len(encoded.dictionary), np.split(_numpy(encoded.indices), np.cumsum([*map(len, chunks)])[:-1])
 
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:
     """Whether each of the rows has the cells of the one before; the first has none before it."""
     alike = np.ones(len(rows), dtype=bool)
     for name in cells.column_names:
-        values = cells[name].take(pa.array(rows)).combine_chunks().dictionary_encode(null_encoding="encode")
-        alike &= np.diff(values.indices.to_numpy(), prepend=-1) == 0
+        values = cells[name].take(_arrow(rows)).combine_chunks().dictionary_encode(null_encoding="encode")
+        alike &= np.diff(_numpy(values.indices), prepend=-1) == 0
     return alike
 
 
@@ -177,8 +197,9 @@ class _Texts(dict[bytes | int | None, int]):
     """The few different texts of a column, or dates as days, by their places, and what each counts as in a hash, which
     is worked out once."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
         super().__init__()
+        self._most = most  # in a block
         self.counted: list[int] = []
 
     def __missing__(self, cell: bytes | int | None) -> int:
@@ -194,14 +215,24 @@ class _Texts(dict[bytes | int | None, int]):
         self[cell] = len(self)
         return self[cell]
 
-    def places(self, column: pa.Array) -> pa.Array:
-        encoded = column.view(pa.int32() if pa.types.is_date(column.type) else pa.binary()).dictionary_encode()
-        cells = [*encoded.dictionary.to_pylist(), None]
-        places = pa.array(map(self.__getitem__, cells), pa.int32(), size=len(cells))
-        return places.take(encoded.indices.fill_null(len(cells) - 1))
+    def places(self, column: pa.Array) -> Whole | None:
+        """The places of a block of cells; None where these are too many to hash each once."""
+        dated = pa.types.is_date(column.type)
+        encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
+        cells = encoded.dictionary
+        if len(cells) > self._most or len(self) > MOST_TEXTS:
+            return None
+        here = _numpy(cells).tolist() if dated else cells.to_pylist()
+        places = np.empty(len(here) + 1, dtype=np.int32)
+        places[:] = [self[cell] for cell in (*here, None)]
+        return places[_numpy(encoded.indices, len(here))]
 
     def texts(self, places: pa.ChunkedArray) -> pa.Array:  # in one piece, which a database copies in half the time
-        return pa.DictionaryArray.from_arrays(places.combine_chunks(), pa.array(self, pa.binary()).cast(pa.string()))
+        cells = [cell if isinstance(cell, bytes) else b"" for cell in self]
+        there, ends = _arrow(np.array([cell is not None for cell in self])), np.cumsum([0, *map(len, cells)])
+        parts = [there.buffers()[1], pa.py_buffer(ends), pa.py_buffer(b"".join(cells))]
+        words = pa.Array.from_buffers(pa.large_string(), len(cells), parts)
+        return pa.DictionaryArray.from_arrays(places.combine_chunks(), words)
 
 
 class Tables(Protocol):
@@ -216,6 +247,8 @@ class Tables(Protocol):
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str: ...
 
     def registered(self, rows: object) -> AbstractContextManager[str]: ...
+
+    def hold(self, rows: pa.Table) -> str | None: ...
 
 
 FEW_OF, MOST_TEXTS = 16, 2**16  # rows that each different text has, and how many there are, where it is hashed once
@@ -235,11 +268,13 @@ class Bounding:
         self._plain = [kind in WHOLE | FLOATS | {"BOOLEAN"} for kind in self._kinds]  # which count as they are read
         owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
+        self._few = {i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")}  # as far as is known
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
         """The name of the table for a source of `size` rows, with the raw cells and `q`, whose a row is."""
         parts = max(1, -(-size // MOST_ROWS))
+        np.empty(2**21)  # the C library, which has let go of so much at once, keeps blocks of rows for the next ones
         try:
             for part in range(parts):
                 self._choose(source, size, part, parts, HALVINGS)
@@ -255,7 +290,7 @@ class Bounding:
         if read is None and halvings and not self._plan.weighted:
             self._choose(source, size, part, 2 * parts, halvings - 1)
             self._choose(source, size, part + parts, 2 * parts, halvings - 1)
-        elif not read or not self._chosen_in_arrays(*read):
+        elif not read or not self._chosen_in_arrays(*read, alone=parts == 1):
             weighted = self._plan.weighted
             query = persons.rows_per_key(
                 "*", rows, ["q"], self._cells, self._most, weighted=weighted, dialect=self._dialect
@@ -268,8 +303,8 @@ class Bounding:
     def _read(self, rows: str, size: int) -> tuple[pa.Table, Whole, dict[str, _Texts]] | tuple[()] | None:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places;
         nothing where there are no rows, and None where they do not fit."""
-        few = self._of_few(rows)
-        texts = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
+        few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
+        by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
         others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
@@ -280,34 +315,35 @@ class Bounding:
                 batch = batch.filter(batch[self._owner].is_valid())
             numbers = []
             for i, x in enumerate(counts):
-                numbers.append(numbers_of(batch[x]) if i not in few else few[i].places(batch[x]))
-                if x in texts:
-                    batch = batch.set_column(batch.schema.get_field_index(x), x, numbers[i])
-                if i in few:
-                    numbers[i] = np.array(few[i].counted)[numbers[i]]
+                if i not in few:
+                    numbers.append(numbers_of(batch[x]))
+                    continue
+                places = few[i].places(batch[x])
+                if places is None:
+                    self._few.remove(i)
+                    return self._read(rows, size)
+                numbers.append(np.array(few[i].counted)[places])
+                if x in by_place:
+                    batch = batch.set_column(batch.schema.get_field_index(x), x, _arrow(places))
             hashes[many : many + len(batch)] = hashes_of(numbers, len(batch))
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        return (read.table(), hashes[:many], texts) if many else ()
+        return (read.table(), hashes[:many], by_place) if many else ()
 
-    def _of_few(self, rows: str) -> dict[int, _Texts]:
-        """Of cells that count by their texts those of few different ones, by their places."""
-        texts = [i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")]
-        counts = ", ".join(["count(*)", *(f"approx_count_distinct({self._raw_names[i]})" for i in texts)])
-        ((size, *many),) = self._engine.fetch(f"SELECT {counts} FROM ({rows})") if texts else [(0,)]
-        return {i: _Texts() for i, n in zip(texts, many, strict=True) if n <= min(MOST_TEXTS, size // FEW_OF)}
-
-    def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts]) -> bool:
+    def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
         stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(table, rows))
         if stays is None:
             return False
+        table = table.filter(_arrow(stays))
         if self._owner != "q":
             table = table.append_column("q", table[self._owner])
-        table = table.filter(pa.array(stays))
         for x, some in texts.items():
             table = table.set_column(table.schema.get_field_index(x), x, some.texts(table[x]))
+        self._table = self._engine.hold(table) if alone else self._table
+        if alone and self._table:
+            return True
         with self._engine.registered(table) as name:
             self._keep(f"SELECT {', '.join(self._items)} FROM {name}")
         return True

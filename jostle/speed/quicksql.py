@@ -261,10 +261,13 @@ class QuickRows(RowSql):
     def _on_grid(self, cell: str, grid: float, ends: tuple[float, float]) -> str:
         """A double on a grid, of any that is brought between two ends: NULL of what is not finite. Rounding keeps
         order, so that it may come before; and what is compared is then a column of numbers, as some readers hand on
-        places in a dictionary, which are compared more slowly."""
-        low, high = (self.dialect.number((end + grid) - grid) for end in ends)
-        rounded = self._alias(Piece(self.dialect.grid.format(cell, self.dialect.number(grid))), most=0).text
-        return clamped(self.dialect, rounded, low, high, self.dialect.finite.format(rounded))
+        places in a dictionary, which are compared more slowly. How far it is from the middle is exact on the grid, or
+        beyond both ends in any case, so that one comparison tells what two would."""
+        (low, high), literal = ((end + grid) - grid for end in ends), self.dialect.number
+        rounded = self._alias(Piece(self.dialect.grid.format(cell, literal(grid))), most=0).text
+        near = f"abs({{0}} - {literal((low + high) / 2)}) <= {literal((high - low) / 2)}"
+        finite = self.dialect.finite.format(rounded)
+        return clamped(replace(self.dialect, between=near), rounded, literal(low), literal(high), finite)
 
     def _raw_number(self, expr: RowExpr) -> str:
         """The raw cell of a column of reals that are stored as such, less a constant or not."""
@@ -280,6 +283,9 @@ class QuickRows(RowSql):
         return f"({inner} {expr.op} {self.dialect.number(float(shift))})"
 
     def has_all(self, key: Key) -> bool:
+        if isinstance(key.values, range):
+            low, high = bounds_of(key.expr, self.schema) or (-math.inf, math.inf)
+            return high - low < math.inf and math.floor(high) - math.floor(low) <= len(key.values) * 17 / 16
         return set(text_values(key.expr, self.schema) or (None,)) <= set(key.values)
 
     def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:

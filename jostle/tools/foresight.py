@@ -277,9 +277,11 @@ class Foresight(Forms):
         def floored(expr: n.Expr, over: n.Expr | None) -> bool:
             with suppress(Refusal, Unknown):
                 row = compiler.part(expr)
-                keys = () if over is None else public_keys(self.eval(over, scope), over.span)
                 if row is not None and own_keys(handle, row) is None:
-                    return _taken_down(row, schema, keys, isinstance(expr, n.Name))
+                    return _taken_down(
+                        row, schema, lambda: () if over is None else public_keys(self.eval(over, scope), over.span),
+                        isinstance(expr, n.Name),
+                    )  # fmt: skip
             return False
 
         def of_source(column: str) -> bool:
@@ -402,15 +404,14 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
     return likes.of_function(function) if like is None else like
 
 
-def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
-    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
-    `column`, or has two keys at most."""
-    if any(isinstance(key, float) and key % 1 for key in keys):
-        return False
+def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Callable[[], Sequence[object]], column: bool) -> bool:
+    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, which may be
+    many, and a `column`, or has two keys at most."""
     if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
         return False
     low, high = bounds_of(row, schema) or (0, math.inf)
-    return column or high - low < 2
+    few = column or high - low < 2
+    return few and not any(isinstance(key, float) and key % 1 for key in keys())
 
 
 def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:

@@ -158,8 +158,54 @@ def smartnoise(asked: dict[str, Any]) -> Answer:
     return lambda: in_order(key, dict(reader.execute(query)[1:]))
 
 
+def diffprivlib(asked: dict[str, Any]) -> Answer:
+    """It has no groups: counts by key are a histogram, and a sum or a mean is asked of the rows of each key."""
+    import diffprivlib.tools as tools
+    import numpy as np
+    import polars as pl
+
+    function, key = QUESTIONS[asked["question"]]
+    if asked["question"] == "persons":
+        raise NotImplementedError("it bounds no persons")
+    words = {"epsilon": 1.0, "bounds": (0.0, TOP)}
+
+    def answer() -> Sequence[Any]:
+        frame = pl.read_parquet(
+            asked["path"], columns=[*([key] if key else []), *(["v"] if function != "count" else [])]
+        )
+        if not key:
+            return [float(tools.median(frame["v"].to_numpy(), **words))]
+        places = np.searchsorted(KEYS[key], frame[key].to_numpy())
+        if function == "count":
+            return [*map(float, tools.histogram(places, epsilon=1.0, bins=50, range=(0, 50))[0])]
+        order = np.argsort(places, kind="stable")
+        parts = np.split(frame["v"].to_numpy()[order], np.searchsorted(places[order], range(1, len(KEYS[key]))))
+        return [float(getattr(tools, function)(part, **words)) for part in parts]
+
+    return answer
+
+
+def polars(asked: dict[str, Any]) -> Answer:
+    """The exact answers, without protection."""
+    import polars as pl
+
+    function, key = QUESTIONS[asked["question"]]
+    if asked["question"] == "persons":
+        raise NotImplementedError("it protects nobody")
+    aggregate = pl.len() if function == "count" else getattr(pl.col("v"), function)()
+
+    def answer() -> Sequence[Any]:
+        rows = pl.scan_parquet(asked["path"])
+        if not key:
+            return rows.select(aggregate).collect().row(0)
+        return in_order(key, dict(rows.group_by(key).agg(aggregate.alias("x")).collect().iter_rows()))
+
+    return answer
+
+
 ASK: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "jostle": jostle, "opendp": opendp, "pipeline_dp": pipeline_dp, "smartnoise": smartnoise,
+    "diffprivlib": diffprivlib, "polars": polars,
 }  # fmt: skip
 
 

@@ -1,11 +1,13 @@
-"""Jostle beside OpenDP (Polars), PipelineDP and SmartNoise: the same questions of the same tables, at ε = 1.
+"""Jostle beside OpenDP (Polars), PipelineDP, SmartNoise and diffprivlib: the same questions of the same tables, ε = 1.
 
     python -m tests.bench.peers [--opendp PYTHON] [--pipeline-dp PYTHON] [--smartnoise PYTHON]
+        [--diffprivlib PYTHON] [--polars PYTHON]
         [--sizes 1e3,1e5,1e6,1e7] [--error-rows 1e5] [--runs 20] [--seed 0.25] [--limit 300] [--memory 8]
         [--questions count,…]
 
-Each PYTHON is an interpreter that has `opendp[polars]`, `pipeline-dp` and `pyarrow`, or `smartnoise-sql` and `pyarrow`.
-A side without one, or whose interpreter lacks the library, is left out by name. Each cell is a fresh process
+Each PYTHON is an interpreter that has `opendp[polars]`, `pipeline-dp` and `pyarrow`, `smartnoise-sql` and `pyarrow`, or
+`diffprivlib` and `polars`; that of `--polars`, which protects nobody, polars alone. A side without one, or whose
+interpreter lacks the library, is left out by name. Each cell is a fresh process
 (`peer_sides.py`): CPU up to its first answer, CPU of one more, peak of memory; the smallest size tells the start. A
 cell that takes more CPU seconds than the limit, or more GB, is stopped, and says so. The error is the root mean square
 over keys and runs beside the exact answers, at one size; of persons, beside the count that a random choice of four
@@ -26,7 +28,10 @@ from typing import Any
 
 from tests.bench.peer_sides import KEYS, QUESTIONS, UP_TO
 
-SIDES = {"jostle": "jostle", "opendp": "opendp", "pipeline_dp": "pipeline_dp", "smartnoise": "snsql"}
+SIDES = {
+    "jostle": "jostle", "opendp": "opendp", "pipeline_dp": "pipeline_dp", "smartnoise": "snsql",
+    "diffprivlib": "diffprivlib", "polars": "polars",
+}  # fmt: skip
 """The name of a side, and what it imports."""
 
 HERE = Path(__file__).resolve()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import random
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,8 @@ def test_arrays_and_sql_keep_the_same_rows(seed: int, monkeypatch: pytest.Monkey
                 for rows in (1, 10**9):  # texts are hashed once each, or row by row
                     patch.setattr(bounding, "FEW_OF", rows)
                     assert contents(table, domains, by, most) == arrays
+                patch.setattr(LocalDuckDb, "hold", lambda *rest: None)  # so that they are copied to a table
+                assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_ROWS", 150)
                 assert contents(table, domains, by, most) == arrays
                 patch.setattr(bounding, "MOST_BYTES", 1000)  # so that rows go to a file
@@ -204,6 +208,45 @@ def staying(persons: list[int], hashes: list[int], cells: list[int | None], most
 
     stays = bounding.staying(whose, np.array(hashes) << (BITS - 8), most, alike)
     return None if stays is None else [cell for cell, stay in zip(cells, stays, strict=True) if stay]
+
+
+def test_rows_that_stay_are_numbered_alike_in_every_query_and_held_while_there_is_room() -> None:
+    rng = np.random.default_rng(4)
+    table = pa.table({"a": rng.integers(-4, 5, 9000), "b": rng.integers(0, 9, 9000), "who": rng.integers(0, 700, 9000)})
+    engine = LocalDuckDb()
+    scan = Scan(engine.open(table, public=False).key, NUMBERS)
+    asked, room = [], []
+    for most in (3, 5):
+        relation = engine.base(Bound(scan, ("who",), most))
+        columns = ", ".join(column.alias for column in relation.columns.values())
+        asked.append([sorted(engine.fetch(f"SELECT n, {columns} FROM ({relation.sql})")) for _ in range(3)])
+        room.append(engine._room)
+        engine._room = min(engine._room, 1000)
+    engine.close()
+    for first, *others in asked:
+        assert [row[0] for row in first] == list(range(len(first))) and others == [first, first]
+    assert room[0] < 3 * 2**27 and room[1] == 1000 and len(asked[1][0]) > len(asked[0][0])
+
+
+def test_persons_are_bounded_without_pandas() -> None:
+    """Which takes longer to load than two million rows take."""
+    code = """if True:
+        import sys, tempfile, duckdb
+        from jostle.plan.plan import Bound, Column, Count, Key, Open, Scan
+        from jostle.readers.duckdb import LocalDuckDb
+
+        path = tempfile.mkdtemp() + "/t.parquet"
+        columns = "i % 150 AS who, nullif(i % 7, 3) AS a, 'c' || i % 5 AS t, i % 9 < 2 AS b, i / 8 AS x"
+        day = "DATE '2020-01-01' + CAST(i % 90 AS INT) AS d"
+        duckdb.execute(f"COPY (SELECT {columns}, {day} FROM range(2000) r(i)) TO '{path}' (FORMAT parquet)")
+        engine = LocalDuckDb()
+        described = tuple((name, Open("text")) for name in "abdtx")
+        plan = Bound(Scan(engine.open(path, public=False).key, described), ("who",), 4)
+        print(engine.group(plan, (), (Count(),))[0], "pandas" in sys.modules)
+        engine.close()
+    """
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["600", "False"]
 
 
 def test_equal_rows_that_tie_fill_the_bound_and_no_more() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.language.patterns import READERS
-from jostle.plan.plan import Column, Count, FixedSum, Key, Open, Scan
+from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
-from jostle.run.groups import public_keys
+from jostle.run.groups import by_value, public_keys
 from jostle.run.misfits import cell_state, state_of_row
 from jostle.run.values import Interval
 from jostle.source import Source, Span
@@ -118,3 +119,49 @@ def test_looks_at_hostile_cells_find_what_plain_sql_finds(
     assert found or name in ("s", "who")
     for engine in engines:
         engine.close()
+
+
+def test_many_keys_are_not_looked_at_where_an_expression_goes_in_no_steps() -> None:
+    class Keys(tuple[float, ...]):
+        def __iter__(self) -> Iterator[float]:
+            raise AssertionError
+
+    assert by_value(Column("x"), Keys((1.0, 2.0)), None) == Column("x")
+
+
+@pytest.mark.parametrize("bits", [0, 3, 20])
+@pytest.mark.parametrize("ends", [(0.0, 200.0), (-3.7, 11.3), (5.1, 5.2), (-1e6, -1e-3)])
+def test_a_sum_on_a_grid_brings_each_number_between_the_ends(
+    engine: LocalDuckDb, ends: tuple[float, float], bits: int
+) -> None:
+    low, high = ends
+    near = [np.nextafter(end, to) for end in ends for to in (-np.inf, np.inf)]
+    grid = [end + side * 2.0**-at for end in ends for side in (-1, 1) for at in (bits, bits + 1, bits + 2)]
+    far = [sign * 2.0**at for sign in (-1, 1) for at in (-1074, 30, 51, 52, 53, 54, 300, 1023)]
+    numbers = [*ends, *near, *grid, *far, np.inf, -np.inf, np.nan, -0.0, *np.random.default_rng(bits).normal(5, 9, 40)]
+    table = {"k": np.arange(len(numbers)), "x": np.array(numbers)}
+    scan = Scan(engine.open(table, public=False).key, (("k", Integer(0, len(numbers))), ("x", Real(low, high))))
+    (sums,) = engine.group(scan, (Key(Column("k"), range(len(numbers))),), (FixedSum(Column("x"), low, high, bits),))
+    for number, total in zip(numbers, sums.tolist(), strict=True):
+        right = round(Fraction(float(min(max(number, low), high))) * 2**bits) if np.isfinite(number) else 0
+        assert total == right
+
+
+def test_what_few_values_lie_beyond_a_range_of_keys_is_in_no_group(
+    engine: LocalDuckDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(engine, "columns", lambda query, own=engine.columns: asked.append(query) or own(query))
+    y = np.array([*np.linspace(0.0, 1.0, 129), 7.0, -1.0, np.nan, np.inf])
+    scan = Scan(engine.open({"y": y, "k": np.arange(len(y)) % 3}, public=False).key,
+                (("y", Real(0.0, 1.0)), ("k", Integer(0, 2))))  # fmt: skip
+    cells = Apply("floor", (Apply("*", (Column("y"), Constant(32.0))),))
+    keys = Key(cells, range(32)), Key(Column("k"), range(3))
+    right = np.zeros((32, 3), dtype=int)
+    for i, value in enumerate(y):
+        if np.isfinite(value) and 32 * min(max(value, 0.0), 1.0) < 32:
+            right[int(32 * max(value, 0.0)), i % 3] += 1
+    (counts,) = engine.group(scan, keys, (Count(),))
+    (halves,) = engine.group(scan, (Key(cells, range(8, 24)), keys[1]), (Count(),))
+    assert counts.tolist() == right.tolist() and halves.tolist() == right[8:24].tolist()
+    assert "BETWEEN 0 AND 31" not in asked[0] and "BETWEEN 8 AND 23" in asked[1]

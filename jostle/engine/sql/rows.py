@@ -21,7 +21,7 @@ from jostle.engine.sql import functions
 from jostle.engine.sql.dialect import Dialect, clamped, subquery
 from jostle.language.operations import COMPARISONS, OPERATIONS
 from jostle.plan.kinds import Schema, domain_of, is_integral, kind_of
-from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, Domain, FixedSum, Integer, Key, RowExpr, Term
+from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, Domain, FixedSum, Key, RowExpr, Term
 from jostle.plan.schemas import floors
 from jostle.records import replace
 
@@ -110,7 +110,7 @@ class RowSql(Struct):
         return None
 
     def has_all(self, key: Key) -> bool:
-        """Whether a key of texts lists all that its expression can be."""
+        """Whether a key of texts or a range lists all that its expression can be, or few others are left out after."""
         return False
 
     def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
@@ -365,14 +365,11 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
     group for it."""
     if not key.values:
         return "FALSE"
-    domain = schema[key.expr.name] if isinstance(key.expr, Column) else None
-    if isinstance(key.values, range):
-        if isinstance(domain, Integer) and key.values[0] <= domain.low and domain.high <= key.values[-1]:
-            return None
-        return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
     kind = kind_of(key.expr, schema)
-    if kind == "text" and rows.has_all(key):
+    if (kind == "text" or isinstance(key.values, range)) and rows.has_all(key):
         return None
+    if isinstance(key.values, range):
+        return f"{name} BETWEEN {key.values[0]} AND {key.values[-1]}"
     return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values], kind)
 
 

@@ -34,3 +34,19 @@ class Draw:
             return float(((gap / self.scale) ** 2).sum()) / 2
         moved = float(gap.max() - gap.min()) / self.scale
         return moved**2 / 8 if self.kind == "gumbel" else moved
+
+    def logarithm(self) -> float:
+        """Of the probability that a selection takes the first place."""
+        let = np.exp((self.values - self.values.max()).astype(float) / self.scale).ravel()
+        if self.kind == "gumbel":
+            return float(np.log(let[0] / let.sum()))
+        times, weights = np.polynomial.legendre.leggauss(len(let))  # exact: a product of so many over even times
+        return float(np.log(let[0] * weights @ (1 - (times[:, None] + 1) / 2 * let[1:]).prod(axis=1) / 2))
+
+
+def lost_by(one: list[Draw], other: list[Draw]) -> float:
+    """What the draws of one charge lost together. Where a selection is followed by others, which take back what it has
+    lost (a tree drawn whole), that is by the probability of the places that were taken, the first of each."""
+    if len(one) > 1 and {x.kind for x in one[1:]} == {"gumbel"} and one[0].kind == "selection":
+        return abs(sum(x.logarithm() - y.logarithm() for x, y in zip(one, other, strict=True)))
+    return sum(x.loss(y) for x, y in zip(one, other, strict=True))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recorded_noise import Draw
+from recorded_noise import Draw, lost_by
 
 from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
@@ -107,7 +107,5 @@ def worst_losses(a: Record, b: Record) -> list[tuple[str, float, float]]:
     assert [(c.title, c.value) for c in a.charges] == [(c.title, c.value) for c in b.charges]
     found = []
     for one, other in zip(a.charges, b.charges, strict=True):
-        assert len(one.draws) == len(other.draws)
-        lost = sum(x.loss(y) for x, y in zip(one.draws, other.draws, strict=True))
-        found.append((one.title, lost, one.value))
+        found.append((one.title, lost_by(one.draws, other.draws), one.value))
     return found

@@ -38,7 +38,7 @@ OPTIONS = {
     "A1 (entropy)": 'friedman_schuster(t, "c", 2, by_entropy(50))', "A2": 'mohammed(t, "c", 2)',
     "A3": 'jagannathan(t, "c", 2)', "A4": 'patil_singh(t, "c", 2, 2)', "A5": 'fletcher_islam(t, "c", 2)',
     "t_plus": 't_plus(t, "c", 2)', "SuLQ's C4.5": 'sulq_c45(t, "c", 2)', "disjoint": 'disjoint_forest(t, "c", 2, 2)',
-    "shrunk": 'shrunk_tree(t, "c", 2)',
+    "shrunk": 'shrunk_tree(t, "c", 2)', "drawn": 'drawn_tree(t, "c")',
 }  # fmt: skip
 SHOWN = """
 def leaf_of(r) { return r if len(r.children) == 0 else leaf_of(r.children[0 if r.attribute == "a" else 1]) }

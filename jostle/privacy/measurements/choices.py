@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -122,7 +123,7 @@ class NoisyArgmax(OfScores["list[int]"]):
 
 @dataclass(frozen=True, eq=False)
 class DrawnTree(OfScores["list[int]"]):
-    """A tree of one or two tests by the exponential mechanism (`scores.splits.drawn_tree`)."""
+    """A tree of at most two tests, in one selection (`scores.splits.drawn_tree`)."""
 
     @classmethod
     def of(cls, score: Scores, amount: Amount | None) -> DrawnTree:
@@ -139,12 +140,10 @@ class DrawnTree(OfScores["list[int]"]):
         if noise is None or self.how is None:
             return Release(drawn_tree(exact, 0, lambda scores: int(scores.argmax())))
         scale = self.how.scale(separation(self.scores, self.exposures), True)
-        tree = drawn_tree(exact, scale, lambda scores: noise.gumbel_max(scores, scale) if scores.size > 1 else 0)
-        law = Selected(
-            scale / 2.0 ** self.scores[0].bits,
-            trees_at_most([len(one) for one in exact.ones], len(exact.whole)),
-            "score",
-        )
+        first = partial(self.how.choose, noise, scale=scale)
+        tree = drawn_tree(exact, scale, first, lambda some: noise.gumbel_max(some, scale) if some.size > 1 else 0)
+        many = trees_at_most([len(one) for one in exact.ones], len(exact.whole))
+        law = Selected(scale / 2.0 ** self.scores[0].bits, many, "score")
         return Release(tree, (measured_by(self.scores, law.name, law, self.how),))
 
 

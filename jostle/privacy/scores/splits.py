@@ -176,8 +176,8 @@ TOGETHER = 2**24  # counts of a level that are in memory at once: where there ar
 
 STEPS = 2**24
 """Steps of the grid of logarithms to a row."""
-BARE, STAYS = (0.8, 0.5), 0.9
-"""The prior shares of trees without a test, of two classes and of more, and below a first test of leaves."""
+TESTS, STAYS = (1, 3), 0.9
+"""The prior of trees with tests, for 1 of each class alone (of two, of more), and the share of leaves below a test."""
 WIDEST = 2**12
 """Leaves of a tree, at most: a column is not asked below another where there would be more."""
 LARGEST = 2.0**42
@@ -242,17 +242,18 @@ def tree_sensitivity(values: Sequence[int]) -> int:
 def trees_at_most(values: Sequence[int], classes: int) -> int:
     """One over the prior of any tree, at most: it stands for their number in how near to the best the drawn one is."""
     wide, many = max(values, default=1), len(values) + 2
-    return int((10 * many) ** (wide + 1) * classes ** max(wide, min(WIDEST, wide * wide)))
+    return int((10 * many) ** (wide + 1) * classes ** (1 + max(wide, min(WIDEST, wide * wide))))
 
 
-def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) -> list[int]:
-    """A tree of at most two tests on the way to a leaf, P ∝ prior · exp(rows that it gets right · `STEPS`/scale).
+def drawn_tree(counts: TreeCounts, scale: float, *draws: Callable[[Ints], int]) -> list[int]:
+    """A tree of at most two tests on the way to a leaf, nearly P ∝ prior · exp(rows it gets right · `STEPS`/scale).
 
-    `choose` draws the place i of whole numbers with P ∝ exp(number/scale), or of the largest where `scale` is 0. First
-    stands the column that is asked first, their number for none; for each of its values the column asked next, as a
-    place among the others, or their number; then the class of each leaf, those below one test before those below two.
+    `draws` draw the place i of whole numbers: of the columns asked first and the classes alone by permute-and-flip or
+    P ∝ exp(number/scale), then by the latter, or all the largest where `scale` is 0. First stands the column that is
+    asked first, their number for none; for each of its values the column asked next, as a place among the others, or
+    their number; then the class of each leaf, those below one test before those below two.
     """
-    many, bare = len(counts.ones), BARE[len(counts.whole) > 2]
+    many, tests, first, choose = len(counts.ones), TESTS[len(counts.whole) > 2], draws[0], draws[-1]
 
     def together(scores: Ints) -> Ints:
         """The logarithm of the sum over the last axis of what has these logarithms."""
@@ -275,10 +276,10 @@ def drawn_tree(counts: TreeCounts, scale: float, choose: Callable[[Ints], int]) 
         )], axis=-1)
         for j, rows in enumerate(counts.ones)
     ]  # fmt: skip
-    roots = [int(together(scores).sum()) + prior((1 - bare) / many) for scores in nodes]
-    root = choose(fixed_width([*roots, int(leaf(counts.whole)) + prior(bare)]))
-    if root == many:
-        return [many, choose(counts.whole * STEPS)]
+    roots = [int(together(scores).sum()) + prior(tests / many) for scores in nodes]
+    root = first(fixed_width([*roots, *(counts.whole * STEPS).tolist()]))
+    if root >= many:
+        return [many, root - many]
     places, ended, further = list[int](), list[int](), list[int]()
     for value, scores in enumerate(nodes[root]):
         at = choose(scores)

@@ -24,6 +24,7 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
+from jostle.tools import slips
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -31,6 +32,7 @@ Edit = tuple[float, str, str]
 
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
+_SLIP, _OF_SLIPS = 1.6, frozenset({"SyntaxError", "NameError"})  # what is nearer than a slip; where one is looked for
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
@@ -62,8 +64,12 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    search = _Search(fault, fault.span, check)
+    search, tries_slips = _Search(fault, fault.span, check), fault.kind in _OF_SLIPS
     while search.waiting:
+        if tries_slips and search.waiting[0][0] > _SLIP:
+            tries_slips = False
+            if (mended := _slip(fault, fault.span, search)) is not None:
+                return mended
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
         if last is None:
             return _tell(fault, line.strip(), out)
@@ -74,7 +80,38 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return fault
+    return (_slip(fault, fault.span, search) if tries_slips else None) or fault
+
+
+def _slip(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
+    """The fault with its line as it is without one slip of a hand, where there is one."""
+    lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
+    if search.from_below:
+        end = place.end_line
+    text = "\n".join(lines[begin:end])
+    at = sum(len(line) + 1 for line in lines[begin : place.line - 1]) + place.column - 1
+
+    def clean(new: str) -> bool:
+        whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
+        try:
+            faults = search.check(whole)
+        except Refusal as refusal:
+            faults = refusal.diagnostics
+        return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
+
+    is_parsed = fault.kind != "SyntaxError"
+    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, is_parsed=is_parsed)
+    if slip is None:
+        return None
+    row = text.count("\n", 0, slip.start)
+    column = slip.start - (text.rfind("\n", 0, slip.start) + 1)
+    new = (text[: slip.start] + slip.new + text[slip.end :]).split("\n")[row].strip()
+    span = Span(place.source, begin + row + 1, column + 1, begin + row + 1, column + 1 + max(1, slip.end - slip.start))
+    if fault.label in _GENERAL or span.line != place.line:
+        was, now = text[slip.start : slip.end].strip(), slip.new.strip()
+        message = f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` is {'missing' if now else 'too much'}"
+        return replace(fault, message=message, span=span, help=f"write `{new}`")
+    return replace(fault, help=f"write `{new}`")
 
 
 class _Search:
@@ -87,11 +124,13 @@ class _Search:
         begin = self.row - 1
         while begin and _GOES_ON.match(lines[begin]):
             begin -= 1
+        self.begin, self.from_below = begin, False
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
+            self.from_below = True
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:

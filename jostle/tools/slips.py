@@ -1,0 +1,278 @@
+"""One slip of a hand in a statement, and the statement without it.
+
+A letter too many, a bracket that is not closed, a comma for a point, two words in each other's place: each candidate
+differs in one token from what stands there. The likeliest that parses, and of which the check finds nothing, is what
+was meant. Candidates are tried in the order of how likely they are, a few hundred by the parser and few by the check.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+
+from msgspec import Struct
+
+from jostle.diagnostics import Diagnostic
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import BUILTINS
+from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.resources import folder
+from jostle.syntax.parser import lexicon, parses
+
+_PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
+_TOKEN = re.compile(
+    r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
+    r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
+)
+_CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
+_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by")
+_OTHERS = ("in", "for", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting", "budget",
+           "rows", "up to", "private", "release", "assert", "use")  # fmt: skip
+
+
+class Slip(Struct, frozen=True):
+    """What is changed: from `start` to `end` of the text stands `new`. `cost` is small for what happens often."""
+
+    cost: float
+    start: int
+    end: int
+    new: str
+
+
+class Token(Struct, frozen=True):
+    text: str
+    start: int
+    end: int
+
+
+def tokens(text: str) -> list[Token]:
+    """The words, numbers, texts and signs of a text, comments left out."""
+    found = (Token(m[0], m.start(), m.end()) for m in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.M)))
+    return list(found)
+
+
+def likely(text: str, at: int, names: Sequence[str], *, is_parsed: bool) -> Iterator[Slip]:
+    """The slips of a statement with a fault at a place, the likeliest first; `names`: what the program calls things.
+    Of one that is parsed the words alone are looked at, and their signs."""
+    every = tokens(text)
+    here = next((i for i, token in enumerate(every) if token.end > at), len(every))
+    near = range(max(0, here - _BEFORE), min(len(every), here + 2))
+    slips = [*_words(every, near, here, names), *_numbers(every, near), *_divided(every, near, here, names)]
+    slips += [*_quotes(text, every, here)]
+    if not is_parsed:
+        slips += [*_brackets(text, every, near), *_signs(every, here), *_clauses(text, every, here)]
+    return iter(sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 1000))
+
+
+# Words ------------------------------------------------------------------------------------------
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    words = lexicon()
+    return frozenset((*words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
+
+
+@cache
+def brought(module: str) -> frozenset[str]:
+    """The names at the margin of a module of the library, by its text; none of what is no such module."""
+    path = folder("stdlib") / f"{module}.jst"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return frozenset(re.findall(r"(?m)^(?:def |external )?([A-Za-z]\w*) *[(=](?!=)", text))
+
+
+def distance(one: str, other: str) -> int:
+    """How many letters are left out, put in, replaced or swapped with the next, up to 3; case does not count."""
+    one, other = one.lower(), other.lower()
+    if abs(len(one) - len(other)) > 2:
+        return 3
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        row = [i]
+        for j, b in enumerate(other, 1):
+            least = min(last[j] + 1, row[-1] + 1, last[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                least = min(least, before[j - 2] + 1)
+            row.append(least)
+        before, last = last, row
+    return min(last[-1], 3)
+
+
+def alike(word: str, names: Sequence[str]) -> Iterator[tuple[float, str]]:
+    """The names that a word may have been meant for, and how far they are."""
+    most = 2 if len(word) > 5 else 1
+    for name in names:
+        far = distance(word, name) if name != word and len(word) > 1 else 3
+        if far <= most and len(name) > 1:
+            yield far / 2, name
+
+
+def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
+    """Words that are like another; twice the same; of the word of the fault also where it is known."""
+    known = {*names, *vocabulary()}
+    for i in near:
+        token = every[i]
+        if not token.text[0].isalpha() or (token.text in known and i not in (here, here - 1)):
+            continue
+        for far, name in alike(token.text, sorted(known)):
+            yield Slip(0.4 + far + (0.6 if token.text in known else 0), token.start, token.end, name)
+        if i and every[i - 1].text == token.text:
+            yield Slip(0.5, token.start, token.end, "")
+
+
+def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
+    """A word that is two words, of which a sign between them is missing: `avgage)`, `gcolumns`, `xs0]`."""
+    known = {*names, *vocabulary()}
+    for i in near:
+        token = every[i]
+        if not token.text[0].isalpha() or token.text in known:
+            continue
+        for cut in range(1, len(token.text)):
+            one, other = token.text[:cut], token.text[cut:]
+            if one in known and (other in known or other.isdigit() or i == here):
+                for sign in ("(", "[", ".", " ", " = "):
+                    yield Slip(0.8 if other in known else 1.0, token.start, token.end, f"{one}{sign}{other}")
+
+
+# Numbers and quotes -----------------------------------------------------------------------------
+
+
+def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
+    """`0,5`, `5%`, `"5"`."""
+    for i in near:
+        token = every[i]
+        if token.text[:1].isdigit() and token.text.endswith("%"):
+            yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
+        if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
+            yield Slip(0.9, token.start, token.end, token.text[1:-1])
+        three = every[i : i + 3]
+        if len(three) == 3 and three[0].end == three[1].start and three[1].end == three[2].start:
+            if three[0].text.isdigit() and three[1].text == "," and three[2].text.isdigit():
+                sign = "" if re.fullmatch(r"[1-9]\d{0,2},000", "".join(one.text for one in three)) else "."
+                yield Slip(0.7, three[1].start, three[1].end, sign)
+
+
+def _quotes(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
+    """A quote that is missing before or after some words of one line, or around a path."""
+    for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
+        yield Slip(1.0, match.start(), match.end(), f'"{match[0]}"')
+    for start, end in pairwise([0, *(m.end() for m in re.finditer(r"\n|$", text))]):
+        marks = [m.start() for m in re.finditer(r"(?<!\\)\"", text[start:end])]
+        if len(marks) % 2 == 0:
+            continue
+        for mark in marks:
+            before = re.search(r"[^\s\"(\[{,=:][^\"(\[{,=]*$", text[start : start + mark])
+            if before is not None:
+                yield Slip(0.7, start + before.start(), start + before.start(), '"')
+            after = re.match(r"[^\"(){}\[\],]+", text[start + mark + 1 : end])
+            if after is not None:
+                stop = start + mark + 1 + len(after[0].rstrip())
+                yield Slip(0.6, stop, stop, '"')
+            yield Slip(1.2, start + mark, start + mark + 1, "")
+    del every, here
+
+
+# Brackets, signs and clauses --------------------------------------------------------------------
+
+
+def _brackets(text: str, every: Sequence[Token], near: range) -> Iterator[Slip]:
+    """Brackets that are missing, too many, or others than they should be."""
+    open_ones, lone = [], []
+    for i, token in enumerate(every):
+        if token.text in _CLOSE:
+            open_ones.append(i)
+        elif token.text in _CLOSE.values():
+            if open_ones and _CLOSE[every[open_ones[-1]].text] == token.text:
+                open_ones.pop()
+            else:
+                lone.append(i)
+    for i in open_ones[-3:]:
+        yield from _unclosed(every, i)
+    for i in lone[:2]:
+        token = every[i]
+        doubled = every[i - 1].text == token.text and every[i - 1].end == token.start
+        yield Slip(0.6 if doubled else 1.1, token.start, token.end, "")
+        if token.text == "}}":
+            yield Slip(0.7, token.start, token.end, "}")
+        if token.text == "}":
+            yield Slip(0.7, token.start, token.end, "}}")
+        opener = next(one for one, close in _CLOSE.items() if close == token.text)
+        for j in range(max(0, i - _BEFORE), i):
+            called = opener == "(" and every[j - 1].text in {*BUILTINS, *AGGREGATES, *ROW_FUNCTIONS, "table"}
+            close = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.2
+            yield Slip(0.7 + close, every[j].start, every[j].start, opener + " " * (opener == "{{"))
+
+
+def _unclosed(every: Sequence[Token], i: int) -> Iterator[Slip]:
+    token = every[i]
+    close = _CLOSE[token.text]
+    doubled = i + 1 < len(every) and every[i + 1].text == token.text and every[i + 1].start == token.end
+    yield Slip(0.5 if doubled else 1.1, token.start, token.end, "")
+    if token.text == "{":
+        yield Slip(0.65, token.start, token.end, "{{")
+    for j in range(i, min(len(every), i + 2 * _BEFORE)):
+        other = every[j]
+        if other.text in _CLOSE.values() and other.text != close:
+            yield Slip(0.9, other.start, other.end, close)
+        yield Slip(0.75 - (j - i) / 1000, other.end, other.end, " " * (close == "}}") + close)
+
+
+def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
+    """A sign that is missing, too much, or another than it should be, at the fault or just before it."""
+    for i in range(max(0, here - 2), min(len(every), here + 1)):
+        token, before = every[i], every[i - 1] if i else None
+        doubled = before is not None and before.text == token.text
+        if not token.text[0].isalnum() and token.text[0] not in "\"'":
+            yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
+        elif token.text not in vocabulary():
+            yield Slip(1.3, token.start, token.end, "")
+        if set(token.text) <= {"."} and token.text != "..":
+            yield Slip(0.6, token.start, token.end, "..")
+        if before is not None and i >= here - 1:
+            for sign in (",", "=", ":", "..", "."):
+                blank = "" if sign in ("..", ".") else " "
+                side = blank if sign == "=" and before.end == token.start else ""
+                rest = "" if before.end < token.start else blank
+                yield Slip(0.9, before.end, before.end, f"{side}{' ' if sign == '=' else ''}{sign}{rest}")
+            if before.end < token.start or token.text.isalnum():
+                yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
+
+
+def _clauses(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
+    """A word of a clause that is missing at the fault or before, or stands there in other words."""
+    query = text.rfind("{{", 0, every[here].start if here < len(every) else None) > text.rfind("}}")
+    for i in range(max(0, here - 2), min(len(every), here + 1)):
+        token = every[i]
+        for word in _QUERY if query or "{{" in text else _OTHERS:
+            yield Slip(1.2, token.start, token.start, f"{word} ")
+            if token.text[0].isalpha():
+                yield Slip(1.3, token.start, token.end, word)
+
+
+def without(text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], *, is_parsed: bool) -> Slip | None:
+    """The likeliest slip of a statement without which `clean` finds nothing wrong with it."""
+    seen, checked = {text}, 0
+    for slip in likely(text, at, names, is_parsed=is_parsed):
+        new = text[: slip.start] + slip.new + text[slip.end :]
+        if new in seen:
+            continue
+        seen.add(new)
+        if len(seen) > _PARSED or checked > _CHECKED:
+            return None
+        if parses(new):
+            checked += 1
+            if clean(new):
+                return slip
+    return None
+
+
+def names_of(program: str, faults: Sequence[Diagnostic]) -> list[str]:
+    """What a program calls things, what its modules bring, and what the messages on it suggest."""
+    own = re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))|\b(?:for|as|def|private|param|on|per) ([A-Za-z_]\w*)", program)
+    names = {name for pair in own for name in pair if name}
+    names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
+    names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", one.help)}
+    return sorted(names)

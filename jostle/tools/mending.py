@@ -32,7 +32,11 @@ Edit = tuple[float, str, str]
 
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
-_SLIP, _OF_SLIPS = 1.6, frozenset({"SyntaxError", "NameError"})  # what is nearer than a slip; where one is looked for
+_SLIP = 1.6  # what is tried before other slips than sure ones
+_OF_WORDS = re.compile(  # of messages that know what is meant
+    "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
+    "at the end$|has no delta"
+)
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
@@ -64,7 +68,9 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    search, tries_slips = _Search(fault, fault.span, check), fault.kind in _OF_SLIPS
+    search, tries_slips = _Search(fault, fault.span, check), not _OF_WORDS.search(fault.message)
+    if tries_slips and (mended := _slip(fault, fault.span, search, sure=True)) is not None:
+        return mended
     while search.waiting:
         if tries_slips and search.waiting[0][0] > _SLIP:
             tries_slips = False
@@ -83,13 +89,17 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     return (_slip(fault, fault.span, search) if tries_slips else None) or fault
 
 
-def _slip(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
+def _slip(fault: Diagnostic, place: Span, search: _Search, *, sure: bool = False) -> Diagnostic | None:
     """The fault with its line as it is without one slip of a hand, where there is one."""
     lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
-    if search.from_below:
-        end = place.end_line
+    while begin and re.search(r"[-+*/%^,=(\[{] *$", lines[begin - 1]):
+        begin -= 1
+    end = place.end_line if search.from_below else end
     text = "\n".join(lines[begin:end])
-    at = sum(len(line) + 1 for line in lines[begin : place.line - 1]) + place.column - 1
+    row, column = place.line, place.column
+    if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
+        row, column = int(before[2]), source_column(place.source, int(before[2]), before[1])
+    at = sum(len(line) + 1 for line in lines[begin : row - 1]) + column - 1
 
     def clean(new: str) -> bool:
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
@@ -99,19 +109,29 @@ def _slip(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
             faults = refusal.diagnostics
         return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
 
-    is_parsed = fault.kind != "SyntaxError"
-    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, is_parsed=is_parsed)
-    if slip is None:
-        return None
-    row = text.count("\n", 0, slip.start)
-    column = slip.start - (text.rfind("\n", 0, slip.start) + 1)
-    new = (text[: slip.start] + slip.new + text[slip.end :]).split("\n")[row].strip()
-    span = Span(place.source, begin + row + 1, column + 1, begin + row + 1, column + 1 + max(1, slip.end - slip.start))
-    if fault.label in _GENERAL or span.line != place.line:
-        was, now = text[slip.start : slip.end].strip(), slip.new.strip()
-        message = f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` is {'missing' if now else 'too much'}"
-        return replace(fault, message=message, span=span, help=f"write `{new}`")
-    return replace(fault, help=f"write `{new}`")
+    names, is_parsed = slips.names_of(place.source.text, [fault]), fault.kind != "SyntaxError"
+    slip = slips.without(text, at, names, clean, is_parsed=is_parsed, sure=sure)
+    return None if slip is None else _tell_slip(fault, slip, text, begin)
+
+
+def source_column(source: Source, row: int, word: str) -> int:
+    return max(0, source.line(row).find(word)) + 1
+
+
+def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Diagnostic:
+    """The fault with the line without a slip; a message that only said where the parser stopped is about the slip."""
+    row, start = text.count("\n", 0, slip.start), slip.start - (text.rfind("\n", 0, slip.start) + 1)
+    line = (text[: slip.start] + slip.new + text[slip.end :]).split("\n")[row]
+    was, now = text[slip.start : slip.end].strip(), slip.new.strip()
+    help = f"write `{line.strip()}`" if line.strip() else f"leave `{was}` out"
+    if not was and not now:
+        many = len(line) - len(line.lstrip())
+        help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
+    if fault.span is None or (fault.label not in _GENERAL and fault.span.line == begin + row + 1) or not (was or now):
+        return replace(fault, help=help)
+    message = f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` is {'missing' if now else 'too much'}"
+    at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, slip.end - slip.start))
+    return replace(fault, message=message, span=Span(fault.span.source, *at), help=help)
 
 
 class _Search:

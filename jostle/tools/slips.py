@@ -27,9 +27,10 @@ _TOKEN = re.compile(
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
-_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by")
-_OTHERS = ("in", "for", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting", "budget",
-           "rows", "up to", "private", "release", "assert", "use")  # fmt: skip
+_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "==")
+_OTHERS = ("==", "for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
+           "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return")  # fmt: skip
+SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
 class Slip(Struct, frozen=True):
@@ -53,17 +54,17 @@ def tokens(text: str) -> list[Token]:
     return list(found)
 
 
-def likely(text: str, at: int, names: Sequence[str], *, is_parsed: bool) -> Iterator[Slip]:
+def likely(text: str, at: int, names: Sequence[str], *, is_parsed: bool) -> list[Slip]:
     """The slips of a statement with a fault at a place, the likeliest first; `names`: what the program calls things.
-    Of one that is parsed the words alone are looked at, and their signs."""
+    Of one that is parsed words, numbers and arguments are looked at, and what stands at the place."""
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
-    near = range(max(0, here - _BEFORE), min(len(every), here + 2))
+    near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
     slips = [*_words(every, near, here, names), *_numbers(every, near), *_divided(every, near, here, names)]
-    slips += [*_quotes(text, every, here)]
+    slips += [*_quotes(text, every, here, names), *_calls(text, every, here)]
     if not is_parsed:
-        slips += [*_brackets(text, every, near), *_signs(every, here), *_clauses(text, every, here)]
-    return iter(sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 1000))
+        slips += [*_brackets(every), *_signs(every, here), *_clauses(text, every, here), *_indented(text, at)]
+    return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
 # Words ------------------------------------------------------------------------------------------
@@ -137,17 +138,19 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
                     yield Slip(0.8 if other in known else 1.0, token.start, token.end, f"{one}{sign}{other}")
 
 
-# Numbers and quotes -----------------------------------------------------------------------------
+# Numbers, quotes and arguments ------------------------------------------------------------------
 
 
 def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
-    """`0,5`, `5%`, `"5"`."""
+    """`0,5`, `5%`, `"5"`, `099`."""
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
-            yield Slip(0.9, token.start, token.end, token.text[1:-1])
+            yield Slip(0.7, token.start, token.end, token.text[1:-1])
+        for cut in range(1, len(token.text)) if token.text.isdigit() else ():
+            yield Slip(1.0, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
         three = every[i : i + 3]
         if len(three) == 3 and three[0].end == three[1].start and three[1].end == three[2].start:
             if three[0].text.isdigit() and three[1].text == "," and three[2].text.isdigit():
@@ -155,74 +158,112 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
                 yield Slip(0.7, three[1].start, three[1].end, sign)
 
 
-def _quotes(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
-    """A quote that is missing before or after some words of one line, or around a path."""
+def _quotes(text: str, every: Sequence[Token], here: int, names: Sequence[str]) -> Iterator[Slip]:
+    """A quote that is missing before or after some words of one line, or around a path or a name."""
     for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
-        yield Slip(1.0, match.start(), match.end(), f'"{match[0]}"')
-    for start, end in pairwise([0, *(m.end() for m in re.finditer(r"\n|$", text))]):
-        marks = [m.start() for m in re.finditer(r"(?<!\\)\"", text[start:end])]
-        if len(marks) % 2 == 0:
-            continue
-        for mark in marks:
-            before = re.search(r"[^\s\"(\[{,=:][^\"(\[{,=]*$", text[start : start + mark])
-            if before is not None:
-                yield Slip(0.7, start + before.start(), start + before.start(), '"')
-            after = re.match(r"[^\"(){}\[\],]+", text[start + mark + 1 : end])
+        if ".." not in match[0]:
+            yield Slip(1.0, match.start(), match.end(), f'"{match[0]}"')
+    if here < len(every) and every[here].text in names:
+        yield Slip(0.96, every[here].start, every[here].end, f'"{every[here].text}"')
+    for line in re.finditer(r"[^\n]+", text):
+        marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
+        for mark in marks if len(marks) % 2 else ():
+            for before in re.finditer(r"[(\[{,:=] *(?=[^ ])", text[line.start() : mark]):
+                at = line.start() + before.end()
+                yield Slip(0.7 + (mark - at) / 1000, at, at, '"')
+            after = re.match(r"[^\"(){}\[\],]+", text[mark + 1 : line.end()])
             if after is not None:
-                stop = start + mark + 1 + len(after[0].rstrip())
+                stop = mark + 1 + len(after[0].rstrip())
                 yield Slip(0.6, stop, stop, '"')
-            yield Slip(1.2, start + mark, start + mark + 1, "")
-    del every, here
+            yield Slip(1.2, mark, mark + 1, "")
+
+
+def _calls(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
+    """`and` for a comma; what is called, asked or said of a value that has no such thing; arguments."""
+    for i in range(max(0, here - 3), min(len(every), here + 3)):
+        token = every[i]
+        if token.text == "and":
+            yield Slip(0.96, token.start - (text[token.start - 1] == " "), token.end, ",")
+        if token.text == "-" and i + 1 < len(every) and every[i + 1].start == token.end:
+            yield Slip(1.1, token.start, token.end, "")
+    if here >= len(every):
+        return
+    at = every[here]
+    for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?|\[\"\w+\"\]|\(\)", text):
+        if at.start <= match.start() <= at.end + 1:
+            yield Slip(1.2, match.start(), match.end(), "")
+    if prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start):
+        yield Slip(1.3, prefix.start(), prefix.end(), "")
+    for call in _CALL.finditer(text):
+        yield from _arguments(call)
+
+
+_CALL = re.compile(r"\b\w+\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
+_PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
+
+
+def _arguments(call: re.Match[str]) -> Iterator[Slip]:
+    """A call with two neighbours swapped, or without one of its arguments."""
+    parts, start = list(_PART.finditer(call[1])), call.start(1)
+    for one, other in pairwise(parts):
+        swapped = f"{other[0].strip()}, {one[0].strip()}"
+        yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
+        yield Slip(1.15, start + one.end(), start + other.end(), "")
+    if len(parts) > 1:
+        yield Slip(1.25, start, start + parts[1].start() + 1, "")
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------
 
 
-def _brackets(text: str, every: Sequence[Token], near: range) -> Iterator[Slip]:
+def _brackets(every: Sequence[Token]) -> Iterator[Slip]:
     """Brackets that are missing, too many, or others than they should be."""
-    open_ones, lone = [], []
+    stack: list[int] = []
+    lone: list[int] = []
+    unclosed: list[tuple[int, int]] = []  # where it is opened, and before what it should be closed
     for i, token in enumerate(every):
         if token.text in _CLOSE:
-            open_ones.append(i)
+            stack.append(i)
         elif token.text in _CLOSE.values():
-            if open_ones and _CLOSE[every[open_ones[-1]].text] == token.text:
-                open_ones.pop()
-            else:
+            if not any(_CLOSE[every[j].text] == token.text for j in stack):
                 lone.append(i)
-    for i in open_ones[-3:]:
-        yield from _unclosed(every, i)
+                continue
+            while _CLOSE[every[stack[-1]].text] != token.text:
+                unclosed.append((stack.pop(), i))
+            stack.pop()
+    for i, before in [*unclosed, *((i, len(every)) for i in stack[::-1])][:3]:
+        yield from _unclosed(every, i, before)
     for i in lone[:2]:
         token = every[i]
         doubled = every[i - 1].text == token.text and every[i - 1].end == token.start
         yield Slip(0.6 if doubled else 1.1, token.start, token.end, "")
-        if token.text == "}}":
-            yield Slip(0.7, token.start, token.end, "}")
-        if token.text == "}":
-            yield Slip(0.7, token.start, token.end, "}}")
+        if token.text in ("}}", "}"):
+            yield Slip(0.7, token.start, token.end, "}" if token.text == "}}" else "}}")
         opener = next(one for one, close in _CLOSE.items() if close == token.text)
         for j in range(max(0, i - _BEFORE), i):
             called = opener == "(" and every[j - 1].text in {*BUILTINS, *AGGREGATES, *ROW_FUNCTIONS, "table"}
-            close = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.2
-            yield Slip(0.7 + close, every[j].start, every[j].start, opener + " " * (opener == "{{"))
+            after = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.2
+            yield Slip(0.7 + after, every[j].start, every[j].start, opener + " " * (opener == "{{"))
 
 
-def _unclosed(every: Sequence[Token], i: int) -> Iterator[Slip]:
+def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
     token = every[i]
     close = _CLOSE[token.text]
     doubled = i + 1 < len(every) and every[i + 1].text == token.text and every[i + 1].start == token.end
     yield Slip(0.5 if doubled else 1.1, token.start, token.end, "")
     if token.text == "{":
         yield Slip(0.65, token.start, token.end, "{{")
-    for j in range(i, min(len(every), i + 2 * _BEFORE)):
-        other = every[j]
-        if other.text in _CLOSE.values() and other.text != close:
-            yield Slip(0.9, other.start, other.end, close)
-        yield Slip(0.75 - (j - i) / 1000, other.end, other.end, " " * (close == "}}") + close)
+    if before < len(every):
+        yield Slip(0.9, every[before].start, every[before].end, close)
+    for j in range(before - 1, max(i, before - 2 * _BEFORE), -1):
+        last = every[j].text in ("with", "described", "protecting", "budget", ",", "(", "[", "{", "{{", "=")
+        late = (before - 1 - j) / 500
+        yield Slip(0.8 + late + last / 10, every[j].end, every[j].end, " " * (close == "}}") + close)
 
 
 def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
     """A sign that is missing, too much, or another than it should be, at the fault or just before it."""
-    for i in range(max(0, here - 2), min(len(every), here + 1)):
+    for i in range(max(0, here - 2), min(len(every), here + 2)):
         token, before = every[i], every[i - 1] if i else None
         doubled = before is not None and before.text == token.text
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
@@ -231,48 +272,63 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(1.3, token.start, token.end, "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(0.6, token.start, token.end, "..")
-        if before is not None and i >= here - 1:
-            for sign in (",", "=", ":", "..", "."):
-                blank = "" if sign in ("..", ".") else " "
-                side = blank if sign == "=" and before.end == token.start else ""
-                rest = "" if before.end < token.start else blank
-                yield Slip(0.9, before.end, before.end, f"{side}{' ' if sign == '=' else ''}{sign}{rest}")
-            if before.end < token.start or token.text.isalnum():
-                yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
+        if token.text == "==":
+            yield Slip(0.6, token.start, token.end, "=")
+        if before is None:
+            continue
+        for sign in (",", "=", ":", "..", "."):
+            blank = "" if sign in ("..", ".") else " "
+            if blank or before.end == token.start:
+                side, rest = " " * (sign == "="), "" if before.end < token.start else blank
+                yield Slip(0.9 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
+        if before.end < token.start:
+            yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 
 
 def _clauses(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
     """A word of a clause that is missing at the fault or before, or stands there in other words."""
-    query = text.rfind("{{", 0, every[here].start if here < len(every) else None) > text.rfind("}}")
+    if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
+        yield Slip(0.9, every[0].start, every[0].start, "private ")
     for i in range(max(0, here - 2), min(len(every), here + 1)):
         token = every[i]
-        for word in _QUERY if query or "{{" in text else _OTHERS:
+        in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
+        for word in _QUERY if in_query else _OTHERS:
             yield Slip(1.2, token.start, token.start, f"{word} ")
             if token.text[0].isalpha():
-                yield Slip(1.3, token.start, token.end, word)
+                yield Slip(1.25 + (token.text in vocabulary()) / 20, token.start, token.end, word)
 
 
-def without(text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], *, is_parsed: bool) -> Slip | None:
-    """The likeliest slip of a statement without which `clean` finds nothing wrong with it."""
+def _indented(text: str, at: int) -> Iterator[Slip]:
+    """The line of a fault as far in as one above it."""
+    start = text.rfind("\n", 0, at) + 1
+    mine = len(text[start:]) - len(text[start:].lstrip(" "))
+    for other in sorted({0, *(len(one[0]) for one in re.finditer(r"(?m)^ *(?=\S)", text[:start]))}, reverse=True):
+        if other != mine:
+            yield Slip(0.7, start, start + mine, " " * other)
+
+
+def without(
+    text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], *, is_parsed: bool, sure: bool
+) -> Slip | None:
+    """The likeliest slip of a statement without which `clean` finds nothing wrong with it; or a `sure` one alone."""
     seen, checked = {text}, 0
     for slip in likely(text, at, names, is_parsed=is_parsed):
         new = text[: slip.start] + slip.new + text[slip.end :]
-        if new in seen:
-            continue
-        seen.add(new)
-        if len(seen) > _PARSED or checked > _CHECKED:
+        if (sure and slip.cost >= SURE) or len(seen) > _PARSED or checked > _CHECKED:
             return None
-        if parses(new):
-            checked += 1
-            if clean(new):
-                return slip
+        if new not in seen and not (slip.new.isidentifier() and re.match(r" *=(?!=)", text[slip.end :])):
+            seen.add(new)
+            if parses(new):
+                checked += 1
+                if clean(new):
+                    return slip
     return None
 
 
 def names_of(program: str, faults: Sequence[Diagnostic]) -> list[str]:
     """What a program calls things, what its modules bring, and what the messages on it suggest."""
-    own = re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))|\b(?:for|as|def|private|param|on|per) ([A-Za-z_]\w*)", program)
-    names = {name for pair in own for name in pair if name}
+    names = set(re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))", program))
+    names |= set(re.findall(r"\b(?:for|as|def|private|param|on|per|groupby) ([A-Za-z_]\w*)", program))
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
     names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", one.help)}
     return sorted(names)

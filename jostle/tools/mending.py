@@ -68,12 +68,13 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    search, tries_slips = _Search(fault, fault.span, check), not _OF_WORDS.search(fault.message)
-    if tries_slips and (mended := _slip(fault, fault.span, search, sure=True)) is not None:
+    search, slips_of = _Search(fault, fault.span, check), fault if not _OF_WORDS.search(fault.message) else None
+    knows = fault.kind != "SyntaxError" and fault.help.startswith("write") and not _USAGE.match(fault.help)
+    if slips_of and not knows and (mended := _slip(fault, fault.span, search, sure=True)) is not None:
         return mended
     while search.waiting:
-        if tries_slips and search.waiting[0][0] > _SLIP:
-            tries_slips = False
+        if slips_of and fault.kind == "SyntaxError" and search.waiting[0][0] > _SLIP:
+            slips_of = None
             if (mended := _slip(fault, fault.span, search)) is not None:
                 return mended
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
@@ -86,7 +87,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return (_slip(fault, fault.span, search) if tries_slips else None) or fault
+    return (_slip(fault, fault.span, search) if slips_of and not knows else None) or fault
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, *, sure: bool = False) -> Diagnostic | None:
@@ -109,8 +110,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, *, sure: bool = False
             faults = refusal.diagnostics
         return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
 
-    names, is_parsed = slips.names_of(place.source.text, [fault]), fault.kind != "SyntaxError"
-    slip = slips.without(text, at, names, clean, is_parsed=is_parsed, sure=sure)
+    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, fault, sure=sure)
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
@@ -127,7 +127,8 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
     if not was and not now:
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
-    if fault.span is None or (fault.label not in _GENERAL and fault.span.line == begin + row + 1) or not (was or now):
+    general = fault.label in _GENERAL or (fault.message.startswith(LACKS_A_COMMA) and slip.new != ",")
+    if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         return replace(fault, help=help)
     message = f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` is {'missing' if now else 'too much'}"
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, slip.end - slip.start))
@@ -253,7 +254,7 @@ class _Own:
         came = now - old
         if (
             (out and came)
-            or re.search(r"\}\}\(|\b(\w+) \1\b", new)
+            or re.search(r"\}\}\(|\]\(|\b(\w+) \1\b", new)
             or not all(one[:1].isdigit() or one in line for one in came)
         ):
             return False
@@ -350,7 +351,7 @@ def _as_other_names(line: str, fault: Diagnostic, start: int, end: int) -> Itera
     if wrong := re.search(r"has no (?:parameter|argument) `(\w+)`", fault.message):
         names = [one for one in re.findall(r"(\w+) = ", fault.help) if one not in _AMOUNTS and f"{one} = " not in line]
         like = difflib.get_close_matches(wrong[1], names, n=1, cutoff=0.5)
-        for other in like or (names if len(names) == 1 else ()):
+        for other in like:
             yield 2.6, re.sub(rf"\b{wrong[1]} *=(?!=)", f"{other} =", line), ""
 
 

@@ -18,6 +18,7 @@ from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.records import replace
 from jostle.resources import folder
 from jostle.syntax.parser import lexicon, parses
 
@@ -54,15 +55,19 @@ def tokens(text: str) -> list[Token]:
     return list(found)
 
 
-def likely(text: str, at: int, names: Sequence[str], *, is_parsed: bool) -> list[Slip]:
+def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[Slip]:
     """The slips of a statement with a fault at a place, the likeliest first; `names`: what the program calls things.
-    Of one that is parsed words, numbers and arguments are looked at, and what stands at the place."""
+    Of one that is parsed words and numbers are looked at, and what its message is about."""
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
     slips = [*_words(every, near, here, names), *_numbers(every, near), *_divided(every, near, here, names)]
-    slips += [*_quotes(text, every, here, names), *_calls(text, every, here)]
-    if not is_parsed:
+    slips += _calls(text, every, here, fault)
+    if fault.kind == "NameError" and here < len(every) and every[here].text in names:
+        slips.append(Slip(1.0, every[here].start, every[here].end, f'"{every[here].text}"'))
+    if fault.kind in ("NameError", "SyntaxError"):
+        slips += _quotes(text)
+    if fault.kind == "SyntaxError":
         slips += [*_brackets(every), *_signs(every, here), *_clauses(text, every, here), *_indented(text, at)]
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
@@ -116,7 +121,7 @@ def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str])
     known = {*names, *vocabulary()}
     for i in near:
         token = every[i]
-        if not token.text[0].isalpha() or (token.text in known and i not in (here, here - 1)):
+        if not token.text[0].isalpha() or (token.text in known and abs(i - here) > 1):
             continue
         for far, name in alike(token.text, sorted(known)):
             yield Slip(0.4 + far + (0.6 if token.text in known else 0), token.start, token.end, name)
@@ -149,8 +154,10 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.7, token.start, token.end, token.text[1:-1])
-        for cut in range(1, len(token.text)) if token.text.isdigit() else ():
-            yield Slip(1.0, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
+        domain = token.text.isdigit() and i and every[i - 1].text == ":"
+        for cut in range(1, len(token.text)) if domain else ():
+            far = 0 if token.text[0] == "0" and cut == 1 else abs(cut - len(token.text) / 2) / 10
+            yield Slip(1.0 + far, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
         three = every[i : i + 3]
         if len(three) == 3 and three[0].end == three[1].start and three[1].end == three[2].start:
             if three[0].text.isdigit() and three[1].text == "," and three[2].text.isdigit():
@@ -158,13 +165,11 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
                 yield Slip(0.7, three[1].start, three[1].end, sign)
 
 
-def _quotes(text: str, every: Sequence[Token], here: int, names: Sequence[str]) -> Iterator[Slip]:
-    """A quote that is missing before or after some words of one line, or around a path or a name."""
+def _quotes(text: str) -> Iterator[Slip]:
+    """A quote that is missing before or after some words of one line, or around a path."""
     for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
         if ".." not in match[0]:
             yield Slip(1.0, match.start(), match.end(), f'"{match[0]}"')
-    if here < len(every) and every[here].text in names:
-        yield Slip(0.96, every[here].start, every[here].end, f'"{every[here].text}"')
     for line in re.finditer(r"[^\n]+", text):
         marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
         for mark in marks if len(marks) % 2 else ():
@@ -178,38 +183,39 @@ def _quotes(text: str, every: Sequence[Token], here: int, names: Sequence[str]) 
             yield Slip(1.2, mark, mark + 1, "")
 
 
-def _calls(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
-    """`and` for a comma; what is called, asked or said of a value that has no such thing; arguments."""
+def _calls(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> Iterator[Slip]:
+    """`and` for a comma; what is called or asked of a value that has no such thing; arguments."""
     for i in range(max(0, here - 3), min(len(every), here + 3)):
         token = every[i]
         if token.text == "and":
-            yield Slip(0.96, token.start - (text[token.start - 1] == " "), token.end, ",")
-        if token.text == "-" and i + 1 < len(every) and every[i + 1].start == token.end:
-            yield Slip(1.1, token.start, token.end, "")
-    if here >= len(every):
-        return
-    at = every[here]
-    for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?|\[\"\w+\"\]|\(\)", text):
-        if at.start <= match.start() <= at.end + 1:
-            yield Slip(1.2, match.start(), match.end(), "")
-    if prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start):
+            yield Slip(1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
+        if token.text == "-" and "above zero" in fault.message:
+            yield Slip(1.0, token.start, token.end, "")
+    at = every[min(here, len(every) - 1)]
+    if re.search(r"has no `|no fields", fault.message) and re.match(r"it (?:has|is)|$", fault.help):
+        for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
+            if at.start <= match.start() <= at.end + 1:
+                yield Slip(1.2, match.start(), match.end(), "")
+    if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
-    for call in _CALL.finditer(text):
-        yield from _arguments(call)
+    if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
+        for call in _CALL.finditer(text):
+            yield from _arguments(call, less="needs" not in fault.message)
 
 
 _CALL = re.compile(r"\b\w+\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
 _PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
 
-def _arguments(call: re.Match[str]) -> Iterator[Slip]:
+def _arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(_PART.finditer(call[1])), call.start(1)
     for one, other in pairwise(parts):
         swapped = f"{other[0].strip()}, {one[0].strip()}"
         yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
-        yield Slip(1.15, start + one.end(), start + other.end(), "")
-    if len(parts) > 1:
+        if less:
+            yield Slip(1.15, start + one.end(), start + other.end(), "")
+    if len(parts) > 1 and less:
         yield Slip(1.25, start, start + parts[1].start() + 1, "")
 
 
@@ -278,7 +284,8 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             continue
         for sign in (",", "=", ":", "..", "."):
             blank = "" if sign in ("..", ".") else " "
-            if blank or before.end == token.start:
+            blank_before = before.end < token.start and before.text not in vocabulary()
+            if blank_before if sign == "=" else blank or before.end == token.start:
                 side, rest = " " * (sign == "="), "" if before.end < token.start else blank
                 yield Slip(0.9 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
         if before.end < token.start:
@@ -294,7 +301,7 @@ def _clauses(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
         for word in _QUERY if in_query else _OTHERS:
             yield Slip(1.2, token.start, token.start, f"{word} ")
-            if token.text[0].isalpha():
+            if token.text[0].isalpha() and (token.text in ("in", "of", "to", "for", "is") or token.text not in vocabulary()):
                 yield Slip(1.25 + (token.text in vocabulary()) / 20, token.start, token.end, word)
 
 
@@ -308,11 +315,13 @@ def _indented(text: str, at: int) -> Iterator[Slip]:
 
 
 def without(
-    text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], *, is_parsed: bool, sure: bool
+    text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, *, sure: bool
 ) -> Slip | None:
     """The likeliest slip of a statement without which `clean` finds nothing wrong with it; or a `sure` one alone."""
     seen, checked = {text}, 0
-    for slip in likely(text, at, names, is_parsed=is_parsed):
+    for slip in likely(text, at, names, fault):
+        if not slip.new and slip.end > slip.start > 0 and text[slip.start - 1] == " ":
+            slip = replace(slip, start=slip.start - 1)
         new = text[: slip.start] + slip.new + text[slip.end :]
         if (sure and slip.cost >= SURE) or len(seen) > _PARSED or checked > _CHECKED:
             return None
@@ -327,8 +336,10 @@ def without(
 
 def names_of(program: str, faults: Sequence[Diagnostic]) -> list[str]:
     """What a program calls things, what its modules bring, and what the messages on it suggest."""
+    words = re.findall(r"[A-Za-z_]\w*", re.sub(r"\"[^\"\n]*\"|#[^\n]*", "", program))
     names = set(re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))", program))
-    names |= set(re.findall(r"\b(?:for|as|def|private|param|on|per|groupby) ([A-Za-z_]\w*)", program))
+    names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
+    names |= {word for word in words if words.count(word) > 1}
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
     names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", one.help)}
     return sorted(names)

@@ -111,6 +111,16 @@ def check_sources(program: n.Program, report: Report) -> None:
 def _arguments(call: n.Call, name: str, report: Report) -> None:
     """An argument that a source has not, such as its budget."""
     names = [param.name for param in BUILTINS[name].parameters[1:]]
+    unknown = any(keyword.name not in names for keyword in call.keywords)
+    match call.args:
+        case () if not unknown:
+            report.add("TypeError", f"`{name}` opens something", call.span, help=f'write `{name}("people.csv")`')
+        case (n.Number() | n.Constant() as path, *_):
+            message, help = f"what `{name}` opens has a name in quotes", f'write `{name}("people.csv")`'
+            report.add("TypeError", message, path.span, help=help)
+        case (_, n.Number() | n.Constant() as part) if name != "counts":
+            message = f"a part of what `{name}` opens is named by a text"
+            report.add("TypeError", message, part.span, help=f"leave `{part.span.text}` out")
     for keyword in call.keywords:
         if keyword.name in names:
             match keyword.value:

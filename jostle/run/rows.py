@@ -422,6 +422,8 @@ class RowCompiler:
             return Constant(value)
         if is_number(value):
             return Constant(float(value))
+        if isinstance(node, n.Name) and self.schema:
+            raise self._no_column(node.id, node)
         raise refuse("TypeError", f"{kind_name(value)} cannot stand in an expression on rows", node.span)
 
     # What cannot be meant ------------------------------------------------------------------------

@@ -394,6 +394,9 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Assert(value=n.ListOf(items=[_, _] as items, span=span)):
             help = f"write `assert {', '.join(item.span.text for item in items)}`"
             raise refuse("SyntaxError", "`assert` is no function: these brackets make a list", span, help=help)
+        case n.Assert(message=n.Binary(op=op) as other) if op not in ("+", "||"):
+            help = f"write `assert {node.value.span.text} and {other.span.text}`"
+            raise refuse("SyntaxError", "what stands after the comma of `assert` is its message", other.span, help=help)
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
             last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
             raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
@@ -414,6 +417,9 @@ def _means_what_it_says(node: n.Node) -> None:
             raise refuse("SyntaxError", word["message"], span, help=help)
         case n.Binary(op="in" | "not in", right=n.Select(span=span)):
             raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=IN_LIST)
+        case n.GroupKey(value=n.Number(span=span), over=None):
+            help = f"write the column or its calculation in place of `{span.text}`"
+            raise refuse("SyntaxError", "a key is what it is, not its place in the select", span, help=help)
         case n.GroupKey(value=n.Call() as call):
             _no_rollup(call)
 

@@ -35,14 +35,14 @@ _FAR = 4.5  # from what stands there
 _SLIP = 1.6  # what is tried before other slips than sure ones
 _OF_WORDS = re.compile(  # of messages that know what is meant
     "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
-    "at the end$|has no delta"
+    "at the end$|has no delta|hands out one value"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
-_GOES_ON = re.compile(r"[\s}\])]|el(?:se|if)\b|\.[a-z]|$")
+_GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
@@ -69,8 +69,8 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
     search, slips_of = _Search(fault, fault.span, check), fault if not _OF_WORDS.search(fault.message) else None
-    knows = fault.kind != "SyntaxError" and fault.help.startswith("write") and not _USAGE.match(fault.help)
-    if slips_of and not knows and (mended := _slip(fault, fault.span, search, sure=True)) is not None:
+    knows = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
+    if slips_of and (mended := _slip(fault, fault.span, search, 0.45 if knows else slips.SURE)) is not None:
         return mended
     while search.waiting:
         if slips_of and fault.kind == "SyntaxError" and search.waiting[0][0] > _SLIP:
@@ -90,7 +90,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     return (_slip(fault, fault.span, search) if slips_of and not knows else None) or fault
 
 
-def _slip(fault: Diagnostic, place: Span, search: _Search, *, sure: bool = False) -> Diagnostic | None:
+def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
     """The fault with its line as it is without one slip of a hand, where there is one."""
     lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
     while begin and re.search(r"[-+*/%^,=(\[{] *$", lines[begin - 1]):
@@ -110,7 +110,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, *, sure: bool = False
             faults = refusal.diagnostics
         return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
 
-    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, fault, sure=sure)
+    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, fault, most)
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
@@ -323,8 +323,7 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
     yield from _as_other_names(line, fault, start, end)
     for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
         own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
-        handed = " is missing" in fault.message and re.search(r"[({\[,] *$", line[: match.start()])
-        if own or handed:
+        if own:
             yield 2.1, line.replace("()", ""), ""
     if fault.kind != "PrivateValue":
         yield from _swapped(line, fault, False)

@@ -51,8 +51,20 @@ class Token(Struct, frozen=True):
 
 def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
-    found = (Token(m[0], m.start(), m.end()) for m in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.M)))
-    return list(found)
+    found: list[Token] = []
+    braces: list[str] = []
+    for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.MULTILINE)):
+        if match[0] == "}}" and braces[-1:] == ["{"]:
+            middle = match.start() + 1
+            found += [Token("}", match.start(), middle), Token("}", middle, match.end())]
+            del braces[-2:]
+            continue
+        found.append(Token(match[0], match.start(), match.end()))
+        if match[0] in ("{", "{{"):
+            braces.append(match[0])
+        elif match[0] in ("}", "}}"):
+            del braces[-1:]
+    return found
 
 
 def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[Slip]:
@@ -61,10 +73,14 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
-    slips = [*_words(every, near, here, names), *_numbers(every, near), *_divided(every, near, here, names)]
-    slips += _calls(text, every, here, fault)
-    if fault.kind == "NameError" and here < len(every) and every[here].text in names:
-        slips.append(Slip(1.0, every[here].start, every[here].end, f'"{every[here].text}"'))
+    words = _words(every, near, -9 if fault.kind == "PrivateValue" and "hand out" not in fault.message else here, names)
+    slips = [*words, *_numbers(every, near), *_divided(every, near, here, names)]
+    slips += _calls(text, every, here, fault, own_values(fault))
+    if fault.message.endswith("is not defined") and here < len(every):
+        word = every[here]
+        slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] != "(" else []
+        if f"`{word.text}` is a column" in fault.help:
+            slips.append(Slip(1.0, word.start, word.end, f'"{word.text}"'))
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text)
     if fault.kind == "SyntaxError":
@@ -78,7 +94,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
 @cache
 def vocabulary() -> frozenset[str]:
     words = lexicon()
-    return frozenset((*words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
+    return frozenset(("running", *words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
 
 
 @cache
@@ -113,7 +129,7 @@ def alike(word: str, names: Sequence[str]) -> Iterator[tuple[float, str]]:
     for name in names:
         far = distance(word, name) if name != word and len(word) > 1 else 3
         if far <= most and len(name) > 1:
-            yield far / 2, name
+            yield 0.4 * far, name
 
 
 def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
@@ -139,8 +155,8 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
         for cut in range(1, len(token.text)):
             one, other = token.text[:cut], token.text[cut:]
             if one in known and (other in known or other.isdigit() or i == here):
-                for sign in ("(", "[", ".", " ", " = "):
-                    yield Slip(0.8 if other in known else 1.0, token.start, token.end, f"{one}{sign}{other}")
+                for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else ():
+                    yield Slip(1.0 if other in known else 1.1, token.start, token.end, f"{one}{sign}{other}")
 
 
 # Numbers, quotes and arguments ------------------------------------------------------------------
@@ -169,7 +185,7 @@ def _quotes(text: str) -> Iterator[Slip]:
     """A quote that is missing before or after some words of one line, or around a path."""
     for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
         if ".." not in match[0]:
-            yield Slip(1.0, match.start(), match.end(), f'"{match[0]}"')
+            yield Slip(0.9, match.start(), match.end(), f'"{match[0]}"')
     for line in re.finditer(r"[^\n]+", text):
         marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
         for mark in marks if len(marks) % 2 else ():
@@ -183,7 +199,9 @@ def _quotes(text: str) -> Iterator[Slip]:
             yield Slip(1.2, mark, mark + 1, "")
 
 
-def _calls(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> Iterator[Slip]:
+def _calls(
+    text: str, every: Sequence[Token], here: int, fault: Diagnostic, own: Sequence[str]
+) -> Iterator[Slip]:
     """`and` for a comma; what is called or asked of a value that has no such thing; arguments."""
     for i in range(max(0, here - 3), min(len(every), here + 3)):
         token = every[i]
@@ -192,19 +210,46 @@ def _calls(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> I
         if token.text == "-" and "above zero" in fault.message:
             yield Slip(1.0, token.start, token.end, "")
     at = every[min(here, len(every) - 1)]
-    if re.search(r"has no `|no fields", fault.message) and re.match(r"it (?:has|is)|$", fault.help):
+    chain = re.search(r"has no `|no fields", fault.message) and re.match(r"it (?:has|is)|$", fault.help)
+    if chain or (fault.kind == "SyntaxError" and at.text == "."):
         for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
             if at.start <= match.start() <= at.end + 1:
                 yield Slip(1.2, match.start(), match.end(), "")
     if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
+    if " is missing" in fault.message and fault.kind != "SyntaxError":
+        for call in _CALL.finditer(text):
+            if call.start() <= at.start < call.end(1):
+                yield from _completed(call, own)
     if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
         for call in _CALL.finditer(text):
             yield from _arguments(call, less="needs" not in fault.message)
 
 
-_CALL = re.compile(r"\b\w+\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)")
+_CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
 _PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
+
+
+def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
+    """A call with one more of its arguments, which is what the program has: a value of its own, or a column by name."""
+    parts = [part.start() for part in _PART.finditer(call[1])]
+    for many, value in enumerate(own):
+        for at in (0, len(call[1])):
+            if value not in call[1] and (value.startswith('"') or not parts or (not many and not at)):
+                before, after = ", " * (at > 0), ", " * (at == 0 and bool(parts))
+                place = call.start(1) + at
+                yield Slip(1.1 + many / 100 + at / 10_000, place, place, f"{before}{value}{after}")
+
+
+def own_values(fault: Diagnostic) -> list[str]:
+    """The values that a program has named above a fault, the last first, and its columns, as texts."""
+    if fault.span is None:
+        return []
+    above = "\n".join(fault.span.source.text.split("\n")[: fault.span.line - 1])
+    values = re.findall(r"(?m)^private +(\w+) *=", above)[::-1]
+    values += re.findall(r"(?m)^ *(\w+) *=(?!=)", above)[::-1]
+    columns = re.findall(r"(?<=[{ ,])(\w+): ", " ".join(re.findall(r"described\s+by\s+(\{.*)", above)))
+    return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 
 
 def _arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
@@ -256,7 +301,7 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
     token = every[i]
     close = _CLOSE[token.text]
     doubled = i + 1 < len(every) and every[i + 1].text == token.text and every[i + 1].start == token.end
-    yield Slip(0.5 if doubled else 1.1, token.start, token.end, "")
+    yield Slip((0.5 if close == ")" else 0.85) if doubled else 1.1, token.start, token.end, "")
     if token.text == "{":
         yield Slip(0.65, token.start, token.end, "{{")
     if before < len(every):
@@ -276,6 +321,8 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif token.text not in vocabulary():
             yield Slip(1.3, token.start, token.end, "")
+        if token.text == "," and i + 1 < len(every):
+            yield Slip(1.3, token.start, every[i + 1].end, "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(0.6, token.start, token.end, "..")
         if token.text == "==":
@@ -284,7 +331,8 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             continue
         for sign in (",", "=", ":", "..", "."):
             blank = "" if sign in ("..", ".") else " "
-            blank_before = before.end < token.start and before.text not in vocabulary()
+            words = lexicon()
+            blank_before = before.end < token.start and before.text not in words.reserved + words.opening
             if blank_before if sign == "=" else blank or before.end == token.start:
                 side, rest = " " * (sign == "="), "" if before.end < token.start else blank
                 yield Slip(0.9 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
@@ -296,7 +344,7 @@ def _clauses(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
     """A word of a clause that is missing at the fault or before, or stands there in other words."""
     if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
         yield Slip(0.9, every[0].start, every[0].start, "private ")
-    for i in range(max(0, here - 2), min(len(every), here + 1)):
+    for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
         for word in _QUERY if in_query else _OTHERS:
@@ -315,15 +363,15 @@ def _indented(text: str, at: int) -> Iterator[Slip]:
 
 
 def without(
-    text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, *, sure: bool
+    text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, most: float
 ) -> Slip | None:
-    """The likeliest slip of a statement without which `clean` finds nothing wrong with it; or a `sure` one alone."""
+    """The likeliest slip of a statement without which `clean` finds nothing wrong with it, one that costs less than `most`."""
     seen, checked = {text}, 0
     for slip in likely(text, at, names, fault):
         if not slip.new and slip.end > slip.start > 0 and text[slip.start - 1] == " ":
             slip = replace(slip, start=slip.start - 1)
         new = text[: slip.start] + slip.new + text[slip.end :]
-        if (sure and slip.cost >= SURE) or len(seen) > _PARSED or checked > _CHECKED:
+        if slip.cost >= most or len(seen) > _PARSED or checked > _CHECKED:
             return None
         if new not in seen and not (slip.new.isidentifier() and re.match(r" *=(?!=)", text[slip.end :])):
             seen.add(new)

@@ -120,7 +120,7 @@ def _arguments(call: n.Call, name: str, report: Report) -> None:
             report.add("TypeError", message, path.span, help=help)
         case (_, n.Number() | n.Constant() as part) if name != "counts":
             message = f"a part of what `{name}` opens is named by a text"
-            report.add("TypeError", message, part.span, help=f"leave `{part.span.text}` out")
+            report.add("TypeError", message, part.span, help=f"write `{name}({call.args[0].span.text})`")
     for keyword in call.keywords:
         if keyword.name in names:
             match keyword.value:

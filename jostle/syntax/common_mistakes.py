@@ -382,7 +382,7 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         _means_what_it_says(node)
 
 
-_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Column, n.Binary, n.GroupKey})
+_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey})
 """The forms that may be a mistake although they parse."""
 _TAKES = {"Feature": 1, "Option": 1, "Utility": 2}
 _A = {"Feature": "a Feature", "Option": "an Option", "Utility": "a Utility"}
@@ -417,9 +417,12 @@ def _means_what_it_says(node: n.Node) -> None:
             raise refuse("SyntaxError", word["message"], span, help=help)
         case n.Binary(op="in" | "not in", right=n.Select(span=span)):
             raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=IN_LIST)
-        case n.GroupKey(value=n.Number(span=span), over=None):
-            help = f"write the column or its calculation in place of `{span.text}`"
-            raise refuse("SyntaxError", "a key is what it is, not its place in the select", span, help=help)
+        case n.GroupKey(value=n.Call(function=n.Name(id=name), span=span)) if name in ("avg", "count", "sum"):
+            message = f"`{span.text}` is measured of groups, and so none of their keys"
+            raise refuse("TypeError", message, span, help="write the column by which rows are grouped")
+        case n.Assign(value=n.String(value=text, span=span)) if re.match(r"(?is)\s*select\s.*\sfrom\s", text):
+            help = f"write `{{{{ {text.strip().rstrip(';')} }}}}`"
+            raise refuse("SyntaxError", "a query in quotes is a text, and asks nothing", span, help=help)
         case n.GroupKey(value=n.Call() as call):
             _no_rollup(call)
 

@@ -121,7 +121,8 @@ def source_column(source: Source, row: int, word: str) -> int:
 def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Diagnostic:
     """The fault with the line without a slip; a message that only said where the parser stopped is about the slip."""
     row, start = text.count("\n", 0, slip.start), slip.start - (text.rfind("\n", 0, slip.start) + 1)
-    line = (text[: slip.start] + slip.new + text[slip.end :]).split("\n")[row]
+    new, many = text[: slip.start] + slip.new + text[slip.end :], slip.new.count("\n") + 1
+    line = " ".join([part.strip() if at else part for at, part in enumerate(new.split("\n")[row : row + many])])
     was, now = text[slip.start : slip.end].strip(), slip.new.strip()
     help = f"write `{line.strip()}`" if line.strip() else f"leave `{was}` out"
     if not was and not now:

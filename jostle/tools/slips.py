@@ -28,9 +28,10 @@ _TOKEN = re.compile(
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
-_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "==")
-_OTHERS = ("==", "for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
+_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to")
+_OTHERS = ("for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
            "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return")  # fmt: skip
+_ARTICLES = frozenset({"a", "all", "an", "my", "the"})
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -73,18 +74,26 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
-    words = _words(every, near, -9 if fault.kind == "PrivateValue" and "hand out" not in fault.message else here, names)
+    known = fault.kind in ("SyntaxError", "NameError") or "hand out" in fault.message
+    words = _words(every, near, here if known else -9, names)
     slips = [*words, *_numbers(every, near), *_divided(every, near, here, names)]
     slips += _calls(text, every, here, fault, own_values(fault))
     if fault.message.endswith("is not defined") and here < len(every):
         word = every[here]
         slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] != "(" else []
-        if f"`{word.text}` is a column" in fault.help:
-            slips.append(Slip(1.0, word.start, word.end, f'"{word.text}"'))
+        beside = any(
+            one.text[:1] in "\"'" and comma.text == ","
+            for one, comma in zip([*every[max(here - 2, 0) :][:1], *every[here + 2 :][:1]],
+                                  [*every[max(here - 1, 0) :][:1], *every[here + 1 :][:1]], strict=False)
+        )
+        if f"`{word.text}` is a column" in fault.help or beside:
+            slips.append(Slip(0.9 if beside else 1.0, word.start, word.end, f'"{word.text}"'))
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text)
     if fault.kind == "SyntaxError":
-        slips += [*_brackets(every), *_signs(every, here), *_clauses(text, every, here), *_indented(text, at)]
+        if "outside a query" in fault.message and "{" not in text:
+            slips.append(Slip(0.9, at, len(text.rstrip()), f"{{{{ {text[at:].rstrip()} }}}}"))
+        slips += [*_brackets(every), *_signs(every, here), *_clauses(text, every, here, at, names), *_indented(text, at)]
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -94,7 +103,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
 @cache
 def vocabulary() -> frozenset[str]:
     words = lexicon()
-    return frozenset(("running", *words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
+    return frozenset(("running", "jointly", *words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
 
 
 @cache
@@ -156,7 +165,7 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
             one, other = token.text[:cut], token.text[cut:]
             if one in known and (other in known or other.isdigit() or i == here):
                 for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else ():
-                    yield Slip(1.0 if other in known else 1.1, token.start, token.end, f"{one}{sign}{other}")
+                    yield Slip((0.78 if sign == "." else 0.94) if {one, other} <= known or other.isdigit() else 1.1, token.start, token.end, f"{one}{sign}{other}")
 
 
 # Numbers, quotes and arguments ------------------------------------------------------------------
@@ -179,17 +188,18 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
             if three[0].text.isdigit() and three[1].text == "," and three[2].text.isdigit():
                 sign = "" if re.fullmatch(r"[1-9]\d{0,2},000", "".join(one.text for one in three)) else "."
                 yield Slip(0.7, three[1].start, three[1].end, sign)
+                yield Slip(0.9, three[1].start, three[1].end, "..")
 
 
 def _quotes(text: str) -> Iterator[Slip]:
     """A quote that is missing before or after some words of one line, or around a path."""
     for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
-        if ".." not in match[0]:
+        if "/" in match[0] or re.search(r"\.(?:[ct]sv|xlsx?|parquet|jsonl?|npy|db|arrow|txt)$", match[0]):
             yield Slip(0.9, match.start(), match.end(), f'"{match[0]}"')
     for line in re.finditer(r"[^\n]+", text):
         marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
         for mark in marks if len(marks) % 2 else ():
-            for before in re.finditer(r"[(\[{,:=] *(?=[^ ])", text[line.start() : mark]):
+            for before in re.finditer(r"[(\[{,:=+] *(?=[^ ])", text[line.start() : mark]):
                 at = line.start() + before.end()
                 yield Slip(0.7 + (mark - at) / 1000, at, at, '"')
             after = re.match(r"[^\"(){}\[\],]+", text[mark + 1 : line.end()])
@@ -206,7 +216,8 @@ def _calls(
     for i in range(max(0, here - 3), min(len(every), here + 3)):
         token = every[i]
         if token.text == "and":
-            yield Slip(1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
+            named = re.match(r" *\w+ *=(?!=)", text[token.end :])
+            yield Slip(0.9 if named else 1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
         if token.text == "-" and "above zero" in fault.message:
             yield Slip(1.0, token.start, token.end, "")
     at = every[min(here, len(every) - 1)]
@@ -217,9 +228,9 @@ def _calls(
                 yield Slip(1.2, match.start(), match.end(), "")
     if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
-    if " is missing" in fault.message and fault.kind != "SyntaxError":
+    if " is missing" in fault.message and fault.span is not None and fault.kind != "SyntaxError":
         for call in _CALL.finditer(text):
-            if call.start() <= at.start < call.end(1):
+            if call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text:
                 yield from _completed(call, own)
     if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
         for call in _CALL.finditer(text):
@@ -246,7 +257,7 @@ def own_values(fault: Diagnostic) -> list[str]:
     if fault.span is None:
         return []
     above = "\n".join(fault.span.source.text.split("\n")[: fault.span.line - 1])
-    values = re.findall(r"(?m)^private +(\w+) *=", above)[::-1]
+    values = re.findall(r"(?m)^private +(\w+) *=", above)
     values += re.findall(r"(?m)^ *(\w+) *=(?!=)", above)[::-1]
     columns = re.findall(r"(?<=[{ ,])(\w+): ", " ".join(re.findall(r"described\s+by\s+(\{.*)", above)))
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
@@ -287,13 +298,13 @@ def _brackets(every: Sequence[Token]) -> Iterator[Slip]:
     for i in lone[:2]:
         token = every[i]
         doubled = every[i - 1].text == token.text and every[i - 1].end == token.start
-        yield Slip(0.6 if doubled else 1.1, token.start, token.end, "")
+        yield Slip(0.6 if doubled else 1.0, token.start, token.end, "")
         if token.text in ("}}", "}"):
             yield Slip(0.7, token.start, token.end, "}" if token.text == "}}" else "}}")
         opener = next(one for one, close in _CLOSE.items() if close == token.text)
         for j in range(max(0, i - _BEFORE), i):
             called = opener == "(" and every[j - 1].text in {*BUILTINS, *AGGREGATES, *ROW_FUNCTIONS, "table"}
-            after = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.2
+            after = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.35
             yield Slip(0.7 + after, every[j].start, every[j].start, opener + " " * (opener == "{{"))
 
 
@@ -320,11 +331,11 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif token.text not in vocabulary():
-            yield Slip(1.3, token.start, token.end, "")
+            yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
         if token.text == "," and i + 1 < len(every):
             yield Slip(1.3, token.start, every[i + 1].end, "")
         if set(token.text) <= {"."} and token.text != "..":
-            yield Slip(0.6, token.start, token.end, "..")
+            yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
         if token.text == "==":
             yield Slip(0.6, token.start, token.end, "=")
         if before is None:
@@ -335,20 +346,26 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             blank_before = before.end < token.start and before.text not in words.reserved + words.opening
             if blank_before if sign == "=" else blank or before.end == token.start:
                 side, rest = " " * (sign == "="), "" if before.end < token.start else blank
-                yield Slip(0.9 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
+                yield Slip(0.88 + (sign != ".") / 50 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
         if before.end < token.start:
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 
 
-def _clauses(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
+def _clauses(text: str, every: Sequence[Token], here: int, at: int, names: Sequence[str]) -> Iterator[Slip]:
     """A word of a clause that is missing at the fault or before, or stands there in other words."""
     if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
         yield Slip(0.9, every[0].start, every[0].start, "private ")
+    first = next((one.start for one in every if one.start >= text.rfind("\n", 0, at) + 1), 0)
+    for word in ("for", "if", "def", "assert", "with"):
+        yield Slip(1.1, first, first, f"{word} ")
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
+        if token.text[0].isalpha() and token.text not in vocabulary():
+            yield Slip(1.3, token.start, token.end, "==")
+        stray = i and every[i - 1].text[0].isalpha() and every[i - 1].text not in {*vocabulary(), *names}
         for word in _QUERY if in_query else _OTHERS:
-            yield Slip(1.2, token.start, token.start, f"{word} ")
+            yield Slip(1.2 + 2 * stray, token.start, token.start, f"{word} ")
             if token.text[0].isalpha() and (token.text in ("in", "of", "to", "for", "is") or token.text not in vocabulary()):
                 yield Slip(1.25 + (token.text in vocabulary()) / 20, token.start, token.end, word)
 
@@ -389,5 +406,5 @@ def names_of(program: str, faults: Sequence[Diagnostic]) -> list[str]:
     names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
     names |= {word for word in words if words.count(word) > 1}
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
-    names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", one.help)}
+    names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", f"{one.message} {one.help}")}
     return sorted(names)

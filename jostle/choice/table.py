@@ -156,7 +156,8 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
             help = f"write `{read.name}:` for {nearest}" if spare else f"give it a field `{read.name}`"
             raise refuse("NameError", f"`{getattr(part, 'name', '')}` reads `{read.span.text}`, and {has}", help=help)
         message = f"`{read.span.text}` is read, and {has}"
-        raise refuse("NameError", message, read.span, help=did_you_mean(read.name, data))
+        nearest = did_you_mean(read.name.lower(), data) or f"write `{read.value.span.text}.{next(iter(data), 'database')}`"
+        raise refuse("NameError", message, read.span, help=nearest)
 
 
 def fields_read(parts: Sequence[object]) -> list[Read]:

@@ -394,7 +394,7 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Assert(value=n.ListOf(items=[_, _] as items, span=span)):
             help = f"write `assert {', '.join(item.span.text for item in items)}`"
             raise refuse("SyntaxError", "`assert` is no function: these brackets make a list", span, help=help)
-        case n.Assert(message=n.Binary(op=op) as other) if op not in ("+", "||"):
+        case n.Assert(message=n.Binary() | n.Logic() as other) if getattr(other, "op", "") not in ("+", "||"):
             help = f"write `assert {node.value.span.text} and {other.span.text}`"
             raise refuse("SyntaxError", "what stands after the comma of `assert` is its message", other.span, help=help)
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):

@@ -50,7 +50,7 @@ _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
-_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _CALL = re.compile(r"\b\w+\((?=((?:[^()]|\([^()]*\))*)\))")
@@ -110,7 +110,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
             faults = refusal.diagnostics
         return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
 
-    slip = slips.without(text, at, slips.names_of(place.source.text, [fault]), clean, fault, most)
+    slip = slips.without(text, at, slips.names_of(place.source.text, fault), clean, fault, most)
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
@@ -131,7 +131,8 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
     general = fault.label in _GENERAL or (fault.message.startswith(LACKS_A_COMMA) and slip.new != ",")
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         return replace(fault, help=help)
-    message = f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` is {'missing' if now else 'too much'}"
+    message = f"`{was or now}` is {'missing' if now else 'too much'}"
+    message = f"`{was}` is written `{now}` here" if was and now else message
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, slip.end - slip.start))
     return replace(fault, message=message, span=Span(fault.span.source, *at), help=help)
 
@@ -276,7 +277,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
-    yield 2, _in_order(line), ""
+    yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     yield from _called_otherwise(line, fault, start, end)
     yield from _of_its_kind(line, fault, again, texts)
     yield from _left_out(line, fault, again, start, end)
@@ -426,19 +427,6 @@ def _as_one(line: str) -> str:
         if line == last:
             break
     return line
-
-
-def _in_order(line: str) -> str:
-    """A line with the clauses of its one select in their order."""
-    select = re.search(r"(?i)\{\{ *([^{}]*\bselect\b[^{}]*?) *\}\}", line)
-    if select is None or select[1].lower().count("select") > 1:
-        return line
-    starts = [match.start() for match in _CLAUSE.finditer(select[1])]
-    if starts[:1] != [0]:
-        return line
-    parts = [select[1][a:b].strip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
-    return line[: select.start(1)] + " ".join(parts) + line[select.end(1) :]
 
 
 def _without(line: str, start: int, end: int) -> Iterator[Edit]:

@@ -58,6 +58,19 @@ def _column(values: list[Any]) -> Any:
     return [int(value) for value in values] if whole else values
 
 
+class Unreleased(Refusal, KeyError):
+    """A name that nothing was released by is asked for."""
+
+
+class Released(dict[str, Any]):
+    """Released values by name; a name that is none of them is refused with those that there are."""
+
+    def __missing__(self, name: str) -> Any:
+        there = "there are " + ", ".join(f"`{one}`" for one in self) if self else "a program releases: `release n`"
+        help = did_you_mean(str(name), self) or there
+        raise Unreleased(Diagnostic("NameError", f"nothing was released as `{name}`", help=help))
+
+
 @dataclass
 class Result:
     """The result of a run: released values, the budget of every source, diagnostics, events, printed lines, and what
@@ -82,7 +95,7 @@ class Result:
     @property
     def released(self) -> dict[str, Any]:
         """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
-        return {name: to_python(value) for name, value in self.values.items()}
+        return Released({name: to_python(value) for name, value in self.values.items()})
 
     @property
     def measured(self) -> dict[str, Any]:

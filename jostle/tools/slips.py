@@ -28,7 +28,8 @@ _TOKEN = re.compile(
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
-_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to")
+_QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to",
+          "row", "rows")  # fmt: skip
 _OTHERS = ("for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
            "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return")  # fmt: skip
 _ARTICLES = frozenset({"a", "all", "an", "my", "the"})
@@ -76,16 +77,12 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
     known = fault.kind in ("SyntaxError", "NameError") or "hand out" in fault.message
     words = _words(every, near, here if known else -9, names)
-    slips = [*words, *_numbers(every, near), *_divided(every, near, here, names)]
+    slips = [*words, *_numbers(every, near, fault), *_divided(every, near, here, names)]
     slips += _calls(text, every, here, fault, own_values(fault))
     if fault.message.endswith("is not defined") and here < len(every):
         word = every[here]
         slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] != "(" else []
-        beside = any(
-            one.text[:1] in "\"'" and comma.text == ","
-            for one, comma in zip([*every[max(here - 2, 0) :][:1], *every[here + 2 :][:1]],
-                                  [*every[max(here - 1, 0) :][:1], *every[here + 1 :][:1]], strict=False)
-        )
+        beside = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
         if f"`{word.text}` is a column" in fault.help or beside:
             slips.append(Slip(0.9 if beside else 1.0, word.start, word.end, f'"{word.text}"'))
     if fault.kind in ("NameError", "SyntaxError"):
@@ -93,7 +90,9 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     if fault.kind == "SyntaxError":
         if "outside a query" in fault.message and "{" not in text:
             slips.append(Slip(0.9, at, len(text.rstrip()), f"{{{{ {text[at:].rstrip()} }}}}"))
-        slips += [*_brackets(every), *_signs(every, here), *_clauses(text, every, here, at, names), *_indented(text, at)]
+        slips += in_order(text)
+        slips += [*_brackets(every), *_signs(text, every, here), *_indented(text, at)]
+        slips += _clauses(text, every, here, at, names)
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -103,7 +102,8 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
 @cache
 def vocabulary() -> frozenset[str]:
     words = lexicon()
-    return frozenset(("running", "jointly", *words.reserved, *words.opening, *words.clause, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
+    spoken = (*words.reserved, *words.opening, *words.clause, "running", "jointly")
+    return frozenset((*spoken, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
 
 
 @cache
@@ -164,28 +164,33 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
         for cut in range(1, len(token.text)):
             one, other = token.text[:cut], token.text[cut:]
             if one in known and (other in known or other.isdigit() or i == here):
+                sure = {one, other} <= known or other.isdigit()
                 for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else ():
-                    yield Slip((0.78 if sign == "." else 0.94) if {one, other} <= known or other.isdigit() else 1.1, token.start, token.end, f"{one}{sign}{other}")
+                    cost = 0.78 if sure and sign == "." else 0.94 if sure else 1.1
+                    yield Slip(cost, token.start, token.end, f"{one}{sign}{other}")
 
 
 # Numbers, quotes and arguments ------------------------------------------------------------------
 
 
-def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
+def _numbers(every: Sequence[Token], near: range, fault: Diagnostic) -> Iterator[Slip]:
     """`0,5`, `5%`, `"5"`, `099`."""
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
-            yield Slip(0.7, token.start, token.end, token.text[1:-1])
+            yield Slip(0.42 if "number" in fault.message else 0.7, token.start, token.end, token.text[1:-1])
         domain = token.text.isdigit() and i and every[i - 1].text == ":"
         for cut in range(1, len(token.text)) if domain else ():
             far = 0 if token.text[0] == "0" and cut == 1 else abs(cut - len(token.text) / 2) / 10
             yield Slip(1.0 + far, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
         three = every[i : i + 3]
         if len(three) == 3 and three[0].end == three[1].start and three[1].end == three[2].start:
-            if three[0].text.isdigit() and three[1].text == "," and three[2].text.isdigit():
+            between = three[1].text if three[0].text.isdigit() and three[2].text.isdigit() else ""
+            if between == "-" and re.search("walked|domain", fault.message):
+                yield Slip(0.42, three[1].start, three[1].end, "..")
+            if between == ",":
                 sign = "" if re.fullmatch(r"[1-9]\d{0,2},000", "".join(one.text for one in three)) else "."
                 yield Slip(0.7, three[1].start, three[1].end, sign)
                 yield Slip(0.9, three[1].start, three[1].end, "..")
@@ -199,9 +204,9 @@ def _quotes(text: str) -> Iterator[Slip]:
     for line in re.finditer(r"[^\n]+", text):
         marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
         for mark in marks if len(marks) % 2 else ():
-            for before in re.finditer(r"[(\[{,:=+] *(?=[^ ])", text[line.start() : mark]):
+            for before in re.finditer(r"(?:[(\[{,:=+] *| )(?=[^ ])", text[line.start() : mark]):
                 at = line.start() + before.end()
-                yield Slip(0.7 + (mark - at) / 1000, at, at, '"')
+                yield Slip((0.8 if before[0] == " " else 0.7) + (mark - at) / 1000, at, at, '"')
             after = re.match(r"[^\"(){}\[\],]+", text[mark + 1 : line.end()])
             if after is not None:
                 stop = mark + 1 + len(after[0].rstrip())
@@ -213,8 +218,10 @@ def _calls(
     text: str, every: Sequence[Token], here: int, fault: Diagnostic, own: Sequence[str]
 ) -> Iterator[Slip]:
     """`and` for a comma; what is called or asked of a value that has no such thing; arguments."""
-    for i in range(max(0, here - 3), min(len(every), here + 3)):
+    for i in range(max(0, here - 3), min(len(every), here + 5)):
         token = every[i]
+        if token.text == "[" and "no fields or elements" in fault.message:
+            yield Slip(1.0, token.start, token.start, "in ")
         if token.text == "and":
             named = re.match(r" *\w+ *=(?!=)", text[token.end :])
             yield Slip(0.9 if named else 1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
@@ -303,7 +310,8 @@ def _brackets(every: Sequence[Token]) -> Iterator[Slip]:
             yield Slip(0.7, token.start, token.end, "}" if token.text == "}}" else "}}")
         opener = next(one for one, close in _CLOSE.items() if close == token.text)
         for j in range(max(0, i - _BEFORE), i):
-            called = opener == "(" and every[j - 1].text in {*BUILTINS, *AGGREGATES, *ROW_FUNCTIONS, "table"}
+            functions = {*BUILTINS, *AGGREGATES, *ROW_FUNCTIONS, "table"} - {*lexicon().clause}
+            called = opener == "(" and every[j - 1].text in functions
             after = 0.0 if called or every[j - 1].text in ("=", ":", "by", "in") else 0.35
             yield Slip(0.7 + after, every[j].start, every[j].start, opener + " " * (opener == "{{"))
 
@@ -323,7 +331,7 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
         yield Slip(0.8 + late + last / 10, every[j].end, every[j].end, " " * (close == "}}") + close)
 
 
-def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
+def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
     """A sign that is missing, too much, or another than it should be, at the fault or just before it."""
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token, before = every[i], every[i - 1] if i else None
@@ -332,8 +340,8 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif token.text not in vocabulary():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
-        if token.text == "," and i + 1 < len(every):
-            yield Slip(1.3, token.start, every[i + 1].end, "")
+        if token.text == "," and (rest := re.compile(r"[^()]*(?=\))").match(text, token.start)):
+            yield Slip(1.3, token.start, rest.end(), "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
         if token.text == "==":
@@ -346,8 +354,8 @@ def _signs(every: Sequence[Token], here: int) -> Iterator[Slip]:
             blank_before = before.end < token.start and before.text not in words.reserved + words.opening
             if blank_before if sign == "=" else blank or before.end == token.start:
                 side, rest = " " * (sign == "="), "" if before.end < token.start else blank
-                yield Slip(0.88 + (sign != ".") / 50 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
-        if before.end < token.start:
+                yield Slip(0.96 + (sign != ".") / 50 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
+        if before.end < token.start and before.text[0].isalnum() and token.text[0].isalnum():
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 
 
@@ -356,18 +364,36 @@ def _clauses(text: str, every: Sequence[Token], here: int, at: int, names: Seque
     if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
         yield Slip(0.9, every[0].start, every[0].start, "private ")
     first = next((one.start for one in every if one.start >= text.rfind("\n", 0, at) + 1), 0)
-    for word in ("for", "if", "def", "assert", "with"):
+    for word in ("for", "if", "def", "with", *(["assert"] if re.search("[<>=!]=|[<>]", text) else [])):
         yield Slip(1.1, first, first, f"{word} ")
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
         if token.text[0].isalpha() and token.text not in vocabulary():
             yield Slip(1.3, token.start, token.end, "==")
-        stray = i and every[i - 1].text[0].isalpha() and every[i - 1].text not in {*vocabulary(), *names}
+        before = every[i - 1] if i else Token(" ", -1, -1)
+        stray = before.text[0].isalpha() and before.text not in {*vocabulary(), *names}
+        spoken = token.text in vocabulary()
+        other = token.text[0].isalpha() and (not spoken or token.text in ("in", "of", "to", "for", "is"))
         for word in _QUERY if in_query else _OTHERS:
-            yield Slip(1.2 + 2 * stray, token.start, token.start, f"{word} ")
-            if token.text[0].isalpha() and (token.text in ("in", "of", "to", "for", "is") or token.text not in vocabulary()):
-                yield Slip(1.25 + (token.text in vocabulary()) / 20, token.start, token.end, word)
+            if not stray and before.end < token.start:
+                yield Slip(1.2, token.start, token.start, f"{word} ")
+            if other:
+                yield Slip(1.3 if spoken else 1.25, token.start, token.end, word)
+
+
+_PARTS = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
+_PART_OF_SELECT = re.compile(rf"(?i)\b(?:{'|'.join(_PARTS)})\b")
+
+
+def in_order(text: str) -> Iterator[Slip]:
+    """A query with the clauses of its one select in their order."""
+    for query in re.finditer(r"(?i)\{\{\s*(select\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
+        starts = [match.start() for match in _PART_OF_SELECT.finditer(query[1])]
+        if query[1].lower().count("select") == 1:
+            parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
+            parts.sort(key=lambda part: next(at for at, word in enumerate(_PARTS) if part.lower().startswith(word)))
+            yield Slip(1.5, query.start(1), query.end(1), " ".join(parts))
 
 
 def _indented(text: str, at: int) -> Iterator[Slip]:
@@ -382,10 +408,11 @@ def _indented(text: str, at: int) -> Iterator[Slip]:
 def without(
     text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, most: float
 ) -> Slip | None:
-    """The likeliest slip of a statement without which `clean` finds nothing wrong with it, one that costs less than `most`."""
+    """The likeliest slip without which `clean` finds nothing wrong with a statement, if it costs less than `most`."""
     seen, checked = {text}, 0
     for slip in likely(text, at, names, fault):
-        if not slip.new and slip.end > slip.start > 0 and text[slip.start - 1] == " ":
+        apart = text[slip.start - 1 : slip.start] == " " and text[slip.end : slip.end + 1] in (*" )]},:\n", "")
+        if not slip.new and slip.end > slip.start and apart:
             slip = replace(slip, start=slip.start - 1)
         new = text[: slip.start] + slip.new + text[slip.end :]
         if slip.cost >= most or len(seen) > _PARSED or checked > _CHECKED:
@@ -399,12 +426,13 @@ def without(
     return None
 
 
-def names_of(program: str, faults: Sequence[Diagnostic]) -> list[str]:
-    """What a program calls things, what its modules bring, and what the messages on it suggest."""
+def names_of(program: str, fault: Diagnostic) -> list[str]:
+    """What a program calls things, what its modules bring, and what the message on it suggests."""
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"\"[^\"\n]*\"|#[^\n]*", "", program))
     names = set(re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))", program))
-    names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
+    names |= set(re.findall(r"(?:\b(?:for|as|def|private|param) |[(,] *)([A-Za-z_]\w*)(?= *[(,)]| in |\s)", program))
     names |= {word for word in words if words.count(word) > 1}
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
-    names |= {name for one in faults for name in re.findall(r"`([A-Za-z_]\w*)`", f"{one.message} {one.help}")}
-    return sorted(names)
+    said = " ".join(re.findall(r"`([^`]+)`", f"{fault.message} {fault.help}"))
+    here = re.findall(r"\w+", fault.span.text) if fault.span is not None else []
+    return sorted(names | {name for name in re.findall(r"[A-Za-z_]\w*", said) if name not in here or name in names})

@@ -87,7 +87,16 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return (_slip(fault, fault.span, search) if slips_of and not knows else None) or fault
+    return (_slip(fault, fault.span, search) if slips_of and not knows else None) or _doubted(fault, search)
+
+
+def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
+    """A fault whose line to write has a name that there is not says so."""
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if fault.kind == "SyntaxError" else None
+    first = search.first_fault(line[1]) if line is not None else None
+    if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
+        return fault
+    return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:

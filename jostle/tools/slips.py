@@ -81,7 +81,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     slips += _calls(text, every, here, fault, own_values(fault))
     if fault.message.endswith("is not defined") and here < len(every):
         word = every[here]
-        slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] != "(" else []
+        slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] not in ("(", "[", ".") else []
         beside = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
         if f"`{word.text}` is a column" in fault.help or beside:
             slips.append(Slip(0.9 if beside else 1.0, word.start, word.end, f'"{word.text}"'))
@@ -228,8 +228,7 @@ def _calls(
         if token.text == "-" and "above zero" in fault.message:
             yield Slip(1.0, token.start, token.end, "")
     at = every[min(here, len(every) - 1)]
-    chain = re.search(r"has no `|no fields", fault.message) and re.match(r"it (?:has|is)|$", fault.help)
-    if chain or (fault.kind == "SyntaxError" and at.text == "."):
+    if fault.help == "it is the value itself" or (fault.kind == "SyntaxError" and at.text == "."):
         for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
             if at.start <= match.start() <= at.end + 1:
                 yield Slip(1.2, match.start(), match.end(), "")
@@ -333,6 +332,7 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
 
 def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
     """A sign that is missing, too much, or another than it should be, at the fault or just before it."""
+    words = lexicon()
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token, before = every[i], every[i - 1] if i else None
         doubled = before is not None and before.text == token.text
@@ -340,8 +340,8 @@ def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif token.text not in vocabulary():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
-        if token.text == "," and (rest := re.compile(r"[^()]*(?=\))").match(text, token.start)):
-            yield Slip(1.3, token.start, rest.end(), "")
+        if token.text == "," and (inner := re.compile(r"[^()]*(?=\))").match(text, token.start)):
+            yield Slip(1.3, token.start, inner.end(), "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
         if token.text == "==":
@@ -350,10 +350,9 @@ def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
             continue
         for sign in (",", "=", ":", "..", "."):
             blank = "" if sign in ("..", ".") else " "
-            words = lexicon()
-            blank_before = before.end < token.start and before.text not in words.reserved + words.opening
-            if blank_before if sign == "=" else blank or before.end == token.start:
-                side, rest = " " * (sign == "="), "" if before.end < token.start else blank
+            apart = before.end < token.start
+            if apart and before.text not in words.reserved + words.opening if sign == "=" else blank or not apart:
+                side, rest = " " * (sign == "="), "" if apart else blank
                 yield Slip(0.96 + (sign != ".") / 50 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
         if before.end < token.start and before.text[0].isalnum() and token.text[0].isalnum():
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
@@ -388,7 +387,7 @@ _PART_OF_SELECT = re.compile(rf"(?i)\b(?:{'|'.join(_PARTS)})\b")
 
 def in_order(text: str) -> Iterator[Slip]:
     """A query with the clauses of its one select in their order."""
-    for query in re.finditer(r"(?i)\{\{\s*(select\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
+    for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
         starts = [match.start() for match in _PART_OF_SELECT.finditer(query[1])]
         if query[1].lower().count("select") == 1:
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]

@@ -70,7 +70,8 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault  # of the program, and no call of the library
     search, slips_of = _Search(fault, fault.span, check), fault if not _OF_WORDS.search(fault.message) else None
     knows = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
-    if slips_of and (mended := _slip(fault, fault.span, search, 0.45 if knows else slips.SURE)) is not None:
+    sure = slips.SURE if not knows else 0.85 if fault.message.endswith("is not defined") else 0.45
+    if slips_of and (mended := _slip(fault, fault.span, search, sure)) is not None:
         return mended
     while search.waiting:
         if slips_of and fault.kind == "SyntaxError" and search.waiting[0][0] > _SLIP:

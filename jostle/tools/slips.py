@@ -75,13 +75,17 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
-    known = fault.kind in ("SyntaxError", "NameError") or "hand out" in fault.message
+    known = fault.kind in ("SyntaxError", "NameError", "DataError") or "hand out" in fault.message
     words = _words(every, near, here if known else -9, names)
     slips = [*words, *_numbers(every, near, fault), *_divided(every, near, here, names)]
+    if fault.kind == "NameError":  # a function of the language may only look like a name of the program's own
+        far = [one.cost + 0.06 * (one.new in vocabulary() and one.cost > 0.4) for one in slips]
+        slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True)]
     slips += _calls(text, every, here, fault, own_values(fault))
     if fault.message.endswith("is not defined") and here < len(every):
         word = every[here]
-        slips += [Slip(1.4, word.start, word.end, "")] if text[word.end : word.end + 1] not in ("(", "[", ".") else []
+        alone = re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :])
+        slips += [Slip(1.4, word.start, word.end, "")] if alone else []
         beside = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
         if f"`{word.text}` is a column" in fault.help or beside:
             slips.append(Slip(0.9 if beside else 1.0, word.start, word.end, f'"{word.text}"'))
@@ -134,8 +138,8 @@ def distance(one: str, other: str) -> int:
 
 def alike(word: str, names: Sequence[str]) -> Iterator[tuple[float, str]]:
     """The names that a word may have been meant for, and how far they are."""
-    most = 2 if len(word) > 5 else 1
     for name in names:
+        most = 2 if len(word) > 5 or (len(word) > 3 and name.startswith(word)) else 1
         far = distance(word, name) if name != word and len(word) > 1 else 3
         if far <= most and len(name) > 1:
             yield 0.4 * far, name
@@ -225,6 +229,10 @@ def _calls(
         if token.text == "and":
             named = re.match(r" *\w+ *=(?!=)", text[token.end :])
             yield Slip(0.9 if named else 1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
+        if token.text == ".." and i == here - 1 and fault.kind == "NameError":
+            yield Slip(0.9, token.start, token.end, ".")
+        if token.text == "==" and fault.kind != "SyntaxError":
+            yield Slip(1.0, token.start, token.end, "=")
         if token.text == "-" and "above zero" in fault.message:
             yield Slip(1.0, token.start, token.end, "")
     at = every[min(here, len(every) - 1)]
@@ -232,6 +240,10 @@ def _calls(
         for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
             if at.start <= match.start() <= at.end + 1:
                 yield Slip(1.2, match.start(), match.end(), "")
+    if called := re.search(r"cannot be called|number cannot be indexed", fault.message):
+        signs = re.compile(r"\(\)" if "called" in called[0] else r"\[[^\[\]]*\]")
+        for match in signs.finditer(text, at.start):
+            yield Slip(1.0 + (match.start() - at.start) / 1000, match.start(), match.end(), "")
     if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
     if " is missing" in fault.message and fault.span is not None and fault.kind != "SyntaxError":
@@ -346,6 +358,8 @@ def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
         if token.text == "==":
             yield Slip(0.6, token.start, token.end, "=")
+        if token.text == ":" and text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start):
+            yield Slip(0.9, token.start, token.end, " as")
         if before is None:
             continue
         for sign in (",", "=", ":", "..", "."):
@@ -377,7 +391,7 @@ def _clauses(text: str, every: Sequence[Token], here: int, at: int, names: Seque
         for word in _QUERY if in_query else _OTHERS:
             if not stray and before.end < token.start:
                 yield Slip(1.2, token.start, token.start, f"{word} ")
-            if other:
+            if other and word != "in":
                 yield Slip(1.3 if spoken else 1.25, token.start, token.end, word)
 
 
@@ -429,8 +443,12 @@ def names_of(program: str, fault: Diagnostic) -> list[str]:
     """What a program calls things, what its modules bring, and what the message on it suggests."""
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"\"[^\"\n]*\"|#[^\n]*", "", program))
     names = set(re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))", program))
-    names |= set(re.findall(r"(?:\b(?:for|as|def|private|param) |[(,] *)([A-Za-z_]\w*)(?= *[(,)]| in |\s)", program))
+    names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
+    taken = re.findall(r"(?:\bdef \w+|\bOption|\bFeature|\bUtility) *\(([^()]*)\)|\blambda ([\w, ]+):", program)
+    names |= set(re.findall(r"[A-Za-z_]\w*", " ".join(map(" ".join, taken))))
     names |= {word for word in words if words.count(word) > 1}
+    if asked := re.search(r"`(\w+)` has no (?:parameter|argument)", fault.message):
+        names |= {param.name for param in BUILTINS[asked[1]].parameters} if asked[1] in BUILTINS else set()
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
     said = " ".join(re.findall(r"`([^`]+)`", f"{fault.message} {fault.help}"))
     here = re.findall(r"\w+", fault.span.text) if fault.span is not None else []

@@ -154,8 +154,8 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
     foreign = way(column.span.text)
     function = column.function if isinstance(column, n.Call) and not foreign else None
     if isinstance(column, n.Call) and isinstance(function, n.Name) and function.id not in ROW_FUNCTIONS:
-        rows = "write `count(*)`" if isinstance(next(iter(column.args), None), n.Star) else ""
-        foreign = rows or way(function.id, column.args) or home(function.id, column.args, rows=True)
+        foreign = way(function.id, column.args) or home(function.id, column.args, rows=True)
+    foreign = "write `count(*)`" if column.span.text.endswith("(*)") else foreign
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)

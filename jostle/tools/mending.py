@@ -68,15 +68,36 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    search, slips_of = _Search(fault, fault.span, check), fault if not _OF_WORDS.search(fault.message) else None
-    knows = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
-    sure = slips.SURE if not knows else 0.85 if fault.message.endswith("is not defined") else 0.45
-    if slips_of and (mended := _slip(fault, fault.span, search, sure)) is not None:
+    search, knows = _Search(fault, fault.span, check), _knows(fault)
+    if (mended := _slip(fault, fault.span, search, _sure(fault, knows))) is not None:
         return mended
+    return (
+        _searched(fault, fault.span, search)
+        or (None if knows else _slip(fault, fault.span, search))
+        or _doubted(fault, search)
+    )
+
+
+def _knows(fault: Diagnostic) -> bool:
+    """Whether a message says what is meant, so that a slip of a hand is not it."""
+    says = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
+    return says or _OF_WORDS.search(fault.message) is not None
+
+
+def _sure(fault: Diagnostic, knows: bool) -> float:
+    """How much a slip costs at most that is tried before what the message says to write."""
+    if _OF_WORDS.search(fault.message):
+        return 0
+    return slips.SURE if not knows else 0.85 if fault.message.endswith("is not defined") else 0.45
+
+
+def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
+    """The fault with a line that a few edits make, or as it stands where that works; None where nothing does."""
+    slips_of = fault.kind == "SyntaxError" and not _OF_WORDS.search(fault.message)
     while search.waiting:
-        if slips_of and fault.kind == "SyntaxError" and search.waiting[0][0] > _SLIP:
-            slips_of = None
-            if (mended := _slip(fault, fault.span, search)) is not None:
+        if slips_of and search.waiting[0][0] > _SLIP:
+            slips_of = False
+            if (mended := _slip(fault, place, search)) is not None:
                 return mended
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
         if last is None:
@@ -88,7 +109,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return (_slip(fault, fault.span, search) if slips_of and not knows else None) or _doubted(fault, search)
+    return None
 
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
@@ -289,22 +310,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     yield from _called_otherwise(line, fault, start, end)
-    yield from _of_its_kind(line, fault, again, texts)
     yield from _left_out(line, fault, again, start, end)
-
-
-def _of_its_kind(line: str, fault: Diagnostic, again: bool, texts: Sequence[str]) -> Iterator[Edit]:
-    """A line with other tokens where it does not parse, and with other names where it does."""
-    start = fault.span.column - 1 if fault.span else 0
-    if fault.kind == "SyntaxError":
-        yield from _near(line, start, [*_WORDS])
-        for word in re.findall(r"`([^`]+)`", fault.help) if fault.help.startswith("expected `") else ():
-            yield 2.3, f"{line[:start].rstrip()} {word} {line[start:]}".replace(" : ", ": "), ""
-    elif fault.span and re.search(r"(?i)\b(?:from|join) *$", line[:start]) and fault.kind == "NameError":
-        for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
-            yield 2.5, line[:start] + table + line[start + len(fault.span.text) :], ""
-    if fault.kind != "SyntaxError" and not again:
-        yield from _near(line, start, re.findall(r"\w+", " ".join(texts)))
 
 
 def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -> Iterator[Edit]:
@@ -389,14 +395,6 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
-
-
-def _near(line: str, start: int, words: Sequence[str]) -> Iterator[Edit]:
-    """A line with the word at a place, or that before it, as the words that are most like it."""
-    for word in re.finditer(r"\w+", line):
-        if word.start() == start or re.fullmatch(r"\s+", line[word.end() : start]):
-            for other in difflib.get_close_matches(word[0].lower(), words, n=2, cutoff=0.75):
-                yield 2.2, line[: word.start()] + other + line[word.end() :], ""
 
 
 @cache

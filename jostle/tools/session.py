@@ -38,7 +38,7 @@ from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
-from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data, told
+from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data, of_its_arguments
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Session:
     fit, where the program describes the source itself.
     """
 
-    @told
+    @of_its_arguments
     def __init__(
         self,
         *,

@@ -29,9 +29,9 @@ _TOKEN = re.compile(
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
 _QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to",
-          "row", "rows")  # fmt: skip
+          "row", "rows", "end")  # fmt: skip
 _OTHERS = ("for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
-           "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return")  # fmt: skip
+           "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return", "end")  # fmt: skip
 _ARTICLES = frozenset({"a", "all", "an", "my", "the"})
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
@@ -53,20 +53,20 @@ class Token(Struct, frozen=True):
 
 def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
-    found: list[Token] = []
+    every: list[Token] = []
     braces: list[str] = []
     for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.MULTILINE)):
         if match[0] == "}}" and braces[-1:] == ["{"]:
             middle = match.start() + 1
-            found += [Token("}", match.start(), middle), Token("}", middle, match.end())]
+            every += [Token("}", match.start(), middle), Token("}", middle, match.end())]
             del braces[-2:]
             continue
-        found.append(Token(match[0], match.start(), match.end()))
+        every.append(Token(match[0], match.start(), match.end()))
         if match[0] in ("{", "{{"):
             braces.append(match[0])
         elif match[0] in ("}", "}}"):
             del braces[-1:]
-    return found
+    return every
 
 
 def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[Slip]:
@@ -75,28 +75,20 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     every = tokens(text)
     here = next((i for i, token in enumerate(every) if token.end > at), len(every))
     near = range(max(0, here - _BEFORE), min(len(every), here + _BEFORE))
-    known = fault.kind in ("SyntaxError", "NameError", "DataError") or "hand out" in fault.message
-    words = _words(every, near, here if known else -9, names)
-    slips = [*words, *_numbers(every, near, fault), *_divided(every, near, here, names)]
+    of_names = fault.kind in ("SyntaxError", "NameError", "DataError") or "hand out" in fault.message
+    slips = [*_words(every, near, here if of_names else -9, names), *_divided(every, near, here, names)]
+    slips += [*_numbers(every, near), *_pairs(every, near, fault)]
     if fault.kind == "NameError":  # a function of the language may only look like a name of the program's own
         far = [one.cost + 0.06 * (one.new in vocabulary() and one.cost > 0.4) for one in slips]
         slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True)]
-    slips += _calls(text, every, here, fault, own_values(fault))
-    if fault.message.endswith("is not defined") and here < len(every):
-        word = every[here]
-        alone = re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :])
-        slips += [Slip(1.4, word.start, word.end, "")] if alone else []
-        beside = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
-        if f"`{word.text}` is a column" in fault.help or beside:
-            slips.append(Slip(0.9 if beside else 1.0, word.start, word.end, f'"{word.text}"'))
+    if here < len(every):
+        slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault)]
+        slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault)]
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text)
     if fault.kind == "SyntaxError":
-        if "outside a query" in fault.message and "{" not in text:
-            slips.append(Slip(0.9, at, len(text.rstrip()), f"{{{{ {text[at:].rstrip()} }}}}"))
-        slips += in_order(text)
-        slips += [*_brackets(every), *_signs(text, every, here), *_indented(text, at)]
-        slips += _clauses(text, every, here, at, names)
+        slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_openings(text, every, at, fault)]
+        slips += [*_signs(text, every, here), *_lacking(every, here), *_clauses(text, every, here, names)]
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -146,58 +138,63 @@ def alike(word: str, names: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 
 def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
-    """Words that are like another; twice the same; of the word of the fault also where it is known."""
-    known = {*names, *vocabulary()}
+    """Words that are like another; twice the same; of the word of the fault also where it is every_name."""
+    every_name = {*names, *vocabulary()}
     for i in near:
         token = every[i]
-        if not token.text[0].isalpha() or (token.text in known and abs(i - here) > 1):
+        if not token.text[0].isalpha() or (token.text in every_name and abs(i - here) > 1):
             continue
-        for far, name in alike(token.text, sorted(known)):
-            yield Slip(0.4 + far + (0.6 if token.text in known else 0), token.start, token.end, name)
+        for far, name in alike(token.text, sorted(every_name)):
+            yield Slip(0.4 + far + (0.6 if token.text in every_name else 0), token.start, token.end, name)
         if i and every[i - 1].text == token.text:
             yield Slip(0.5, token.start, token.end, "")
 
 
 def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
     """A word that is two words, of which a sign between them is missing: `avgage)`, `gcolumns`, `xs0]`."""
-    known = {*names, *vocabulary()}
+    every_name = {*names, *vocabulary()}
     for i in near:
         token = every[i]
-        if not token.text[0].isalpha() or token.text in known:
+        if not token.text[0].isalpha() or token.text in every_name:
             continue
         for cut in range(1, len(token.text)):
             one, other = token.text[:cut], token.text[cut:]
-            if one in known and (other in known or other.isdigit() or i == here):
-                sure = {one, other} <= known or other.isdigit()
+            if one in every_name and (other in every_name or other.isdigit() or i == here):
+                both = {one, other} <= every_name or other.isdigit()
                 for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else ():
-                    cost = 0.78 if sure and sign == "." else 0.94 if sure else 1.1
+                    cost = 0.78 if both and sign == "." else 0.94 if both else 1.1
                     yield Slip(cost, token.start, token.end, f"{one}{sign}{other}")
 
 
 # Numbers, quotes and arguments ------------------------------------------------------------------
 
 
-def _numbers(every: Sequence[Token], near: range, fault: Diagnostic) -> Iterator[Slip]:
-    """`0,5`, `5%`, `"5"`, `099`."""
+def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
+    """`5%`, `"5"`, `099`."""
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
-            yield Slip(0.42 if "number" in fault.message else 0.7, token.start, token.end, token.text[1:-1])
+            yield Slip(0.42, token.start, token.end, token.text[1:-1])
         domain = token.text.isdigit() and i and every[i - 1].text == ":"
         for cut in range(1, len(token.text)) if domain else ():
             far = 0 if token.text[0] == "0" and cut == 1 else abs(cut - len(token.text) / 2) / 10
             yield Slip(1.0 + far, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
-        three = every[i : i + 3]
-        if len(three) == 3 and three[0].end == three[1].start and three[1].end == three[2].start:
-            between = three[1].text if three[0].text.isdigit() and three[2].text.isdigit() else ""
-            if between == "-" and re.search("walked|domain", fault.message):
-                yield Slip(0.42, three[1].start, three[1].end, "..")
-            if between == ",":
-                sign = "" if re.fullmatch(r"[1-9]\d{0,2},000", "".join(one.text for one in three)) else "."
-                yield Slip(0.7, three[1].start, three[1].end, sign)
-                yield Slip(0.9, three[1].start, three[1].end, "..")
+
+
+def _pairs(every: Sequence[Token], near: range, fault: Diagnostic) -> Iterator[Slip]:
+    """`0,5`, `1,000`, `16-79`."""
+    for i in near[:-2]:
+        one, sign, two = every[i : i + 3]
+        if one.end < sign.start or sign.end < two.start or not (one.text.isdigit() and two.text.isdigit()):
+            continue
+        if sign.text == "-" and re.search("walked|domain", fault.message):
+            yield Slip(0.42, sign.start, sign.end, "..")
+        if sign.text == ",":
+            thousands = two.text == "000" and one.text[0] != "0"
+            yield Slip(0.7, sign.start, sign.end, "" if thousands else ".")
+            yield Slip(0.9, sign.start, sign.end, "..")
 
 
 def _quotes(text: str) -> Iterator[Slip]:
@@ -218,40 +215,57 @@ def _quotes(text: str) -> Iterator[Slip]:
             yield Slip(1.2, mark, mark + 1, "")
 
 
-def _calls(
-    text: str, every: Sequence[Token], here: int, fault: Diagnostic, own: Sequence[str]
-) -> Iterator[Slip]:
-    """`and` for a comma; what is called or asked of a value that has no such thing; arguments."""
+def _beside(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> Iterator[Slip]:
+    """`and` for a comma, `==` for `=`, `..` for a point, a minus and a missing `in`, near what a message is about."""
     for i in range(max(0, here - 3), min(len(every), here + 5)):
         token = every[i]
+        if token.text == "and":
+            names = re.match(r" *\w+ *=(?!=)", text[token.end :])
+            yield Slip(0.9 if names else 1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
         if token.text == "[" and "no fields or elements" in fault.message:
             yield Slip(1.0, token.start, token.start, "in ")
-        if token.text == "and":
-            named = re.match(r" *\w+ *=(?!=)", text[token.end :])
-            yield Slip(0.9 if named else 1.0, token.start - (text[token.start - 1] == " "), token.end, ",")
         if token.text == ".." and i == here - 1 and fault.kind == "NameError":
             yield Slip(0.9, token.start, token.end, ".")
         if token.text == "==" and fault.kind != "SyntaxError":
             yield Slip(1.0, token.start, token.end, "=")
         if token.text == "-" and "above zero" in fault.message:
             yield Slip(1.0, token.start, token.end, "")
-    at = every[min(here, len(every) - 1)]
+
+
+def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
+    """What is called, indexed or asked of a value that has no such thing."""
     if fault.help == "it is the value itself" or (fault.kind == "SyntaxError" and at.text == "."):
         for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
             if at.start <= match.start() <= at.end + 1:
                 yield Slip(1.2, match.start(), match.end(), "")
-    if called := re.search(r"cannot be called|number cannot be indexed", fault.message):
-        signs = re.compile(r"\(\)" if "called" in called[0] else r"\[[^\[\]]*\]")
+    if of := re.search(r"cannot be called|number cannot be indexed", fault.message):
+        signs = re.compile(r"\(\)" if "called" in of[0] else r"\[[^\[\]]*\]")
         for match in signs.finditer(text, at.start):
             yield Slip(1.0 + (match.start() - at.start) / 1000, match.start(), match.end(), "")
     if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
-    if " is missing" in fault.message and fault.span is not None and fault.kind != "SyntaxError":
-        for call in _CALL.finditer(text):
-            if call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text:
-                yield from _completed(call, own)
-    if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
-        for call in _CALL.finditer(text):
+
+
+def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
+    """A word that nothing has: left out between others, or in quotes, as a column or one text among others."""
+    if not fault.message.endswith("is not defined"):
+        return
+    if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):
+        yield Slip(1.4, word.start, word.end, "")
+    of_texts = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
+    if of_texts or f"`{word.text}` is a column" in fault.help:
+        yield Slip(0.9 if of_texts else 1.0, word.start, word.end, f'"{word.text}"')
+
+
+def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
+    """A call with more or fewer arguments, or with two of them swapped."""
+    if fault.kind == "SyntaxError" or fault.span is None:
+        return
+    for call in _CALL.finditer(text):
+        inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
+        if " is missing" in fault.message and inside:
+            yield from _completed(call, own_values(fault))
+        if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from _arguments(call, less="needs" not in fault.message)
 
 
@@ -343,12 +357,11 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
 
 
 def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
-    """A sign that is missing, too much, or another than it should be, at the fault or just before it."""
-    words = lexicon()
+    """A sign or a word that is too much, or a sign other than it should be, at the fault or just before it."""
     for i in range(max(0, here - 2), min(len(every), here + 2)):
-        token, before = every[i], every[i - 1] if i else None
-        doubled = before is not None and before.text == token.text
+        token = every[i]
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
+            doubled = i and every[i - 1].text == token.text
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif token.text not in vocabulary():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
@@ -360,39 +373,51 @@ def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(0.6, token.start, token.end, "=")
         if token.text == ":" and text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start):
             yield Slip(0.9, token.start, token.end, " as")
-        if before is None:
-            continue
-        for sign in (",", "=", ":", "..", "."):
-            blank = "" if sign in ("..", ".") else " "
-            apart = before.end < token.start
-            if apart and before.text not in words.reserved + words.opening if sign == "=" else blank or not apart:
-                side, rest = " " * (sign == "="), "" if apart else blank
-                yield Slip(0.96 + (sign != ".") / 50 + (i > here) / 20, before.end, before.end, f"{side}{sign}{rest}")
-        if before.end < token.start and before.text[0].isalnum() and token.text[0].isalnum():
+
+
+def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
+    """A sign that is missing at the fault or just before it, or two words there in each other's place."""
+    words = lexicon()
+    for i in range(max(1, here - 2), min(len(every), here + 2)):
+        before, token = every[i - 1], every[i]
+        apart, late = before.end < token.start, (i > here) / 20
+        for sign in ("..", ".") if not apart else ():
+            yield Slip(0.96 + (sign != ".") / 50 + late, before.end, before.end, sign)
+        for sign in (",", ":"):
+            yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
+        if apart and before.text not in words.reserved + words.opening:
+            yield Slip(0.98 + late, before.end, before.end, " =")
+        if apart and before.text[0].isalnum() and token.text[0].isalnum():
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 
 
-def _clauses(text: str, every: Sequence[Token], here: int, at: int, names: Sequence[str]) -> Iterator[Slip]:
-    """A word of a clause that is missing at the fault or before, or stands there in other words."""
+def _openings(text: str, every: Sequence[Token], at: int, fault: Diagnostic) -> Iterator[Slip]:
+    """The first word of a statement, or the braces of a query, that are missing."""
     if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
         yield Slip(0.9, every[0].start, every[0].start, "private ")
     first = next((one.start for one in every if one.start >= text.rfind("\n", 0, at) + 1), 0)
     for word in ("for", "if", "def", "with", *(["assert"] if re.search("[<>=!]=|[<>]", text) else [])):
         yield Slip(1.1, first, first, f"{word} ")
+    if "outside a query" in fault.message and "{" not in text:
+        yield Slip(0.9, at, len(text.rstrip()), f"{{{{ {text[at:].rstrip()} }}}}")
+
+
+def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str]) -> Iterator[Slip]:
+    """A word of a clause that is missing at the fault or before, or stands there in other words."""
     for i in range(max(0, here - 2), min(len(every), here + 2)):
-        token = every[i]
+        token, before = every[i], every[i - 1] if i else Token(" ", -1, -1)
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
-        if token.text[0].isalpha() and token.text not in vocabulary():
-            yield Slip(1.3, token.start, token.end, "==")
-        before = every[i - 1] if i else Token(" ", -1, -1)
         stray = before.text[0].isalpha() and before.text not in {*vocabulary(), *names}
         spoken = token.text in vocabulary()
         other = token.text[0].isalpha() and (not spoken or token.text in ("in", "of", "to", "for", "is"))
+        if other and not spoken:
+            yield Slip(1.3, token.start, token.end, "==")
         for word in _QUERY if in_query else _OTHERS:
             if not stray and before.end < token.start:
                 yield Slip(1.2, token.start, token.start, f"{word} ")
             if other and word != "in":
                 yield Slip(1.3 if spoken else 1.25, token.start, token.end, word)
+    yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 
 
 _PARTS = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
@@ -422,16 +447,17 @@ def without(
     text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, most: float
 ) -> Slip | None:
     """The likeliest slip without which `clean` finds nothing wrong with a statement, if it costs less than `most`."""
-    seen, checked = {text}, 0
+    texts, checked = {text}, 0
     for slip in likely(text, at, names, fault):
         apart = text[slip.start - 1 : slip.start] == " " and text[slip.end : slip.end + 1] in (*" )]},:\n", "")
         if not slip.new and slip.end > slip.start and apart:
             slip = replace(slip, start=slip.start - 1)
         new = text[: slip.start] + slip.new + text[slip.end :]
-        if slip.cost >= most or len(seen) > _PARSED or checked > _CHECKED:
+        if slip.cost >= most or len(texts) > _PARSED or checked > _CHECKED:
             return None
-        if new not in seen and not (slip.new.isidentifier() and re.match(r" *=(?!=)", text[slip.end :])):
-            seen.add(new)
+        begins = re.search(r"(?:^|\n) *$", text[: slip.start]) and re.match(r" *=(?!=)", text[slip.end :])
+        if new not in texts and not (slip.new.isidentifier() and begins):
+            texts.add(new)
             if parses(new):
                 checked += 1
                 if clean(new):
@@ -444,12 +470,13 @@ def names_of(program: str, fault: Diagnostic) -> list[str]:
     words = re.findall(r"[A-Za-z_]\w*", re.sub(r"\"[^\"\n]*\"|#[^\n]*", "", program))
     names = set(re.findall(r"\b([A-Za-z_]\w*) *(?:=(?!=)|:(?! *\n))", program))
     names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
-    taken = re.findall(r"(?:\bdef \w+|\bOption|\bFeature|\bUtility) *\(([^()]*)\)|\blambda ([\w, ]+):", program)
-    names |= set(re.findall(r"[A-Za-z_]\w*", " ".join(map(" ".join, taken))))
+    params = re.findall(r"(?:\bdef \w+|\bOption|\bFeature|\bUtility) *\(([^()]*)\)|\blambda ([\w, ]+):", program)
+    names |= set(re.findall(r"[A-Za-z_]\w*", " ".join(map(" ".join, params))))
     names |= {word for word in words if words.count(word) > 1}
-    if asked := re.search(r"`(\w+)` has no (?:parameter|argument)", fault.message):
-        names |= {param.name for param in BUILTINS[asked[1]].parameters} if asked[1] in BUILTINS else set()
+    if of := re.search(r"`(\w+)` has no (?:parameter|argument)", fault.message):
+        names |= {param.name for param in BUILTINS[of[1]].parameters} if of[1] in BUILTINS else set()
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
-    said = " ".join(re.findall(r"`([^`]+)`", f"{fault.message} {fault.help}"))
+    message = " ".join(re.findall(r"`([^`]+)`", f"{fault.message} {fault.help}"))
     here = re.findall(r"\w+", fault.span.text) if fault.span is not None else []
-    return sorted(names | {name for name in re.findall(r"[A-Za-z_]\w*", said) if name not in here or name in names})
+    once = {word for word in here if words.count(word) == 1}
+    return sorted((names | {name for name in re.findall(r"[A-Za-z_]\w*", message) if name not in here}) - once)

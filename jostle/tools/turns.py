@@ -110,7 +110,7 @@ S = TypeVar("S", bound=TakesTurns)
 def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """A method of a session that has the turn while it works."""
 
-    method = told(method)
+    method = of_its_arguments(method)
 
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -120,7 +120,7 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
     return run
 
 
-def told(function: Callable[P, R]) -> Callable[P, R]:
+def of_its_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """A function that refuses arguments it does not take with the names of those it does, as a program is refused."""
 
     @wraps(function)
@@ -143,13 +143,13 @@ def _wrong_arguments(
         call.bind(*args, **kwargs)
     except TypeError as error:
         names, what = list(call.parameters)[1:], function.__qualname__.removesuffix(".__init__")
-        taken = f"it takes {', '.join(f'`{name}`' for name in names)}"
+        help = f"it takes {', '.join(f'`{name}`' for name in names)}"
         if what == "Session.bind":
-            taken = 'write `session.bind("people", frame)`; what the data are described by stands in the program'
+            help = 'write `session.bind("people", frame)`; what the data are described by stands in the program'
         word = next((one for one in kwargs if one not in names), None)
         if word is None:
-            return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=taken)
-        return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or taken)
+            return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=help)
+        return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or help)
     return None
 
 

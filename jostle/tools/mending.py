@@ -68,14 +68,10 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    search, knows = _Search(fault, fault.span, check), _knows(fault)
-    if (mended := _slip(fault, fault.span, search, _sure(fault, knows))) is not None:
+    search = _Search(fault, fault.span, check)
+    if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return (
-        _searched(fault, fault.span, search)
-        or (None if knows else _slip(fault, fault.span, search))
-        or _doubted(fault, search)
-    )
+    return _searched(fault, fault.span, search) or _doubted(fault, search)
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -84,11 +80,11 @@ def _knows(fault: Diagnostic) -> bool:
     return says or _OF_WORDS.search(fault.message) is not None
 
 
-def _sure(fault: Diagnostic, knows: bool) -> float:
+def _sure(fault: Diagnostic) -> float:
     """How much a slip costs at most that is tried before what the message says to write."""
     if _OF_WORDS.search(fault.message):
         return 0
-    return slips.SURE if not knows else 0.85 if fault.message.endswith("is not defined") else 0.45
+    return slips.SURE if not _knows(fault) else 0.85 if fault.message.endswith("is not defined") else 0.45
 
 
 def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
@@ -109,7 +105,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return None
+    return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
 
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
@@ -155,6 +151,7 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
     new, many = text[: slip.start] + slip.new + text[slip.end :], slip.new.count("\n") + 1
     line = " ".join([part.strip() if at else part for at, part in enumerate(new.split("\n")[row : row + many])])
     was, now = text[slip.start : slip.end].strip(), slip.new.strip()
+    start += len(text[slip.start : slip.end]) - len(text[slip.start : slip.end].lstrip(" "))
     help = f"write `{line.strip()}`" if line.strip() else f"leave `{was}` out"
     if not was and not now:
         many = len(line) - len(line.lstrip())
@@ -164,7 +161,7 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
         return replace(fault, help=help)
     message = f"`{was or now}` is {'missing' if now else 'too much'}"
     message = f"`{was}` is written `{now}` here" if was and now else message
-    at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, slip.end - slip.start))
+    at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
     return replace(fault, message=message, span=Span(fault.span.source, *at), help=help)
 
 
@@ -338,7 +335,6 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
         if match.start() <= start < match.end():
             inner = f", {match[3]}" if match[3] else ""
             yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    yield from _as_other_names(line, fault, start, end)
     for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
         own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
         if own:
@@ -357,19 +353,6 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
                 yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
-
-
-def _as_other_names(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
-    """A line with a call as a method of its first argument, or with the name of an argument that there is."""
-    name = line[start:end]
-    method = re.match(r"\((\w+)(?:, *)?", line[end:])
-    if fault.kind == "NameError" and method:
-        yield 2.1, f"{line[:start]}{method[1]}.{name}({line[end + method.end() :]}", ""
-    if wrong := re.search(r"has no (?:parameter|argument) `(\w+)`", fault.message):
-        names = [one for one in re.findall(r"(\w+) = ", fault.help) if one not in _AMOUNTS and f"{one} = " not in line]
-        like = difflib.get_close_matches(wrong[1], names, n=1, cutoff=0.5)
-        for other in like:
-            yield 2.6, re.sub(rf"\b{wrong[1]} *=(?!=)", f"{other} =", line), ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

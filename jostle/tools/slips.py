@@ -413,7 +413,9 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
         if other and not spoken:
             yield Slip(1.3, token.start, token.end, "==")
         for word in _QUERY if in_query else _OTHERS:
-            if not stray and before.end < token.start:
+            if word == "end":
+                yield Slip(1.2, token.start, token.start, " end ")
+            elif not stray and before.end < token.start:
                 yield Slip(1.2, token.start, token.start, f"{word} ")
             if other and word != "in":
                 yield Slip(1.3 if spoken else 1.25, token.start, token.end, word)

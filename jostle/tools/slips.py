@@ -161,7 +161,7 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
             one, other = token.text[:cut], token.text[cut:]
             if one in every_name and (other in every_name or other.isdigit() or i == here):
                 both = {one, other} <= every_name or other.isdigit()
-                for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else ():
+                for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else (".",):
                     cost = 0.78 if both and sign == "." else 0.94 if both else 1.1
                     yield Slip(cost, token.start, token.end, f"{one}{sign}{other}")
 
@@ -386,7 +386,7 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
         for sign in (",", ":"):
             yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
         if apart and before.text not in words.reserved + words.opening:
-            yield Slip(0.98 + late, before.end, before.end, " =")
+            yield Slip(0.98 + late, before.end, token.start, " = ")
         if apart and before.text[0].isalnum() and token.text[0].isalnum():
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 

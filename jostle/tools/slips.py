@@ -159,7 +159,8 @@ def _divided(every: Sequence[Token], near: range, here: int, names: Sequence[str
             continue
         for cut in range(1, len(token.text)):
             one, other = token.text[:cut], token.text[cut:]
-            if one in every_name and (other in every_name or other.isdigit() or i == here):
+            calls = one in BUILTINS or one in AGGREGATES
+            if one in every_name and (other in every_name or other.isdigit() or i == here or calls):
                 both = {one, other} <= every_name or other.isdigit()
                 for sign in ("(", "[", ".", " ", " = ") if len(other) > 1 or other.isdigit() else (".",):
                     cost = 0.78 if both and sign == "." else 0.94 if both else 1.1
@@ -248,8 +249,12 @@ def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
 
 def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
     """A word that nothing has: left out between others, or in quotes, as a column or one text among others."""
-    if not fault.message.endswith("is not defined"):
+    if not re.search("is not defined$|^unknown name", fault.message):
         return
+    for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
+        yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
+    if re.search(r"\w = $", text[: word.start]) and re.match(" *[,)]", text[word.end :]):
+        yield Slip(1.35, word.start, word.end, f'"{word.text}"')
     if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):
         yield Slip(1.4, word.start, word.end, "")
     of_texts = re.search(r"[{\[](?: *\"[^\"]*\",)* *$", text[: word.start]) and '"' in text
@@ -404,7 +409,7 @@ def _openings(text: str, every: Sequence[Token], at: int, fault: Diagnostic) -> 
 
 def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str]) -> Iterator[Slip]:
     """A word of a clause that is missing at the fault or before, or stands there in other words."""
-    for i in range(max(0, here - 2), min(len(every), here + 2)):
+    for i in range(max(0, here - 2), min(len(every), here + 3)):
         token, before = every[i], every[i - 1] if i else Token(" ", -1, -1)
         in_query = text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start)
         stray = before.text[0].isalpha() and before.text not in {*vocabulary(), *names}

@@ -280,7 +280,7 @@ def misfit(op: str, left: str, right: str, texts: tuple[str, str] = ("", "")) ->
 
 def _of_each(op: str, one: str, two: str) -> str:
     """The way out of a list, or a column of a result, that is compared: the items, or the groups, that are meant."""
-    column = re.fullmatch(r"(\w+)\.(\w+)", one)
+    column = re.fullmatch(r"(\w+)(?:\.|\[[\"'])(\w+)(?:[\"']\])?", one)
     if column is None:
         return f"compare each: `[x for x in {one} if x {op} {two}]`"
     return f"compare each: `[r for r in {column[1]} if r.{column[2]} {op} {two}]`"

@@ -90,6 +90,8 @@ def _sure(fault: Diagnostic) -> float:
 def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
     """The fault with a line that a few edits make, or as it stands where that works; None where nothing does."""
     slips_of = fault.kind == "SyntaxError" and not _OF_WORDS.search(fault.message)
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if slips_of else None
+    slips_of = slips_of and (line is None or search.first_fault(search.indent + line[1]) is not None)
     while search.waiting:
         if slips_of and search.waiting[0][0] > _SLIP:
             slips_of = False
@@ -110,7 +112,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
-    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if fault.kind == "SyntaxError" else None
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
     if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
         return fault
@@ -172,6 +174,7 @@ class _Search:
         self.source, self.check, self.fault, self.row = span.source, check, fault, span.line
         lines = span.source.text.split("\n")
         self.line, self.works = lines[self.row - 1], False
+        self.indent = self.line[: len(self.line) - len(self.line.lstrip())]
         begin = self.row - 1
         while begin and _GOES_ON.match(lines[begin]):
             begin -= 1
@@ -284,7 +287,7 @@ class _Own:
         came = now - old
         if (
             (out and came)
-            or re.search(r"\}\}\(|\]\(|\b(\w+) \1\b", new)
+            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
             or not all(one[:1].isdigit() or one in line for one in came)
         ):
             return False

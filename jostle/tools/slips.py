@@ -29,9 +29,15 @@ _TOKEN = re.compile(
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
 _QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to",
-          "row", "rows", "end")  # fmt: skip
+          "row", "rows", "end", "epsilon")  # fmt: skip
 _OTHERS = ("for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", "described by", "protecting",
            "budget", "rows", "never", "up to", "release", "assert", "use", "else", "return", "end")  # fmt: skip
+_WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the parser stopped
+    "cannot stand|is missing|too early|opens no|begins no|is not closed|closes nothing|outside brackets|indentation|"
+    "no meaning|outside a query|second `=`|names its unit|named with|does nothing|begins with|it does not compare|"
+    "expected|names its table|is given a value at a time|opens a query|has no names"
+)
+_NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES = frozenset({"a", "all", "an", "my", "the"})
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
@@ -87,8 +93,10 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text)
     if fault.kind == "SyntaxError":
-        slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_openings(text, every, at, fault)]
-        slips += [*_signs(text, every, here), *_lacking(every, here), *_clauses(text, every, here, names)]
+        stops = _WHERE_IT_STOPS.search(fault.message) is not None
+        slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_signs(text, every, here, stops=stops)]
+        if stops:
+            slips += [*_openings(text, every, at, fault), *_lacking(every, here), *_clauses(text, every, here, names)]
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -144,7 +152,10 @@ def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str])
         token = every[i]
         if not token.text[0].isalpha() or (token.text in every_name and abs(i - here) > 1):
             continue
+        called = every[i + 1 : i + 2] and every[i + 1].text == "("
         for far, name in alike(token.text, sorted(every_name)):
+            if not called and name in BUILTINS and name not in {*names, *lexicon().clause}:
+                continue  # a function is called
             yield Slip(0.4 + far + (0.6 if token.text in every_name else 0), token.start, token.end, name)
         if i and every[i - 1].text == token.text:
             yield Slip(0.5, token.start, token.end, "")
@@ -178,7 +189,7 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])
-        domain = token.text.isdigit() and i and every[i - 1].text == ":"
+        domain = token.text.isdigit() and len(token.text) > 2 and every[i - 1].text == ":"
         for cut in range(1, len(token.text)) if domain else ():
             far = 0 if token.text[0] == "0" and cut == 1 else abs(cut - len(token.text) / 2) / 10
             yield Slip(1.0 + far, token.start, token.end, f"{token.text[:cut]}..{token.text[cut:]}")
@@ -271,7 +282,7 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         if " is missing" in fault.message and inside:
             yield from _completed(call, own_values(fault))
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
-            yield from _arguments(call, less="needs" not in fault.message)
+            yield from _arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
 
 
 _CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
@@ -361,14 +372,14 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
         yield Slip(0.8 + late + last / 10, every[j].end, every[j].end, " " * (close == "}}") + close)
 
 
-def _signs(text: str, every: Sequence[Token], here: int) -> Iterator[Slip]:
-    """A sign or a word that is too much, or a sign other than it should be, at the fault or just before it."""
+def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iterator[Slip]:
+    """A sign that is too much or another than it should be, at the fault or just before it; a word where it `stops`."""
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
             doubled = i and every[i - 1].text == token.text
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
-        elif token.text not in vocabulary():
+        elif token.text not in vocabulary() and stops and i and not token.text[0].isdigit():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
         if token.text == "," and (inner := re.compile(r"[^()]*(?=\))").match(text, token.start)):
             yield Slip(1.3, token.start, inner.end(), "")
@@ -390,9 +401,10 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
             yield Slip(0.96 + (sign != ".") / 50 + late, before.end, before.end, sign)
         for sign in (",", ":"):
             yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
-        if apart and before.text not in words.reserved + words.opening:
+        spoken = before.text in words.reserved + words.opening or before.text in BUILTINS
+        if apart and not spoken and (token.text[0].isalnum() or token.text[0] in "([{\"'"):
             yield Slip(0.98 + late, before.end, token.start, " = ")
-        if apart and before.text[0].isalnum() and token.text[0].isalnum():
+        if apart and all(one.text in vocabulary() or one.text[0].isdigit() for one in (before, token)):
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
 
 
@@ -418,11 +430,13 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
         if other and not spoken:
             yield Slip(1.3, token.start, token.end, "==")
         for word in _QUERY if in_query else _OTHERS:
+            if word == "described by" and token.text != "{":
+                continue
             if word == "end":
                 yield Slip(1.2, token.start, token.start, " end ")
             elif not stray and before.end < token.start:
                 yield Slip(1.2, token.start, token.start, f"{word} ")
-            if other and word != "in":
+            if other and word not in ("in", "release", "assert", "return", "use", "else"):
                 yield Slip(1.3 if spoken else 1.25, token.start, token.end, word)
     yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 

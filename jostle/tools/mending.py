@@ -87,11 +87,19 @@ def _sure(fault: Diagnostic) -> float:
     return slips.SURE if not _knows(fault) else 0.85 if fault.message.endswith("is not defined") else 0.45
 
 
+def _slips_come(fault: Diagnostic, search: _Search) -> bool:
+    """Whether slips are tried before edits that are farther from what stands there: the message has no line that is
+    right, and none of a statement as a whole."""
+    if fault.kind != "SyntaxError" or _OF_WORDS.search(fault.message):
+        return False
+    own = re.fullmatch(r"write `([^`…]+)`", fault.help)
+    of_all = fault.message.endswith("opens no statement")
+    return own is None or not (of_all or search.first_fault(search.indent + own[1]) is None)
+
+
 def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
     """The fault with a line that a few edits make, or as it stands where that works; None where nothing does."""
-    slips_of = fault.kind == "SyntaxError" and not _OF_WORDS.search(fault.message)
-    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if slips_of else None
-    slips_of = slips_of and (line is None or search.first_fault(search.indent + line[1]) is not None)
+    slips_of = _slips_come(fault, search)
     while search.waiting:
         if slips_of and search.waiting[0][0] > _SLIP:
             slips_of = False

@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 92_663,
-    "files": 350,
+    "lines": 93_341,
+    "files": 351,
     "lines that the kernel imports": 2_622,
     "lines that privacy and engine import": 18_500,
     "lines that everyday queries import": 8_647,

@@ -20,6 +20,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.resources import folder
+from jostle.source import Span
 from jostle.syntax.parser import lexicon, parses
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
@@ -63,8 +64,7 @@ def tokens(text: str) -> list[Token]:
     braces: list[str] = []
     for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.MULTILINE)):
         if match[0] == "}}" and braces[-1:] == ["{"]:
-            middle = match.start() + 1
-            every += [Token("}", match.start(), middle), Token("}", middle, match.end())]
+            every += [Token("}", at, at + 1) for at in (match.start(), match.start() + 1)]
             del braces[-2:]
             continue
         every.append(Token(match[0], match.start(), match.end()))
@@ -280,7 +280,7 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     for call in _CALL.finditer(text):
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
-            yield from _completed(call, own_values(fault))
+            yield from _completed(call, own_values(fault.span))
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from _arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
 
@@ -300,11 +300,9 @@ def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
                 yield Slip(1.1 + many / 100 + at / 10_000, place, place, f"{before}{value}{after}")
 
 
-def own_values(fault: Diagnostic) -> list[str]:
-    """The values that a program has named above a fault, the last first, and its columns, as texts."""
-    if fault.span is None:
-        return []
-    above = "\n".join(fault.span.source.text.split("\n")[: fault.span.line - 1])
+def own_values(place: Span) -> list[str]:
+    """The values that a program has named above a place, the last first, and its columns, as texts."""
+    above = "\n".join(place.source.text.split("\n")[: place.line - 1])
     values = re.findall(r"(?m)^private +(\w+) *=", above)
     values += re.findall(r"(?m)^ *(\w+) *=(?!=)", above)[::-1]
     columns = re.findall(r"(?<=[{ ,])(\w+): ", " ".join(re.findall(r"described\s+by\s+(\{.*)", above)))
@@ -479,10 +477,9 @@ def without(
         begins = re.search(r"(?:^|\n) *$", text[: slip.start]) and re.match(r" *=(?!=)", text[slip.end :])
         if new not in texts and not (slip.new.isidentifier() and begins):
             texts.add(new)
-            if parses(new):
-                checked += 1
-                if clean(new):
-                    return slip
+            checked += (is_whole := parses(new))
+            if is_whole and clean(new):
+                return slip
     return None
 
 
@@ -493,7 +490,7 @@ def names_of(program: str, fault: Diagnostic) -> list[str]:
     names |= set(re.findall(r"\b(?:for|as|def|private|param) ([A-Za-z_]\w*)", program))
     params = re.findall(r"(?:\bdef \w+|\bOption|\bFeature|\bUtility) *\(([^()]*)\)|\blambda ([\w, ]+):", program)
     names |= set(re.findall(r"[A-Za-z_]\w*", " ".join(map(" ".join, params))))
-    names |= {word for word in words if words.count(word) > 1}
+    names.update(word for word in words if words.count(word) > 1)
     if of := re.search(r"`(\w+)` has no (?:parameter|argument)", fault.message):
         names |= {param.name for param in BUILTINS[of[1]].parameters} if of[1] in BUILTINS else set()
     names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}

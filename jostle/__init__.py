@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from jostle.version import __version__
@@ -27,7 +28,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     """Loads the heavy parts when they are first used, so that `import jostle` costs nothing."""
     if name not in _HOME:
-        raise AttributeError(f"module 'jostle' has no attribute {name!r}")
+        raise AttributeError(f"module 'jostle' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     from importlib import import_module
 
     return getattr(import_module(f"jostle.{_HOME[name]}"), name)

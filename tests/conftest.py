@@ -11,6 +11,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def no_looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     from jostle.tools.session import Session
 
     if request.node.get_closest_marker("looks") is None:
-        monkeypatch.setitem(Session.__init__.__kwdefaults__, "look", False)
+        monkeypatch.setitem(unwrap(Session.__init__).__kwdefaults__, "look", False)
 
 
 @pytest.fixture(scope="session")

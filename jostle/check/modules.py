@@ -97,6 +97,8 @@ def check_sources(program: n.Program, report: Report) -> None:
         elif first is not private:
             message, notes = f"`{private.name}` is declared private twice", (Note(first.span, "declared here before"),)
             report.add("TypeError", message, private.span, help="give it another name", notes=notes)
+    for private in every_of(program, n.Private):
+        _needs_rows(private, report)
     described = [private.described for private in every_of(program, n.Private)]
     for domains in (*described, *(node.domains for node in every_of(program, n.Described))):
         for name, domain in domains.items if isinstance(domains, n.RecordOf) else ():
@@ -108,9 +110,29 @@ def check_sources(program: n.Program, report: Report) -> None:
     _files(program, report)
 
 
+def _needs_rows(private: n.Private, report: Report) -> None:
+    """A column that nothing describes and that is nearly called `rows`."""
+    columns = private.protecting.columns if private.protecting is not None else ()
+    described = [name for name, _ in private.described.items] if isinstance(private.described, n.RecordOf) else []
+    if len(columns) == 1 and columns[0] not in described and did_you_mean(columns[0].lower(), ["rows"], 0.75):
+        message = f"`{columns[0]}` is no column that is described"
+        help = "write `protecting rows` where each row is of another person"
+        report.add("NameError", message, private.protecting.span if private.protecting else private.span, help=help)
+
+
 def _arguments(call: n.Call, name: str, report: Report) -> None:
     """An argument that a source has not, such as its budget."""
     names = [param.name for param in BUILTINS[name].parameters[1:]]
+    unknown = any(keyword.name not in names for keyword in call.keywords)
+    match call.args:
+        case () if not unknown:
+            report.add("TypeError", f"`{name}` opens something", call.span, help=f'write `{name}("people.csv")`')
+        case (n.Number() | n.Constant() as path, *_):
+            message, help = f"what `{name}` opens has a name in quotes", f'write `{name}("people.csv")`'
+            report.add("TypeError", message, path.span, help=help)
+        case (_, n.Number() | n.Constant() | n.RecordOf() | n.ListOf() as part, *_) if name != "counts":
+            message = f"a part of what `{name}` opens is named by a text"
+            report.add("TypeError", message, part.span, help=f"write `{name}({call.args[0].span.text})`")
     for keyword in call.keywords:
         if keyword.name in names:
             match keyword.value:

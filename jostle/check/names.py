@@ -392,7 +392,8 @@ class Names:
     def _way_out(self, name: str, names: Collection[str], call: n.Call | None, of_rows: bool) -> str:
         """What to write in place of a name that nothing has, where these do."""
         if call is None:
-            return self._of_column(name) or way(name) or _way_out(name, names)
+            of_runs = home(name) if name == "released" else ""
+            return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
         here = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
         return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
 

@@ -138,7 +138,7 @@ class Warnings:
                     self._pattern(name, pattern)
                 case n.Call(function=n.Name(id="clamp"), args=(value, low, high)):
                     if not self._means_own("clamp"):
-                        self._check_clamp(part, value, literal(low), literal(high))
+                        self._check_clamp(part, value, low, high)
                 case n.Call(function=n.Name(id=word), args=(n.Name() as column,)) if word in SPANS:
                     self._check_clock(part, column)
 
@@ -214,11 +214,16 @@ class Warnings:
                 label="the same for every row", help=f"describe it as `{column.id}: time` if its cells have hours",
             )  # fmt: skip
 
-    def _check_clamp(self, call: n.Call, value: n.Expr, low: object, high: object) -> None:
-        bounds = self._bounds(value)
-        if bounds is None or not isinstance(low, float) or not isinstance(high, float) or low > high:
+    def _check_clamp(self, call: n.Call, value: n.Expr, least: n.Expr, most: n.Expr) -> None:
+        bounds, text, low, high = self._bounds(value), value.span.text, literal(least), literal(most)
+        dates = isinstance(least, n.Constant) and isinstance(most, n.Constant) and least.span.text > most.span.text
+        if dates or (isinstance(low, float) and isinstance(high, float) and low > high):
+            message = f"all of `{call.span.text}` is one value, since its ends are swapped"
+            help = f"write `clamp({text}, {most.span.text}, {least.span.text})`"
+            self._report.add("cutting-clamp", message, call.span, label="one value", help=help)
             return
-        text = value.span.text
+        if bounds is None or not isinstance(low, float) or not isinstance(high, float):
+            return
         if low <= bounds[0] and bounds[1] <= high:
             message = f"`{text}` is within {quote(bounds[0])}..{quote(bounds[1])} by its description"
             help = f"leave the clamp out: `{text}`"

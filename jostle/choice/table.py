@@ -147,6 +147,7 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
         return
     for part, read in reads:
         if read.name in data:
+            _need_number(part, read, data[read.name])
             continue
         has = f"the record has {', '.join(f'`{name}`' for name in data) or 'no field'}"
         elsewhere = any(isinstance(other, Record) and read.name in other for other in others)
@@ -156,7 +157,18 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
             help = f"write `{read.name}:` for {nearest}" if spare else f"give it a field `{read.name}`"
             raise refuse("NameError", f"`{getattr(part, 'name', '')}` reads `{read.span.text}`, and {has}", help=help)
         message = f"`{read.span.text}` is read, and {has}"
-        raise refuse("NameError", message, read.span, help=did_you_mean(read.name, data))
+        field = f"{read.value.span.text}.{next(iter(data), 'database')}"
+        help = did_you_mean(read.name.lower(), data) or f"write `{field}`"
+        raise refuse("NameError", message, read.span, help=help)
+
+
+def _need_number(part: object, read: n.Attribute, value: object) -> None:
+    """Refuses a Feature that gives a field of its data as it stands, where that is no number."""
+    run = part.run if isinstance(part, Part) and part.kind == "Feature" else None
+    gives = run.body.body[-1] if isinstance(run, Function) and isinstance(run.body, n.Block) else None
+    if isinstance(gives, n.Return) and gives.value is read and not is_number(value):
+        help = f"measure it: `return laplace(size({read.value.span.text}.database))`"
+        raise refuse("TypeError", f"a Feature gives a number, and `{read.span.text}` is none", read.span, help=help)
 
 
 def fields_read(parts: Sequence[object]) -> list[Read]:

@@ -242,8 +242,7 @@ def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Se
     """The way out of `it.name(…)` on a public value of a kind, or an empty text."""
     it = node.value.span.text
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it)
-    name = node.name if usage is None or node.name in forms(kind) else "any"
-    return of_value(kind, name, usage or Written(it), fields[-1] if fields else "", fields[0] if fields else "")
+    return of_value(kind, node.name, usage or Written(it), fields[-1] if fields else "", fields[0] if fields else "")
 
 
 def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:

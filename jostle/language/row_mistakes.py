@@ -143,7 +143,8 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
     named = next((one.name for one in select.columns if one.value is column), None)
     if column.span.text.lower() in AGGREGATES and named is not None:
         message = f"`{column.span.text}` takes its column in brackets"
-        return Diagnostic("PrivateValue", message, column.span, help=f"write `{column.span.text.lower()}({named})`")
+        of = "*" if column.span.text.lower() == "count" else named
+        return Diagnostic("PrivateValue", message, column.span, help=f"write `{column.span.text.lower()}({of})`")
     if select.spend is not None:
         help += "; without an amount this select is a table of its columns"
     if isinstance(inner, n.Select) and re.search(r"(?i)\bgroup ?by\b", inner.span.text):
@@ -154,6 +155,7 @@ def hands_out_rows(select: n.Select, column: n.Expr, source: str, declared: Span
     function = column.function if isinstance(column, n.Call) and not foreign else None
     if isinstance(column, n.Call) and isinstance(function, n.Name) and function.id not in ROW_FUNCTIONS:
         foreign = way(function.id, column.args) or home(function.id, column.args, rows=True)
+    foreign = "write `count(*)`" if column.span.text.endswith("(*)") else foreign
     message = "a select gives aggregates, and this is none" if foreign else "this select would hand out private rows"
     notes = (Note(declared, f"`{source}` is declared private here"),) if declared is not None else ()
     return Diagnostic("PrivateValue", message, column.span, label=since, help=foreign or help, notes=notes)
@@ -278,7 +280,7 @@ def misfit(op: str, left: str, right: str, texts: tuple[str, str] = ("", "")) ->
 
 def _of_each(op: str, one: str, two: str) -> str:
     """The way out of a list, or a column of a result, that is compared: the items, or the groups, that are meant."""
-    column = re.fullmatch(r"(\w+)\.(\w+)", one)
+    column = re.fullmatch(r"(\w+)(?:\.|\[[\"'])(\w+)(?:[\"']\])?", one)
     if column is None:
         return f"compare each: `[x for x in {one} if x {op} {two}]`"
     return f"compare each: `[r for r in {column[1]} if r.{column[2]} {op} {two}]`"

@@ -387,7 +387,8 @@ def _query(interp: Evaluator, node: n.Query, scope: Scope) -> object:
 
 
 def _star(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
-    raise refuse("TypeError", "`*` and `distinct` stand only in the count of a select", node.span)
+    message = "`*` and `distinct` stand only in the count of a select"
+    raise refuse("TypeError", message, node.span, help="write `count(*)`, or `count(distinct x)`")
 
 
 EXPRESSIONS: dict[type, Callable[..., object]] = {

@@ -422,7 +422,8 @@ class RowCompiler:
             return Constant(value)
         if is_number(value):
             return Constant(float(value))
-        raise refuse("TypeError", f"{kind_name(value)} cannot stand in an expression on rows", node.span)
+        fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
+        raise fault or refuse("TypeError", f"{kind_name(value)} cannot stand in an expression on rows", node.span)
 
     # What cannot be meant ------------------------------------------------------------------------
 
@@ -456,11 +457,9 @@ class RowCompiler:
 
 def known_of(domain: Domain) -> facts.Listed | facts.Bounded | None:
     """What a domain lists or bounds."""
-    if isinstance(domain, Categories):
-        return facts.Listed(domain.values)
     if isinstance(domain, Integer | Real):
         return facts.Bounded(domain.low, domain.high, isinstance(domain, Integer))
-    return None
+    return facts.Listed(domain.values) if isinstance(domain, Categories) else None
 
 
 def _need_arguments(name: str, node: n.Call) -> None:

@@ -403,7 +403,8 @@ def _of_arguments(row: AggregateRow, call: n.Call, compiler: RowCompiler) -> Dia
             "TypeError", f"`{row.name}` has no argument `{condition.name}`",
             help=f"a condition here has two equal signs: `{row.name}({condition.name} == {condition.value.span.text})`",
         )  # fmt: skip
-    form = row.usage.partition(", count")[0].replace("(E", f"({next(iter(compiler.schema), 'E')}")
+    of = [arg.id for arg in call.args if isinstance(arg, n.Name) and arg.id in compiler.schema]
+    form = row.usage.partition(", count")[0].replace("(E", f"({[*of, *compiler.schema, 'E'][0]}")
     help = row.instead.replace("(x,", f"({call.args[0].span.text},") if call.args else row.instead
     return Diagnostic("TypeError", f"`{row.name}` is written `{row.usage}`", help=help or f"write `{form}`")
 

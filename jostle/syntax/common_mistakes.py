@@ -225,6 +225,12 @@ def chained(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
+def _as_list(piece: re.Match[str]) -> str:
+    """`xs[1:]`, `xs[:2]` and `xs[1:2]` as lists of the elements at these places."""
+    last = f"{piece[3] or f'len({piece[1]})'} - 1"
+    return f"[{piece[1]}[i] for i in {piece[2] or 0}..({last})]"
+
+
 def colon(place: ErrorPlace) -> Diagnostic | None:
     """A slice, an argument or a parameter with `:`."""
     if place.text != ":" or place.frame.opener is None:
@@ -234,7 +240,10 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
         return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
-        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
+        line = place.source.line(place.span.line).strip()
+        new = re.sub(r"([\w.]+)\[(\w*) *: *(\w*)\]", _as_list, line)
+        help = f"write `{new}`" if new != line else "write `[xs[i] for i in 1..3]`"
+        return place.error("there are no slices", help=help)
     if opener == "{{":
         help = "write `{ {` with a space for a set of sets or records"
         return place.error("`{{` opens a query", label="a query has no `:`", help=help)
@@ -382,7 +391,7 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         _means_what_it_says(node)
 
 
-_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Column, n.Binary, n.GroupKey})
+_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey})
 """The forms that may be a mistake although they parse."""
 _TAKES = {"Feature": 1, "Option": 1, "Utility": 2}
 _A = {"Feature": "a Feature", "Option": "an Option", "Utility": "a Utility"}
@@ -394,6 +403,9 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Assert(value=n.ListOf(items=[_, _] as items, span=span)):
             help = f"write `assert {', '.join(item.span.text for item in items)}`"
             raise refuse("SyntaxError", "`assert` is no function: these brackets make a list", span, help=help)
+        case n.Assert(message=n.Binary() | n.Logic() as other) if getattr(other, "op", "") not in ("+", "||"):
+            help = f"write `assert {node.value.span.text} and {other.span.text}`"
+            raise refuse("SyntaxError", "what stands after the comma of `assert` is its message", other.span, help=help)
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
             last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
             raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
@@ -414,6 +426,12 @@ def _means_what_it_says(node: n.Node) -> None:
             raise refuse("SyntaxError", word["message"], span, help=help)
         case n.Binary(op="in" | "not in", right=n.Select(span=span)):
             raise refuse("SyntaxError", "a value is looked up in a list, and a select gives none", span, help=IN_LIST)
+        case n.GroupKey(value=n.Call(function=n.Name(id=name), span=span)) if name in ("avg", "count", "sum"):
+            message = f"`{span.text}` is measured of groups, and so none of their keys"
+            raise refuse("TypeError", message, span, help="write the column by which rows are grouped")
+        case n.Assign(value=n.String(value=text, span=span)) if re.match(r"(?is)\s*select\s.*\sfrom\s", text):
+            help = f"write `{{{{ {text.strip().rstrip(';')} }}}}`"
+            raise refuse("SyntaxError", "a query in quotes is a text, and asks nothing", span, help=help)
         case n.GroupKey(value=n.Call() as call):
             _no_rollup(call)
 

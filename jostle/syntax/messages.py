@@ -294,9 +294,12 @@ def by_line(place: ErrorPlace) -> Diagnostic | None:
     return at_line(place.source, place.span)
 
 
+_CODE = re.compile(r"(?:\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^#])*")  # of a line, up to its comment
+
+
 def at_line(source: Source, place: Span) -> Diagnostic | None:
     """What is said of a line of another language at this place."""
-    text = source.line(place.line)
+    text = _CODE.match(source.line(place.line))[0]  # type: ignore[index]
     line, indented = text.strip(), len(text) - len(text.lstrip())
     at = place.column - 1 - indented
     for foreign in foreign_lines():

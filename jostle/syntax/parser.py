@@ -219,6 +219,15 @@ def parse_with(source: Source, layout: Layout) -> n.Program:
         return _parse(source, layout)
 
 
+def parses(text: str) -> bool:
+    """Whether a text is a program by its signs; nothing is said of one that is none."""
+    with _lock, suppress(LayoutError, LarkError, Refusal):
+        lark, builder, _ = _parser(None)
+        builder.source = Source("", text)
+        return bool(lark.parse(text))
+    return False
+
+
 class _Unfinished(Refusal):
     """The text ended where something had to follow."""
 

@@ -24,6 +24,7 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
+from jostle.tools import slips
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -31,12 +32,17 @@ Edit = tuple[float, str, str]
 
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
+_SLIP = 1.6  # what is tried before other slips than sure ones
+_OF_WORDS = re.compile(  # of messages that know what is meant
+    "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
+    "at the end$|has no delta|hands out one value"
+)
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
 _CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
-_GOES_ON = re.compile(r"[\s}\])]|el(?:se|if)\b|\.[a-z]|$")
+_GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
@@ -44,7 +50,7 @@ _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
-_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _CALL = re.compile(r"\b\w+\((?=((?:[^()]|\([^()]*\))*)\))")
@@ -63,7 +69,42 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
     search = _Search(fault, fault.span, check)
+    if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
+        return mended
+    return _searched(fault, fault.span, search) or _doubted(fault, search)
+
+
+def _knows(fault: Diagnostic) -> bool:
+    """Whether a message says what is meant, so that a slip of a hand is not it."""
+    says = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
+    return says or _OF_WORDS.search(fault.message) is not None
+
+
+def _sure(fault: Diagnostic) -> float:
+    """How much a slip costs at most that is tried before what the message says to write."""
+    if _OF_WORDS.search(fault.message):
+        return 0
+    return slips.SURE if not _knows(fault) else 0.85 if fault.message.endswith("is not defined") else 0.45
+
+
+def _slips_come(fault: Diagnostic, search: _Search) -> bool:
+    """Whether slips are tried before edits that are farther from what stands there: the message has no line that is
+    right, and none of a statement as a whole."""
+    if fault.kind != "SyntaxError" or _OF_WORDS.search(fault.message):
+        return False
+    own = re.fullmatch(r"write `([^`…]+)`", fault.help)
+    of_all = fault.message.endswith("opens no statement")
+    return own is None or not (of_all or search.first_fault(search.indent + own[1]) is None)
+
+
+def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | None:
+    """The fault with a line that a few edits make, or as it stands where that works; None where nothing does."""
+    slips_of = _slips_come(fault, search)
     while search.waiting:
+        if slips_of and search.waiting[0][0] > _SLIP:
+            slips_of = False
+            if (mended := _slip(fault, place, search)) is not None:
+                return mended
         cost, _, line, last, out, steps = heapq.heappop(search.waiting)
         if last is None:
             return _tell(fault, line.strip(), out)
@@ -74,7 +115,64 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
-    return fault
+    return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
+
+
+def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
+    """A fault whose line to write has a name that there is not says so."""
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
+    first = search.first_fault(line[1]) if line is not None else None
+    if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
+        return fault
+    return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
+
+
+def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
+    """The fault with its line as it is without one slip of a hand, where there is one."""
+    lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
+    while begin and re.search(r"[-+*/%^,=(\[{] *$", lines[begin - 1]):
+        begin -= 1
+    end = place.end_line if search.from_below else end
+    text = "\n".join(lines[begin:end])
+    row, column = place.line, place.column
+    if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
+        row, column = int(before[2]), source_column(place.source, int(before[2]), before[1])
+    at = sum(len(line) + 1 for line in lines[begin : row - 1]) + column - 1
+
+    def clean(new: str) -> bool:
+        whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
+        try:
+            faults = search.check(whole)
+        except Refusal as refusal:
+            faults = refusal.diagnostics
+        return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
+
+    slip = slips.without(text, at, slips.names_of(place.source.text, fault), clean, fault, most)
+    return None if slip is None else _tell_slip(fault, slip, text, begin)
+
+
+def source_column(source: Source, row: int, word: str) -> int:
+    return max(0, source.line(row).find(word)) + 1
+
+
+def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Diagnostic:
+    """The fault with the line without a slip; a message that only said where the parser stopped is about the slip."""
+    row, start = text.count("\n", 0, slip.start), slip.start - (text.rfind("\n", 0, slip.start) + 1)
+    new, many = text[: slip.start] + slip.new + text[slip.end :], slip.new.count("\n") + 1
+    line = " ".join([part.strip() if at else part for at, part in enumerate(new.split("\n")[row : row + many])])
+    was, now = text[slip.start : slip.end].strip(), slip.new.strip()
+    start += len(text[slip.start : slip.end]) - len(text[slip.start : slip.end].lstrip(" "))
+    help = f"write `{line.strip()}`" if line.strip() else f"leave `{was}` out"
+    if not was and not now:
+        many = len(line) - len(line.lstrip())
+        help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
+    general = fault.label in _GENERAL or (fault.message.startswith(LACKS_A_COMMA) and slip.new != ",")
+    if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
+        return replace(fault, help=help)
+    message = f"`{was or now}` is {'missing' if now else 'too much'}"
+    message = f"`{was}` is written `{now}` here" if was and now else message
+    at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
+    return replace(fault, message=message, span=Span(fault.span.source, *at), help=help)
 
 
 class _Search:
@@ -84,14 +182,17 @@ class _Search:
         self.source, self.check, self.fault, self.row = span.source, check, fault, span.line
         lines = span.source.text.split("\n")
         self.line, self.works = lines[self.row - 1], False
+        self.indent = self.line[: len(self.line) - len(self.line.lstrip())]
         begin = self.row - 1
         while begin and _GOES_ON.match(lines[begin]):
             begin -= 1
+        self.begin, self.from_below = begin, False
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
+            self.from_below = True
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
@@ -194,7 +295,7 @@ class _Own:
         came = now - old
         if (
             (out and came)
-            or re.search(r"\}\}\(|\b(\w+) \1\b", new)
+            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
             or not all(one[:1].isdigit() or one in line for one in came)
         ):
             return False
@@ -215,24 +316,9 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
-    yield 2, _in_order(line), ""
+    yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     yield from _called_otherwise(line, fault, start, end)
-    yield from _of_its_kind(line, fault, again, texts)
     yield from _left_out(line, fault, again, start, end)
-
-
-def _of_its_kind(line: str, fault: Diagnostic, again: bool, texts: Sequence[str]) -> Iterator[Edit]:
-    """A line with other tokens where it does not parse, and with other names where it does."""
-    start = fault.span.column - 1 if fault.span else 0
-    if fault.kind == "SyntaxError":
-        yield from _near(line, start, [*_WORDS])
-        for word in re.findall(r"`([^`]+)`", fault.help) if fault.help.startswith("expected `") else ():
-            yield 2.3, f"{line[:start].rstrip()} {word} {line[start:]}".replace(" : ", ": "), ""
-    elif fault.span and re.search(r"(?i)\b(?:from|join) *$", line[:start]) and fault.kind == "NameError":
-        for table in re.findall(r"(?m)^(?:private )?(\w+) *= *table\b", fault.span.source.text):
-            yield 2.5, line[:start] + table + line[start + len(fault.span.text) :], ""
-    if fault.kind != "SyntaxError" and not again:
-        yield from _near(line, start, re.findall(r"\w+", " ".join(texts)))
 
 
 def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -> Iterator[Edit]:
@@ -260,11 +346,9 @@ def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Ite
         if match.start() <= start < match.end():
             inner = f", {match[3]}" if match[3] else ""
             yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    yield from _as_other_names(line, fault, start, end)
     for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
         own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
-        handed = " is missing" in fault.message and re.search(r"[({\[,] *$", line[: match.start()])
-        if own or handed:
+        if own:
             yield 2.1, line.replace("()", ""), ""
     if fault.kind != "PrivateValue":
         yield from _swapped(line, fault, False)
@@ -280,19 +364,6 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
                 yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
-
-
-def _as_other_names(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
-    """A line with a call as a method of its first argument, or with the name of an argument that there is."""
-    name = line[start:end]
-    method = re.match(r"\((\w+)(?:, *)?", line[end:])
-    if fault.kind == "NameError" and method:
-        yield 2.1, f"{line[:start]}{method[1]}.{name}({line[end + method.end() :]}", ""
-    if wrong := re.search(r"has no (?:parameter|argument) `(\w+)`", fault.message):
-        names = [one for one in re.findall(r"(\w+) = ", fault.help) if one not in _AMOUNTS and f"{one} = " not in line]
-        like = difflib.get_close_matches(wrong[1], names, n=1, cutoff=0.5)
-        for other in like or (names if len(names) == 1 else ()):
-            yield 2.6, re.sub(rf"\b{wrong[1]} *=(?!=)", f"{other} =", line), ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
@@ -318,14 +389,6 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
-
-
-def _near(line: str, start: int, words: Sequence[str]) -> Iterator[Edit]:
-    """A line with the word at a place, or that before it, as the words that are most like it."""
-    for word in re.finditer(r"\w+", line):
-        if word.start() == start or re.fullmatch(r"\s+", line[word.end() : start]):
-            for other in difflib.get_close_matches(word[0].lower(), words, n=2, cutoff=0.75):
-                yield 2.2, line[: word.start()] + other + line[word.end() :], ""
 
 
 @cache
@@ -366,19 +429,6 @@ def _as_one(line: str) -> str:
         if line == last:
             break
     return line
-
-
-def _in_order(line: str) -> str:
-    """A line with the clauses of its one select in their order."""
-    select = re.search(r"(?i)\{\{ *([^{}]*\bselect\b[^{}]*?) *\}\}", line)
-    if select is None or select[1].lower().count("select") > 1:
-        return line
-    starts = [match.start() for match in _CLAUSE.finditer(select[1])]
-    if starts[:1] != [0]:
-        return line
-    parts = [select[1][a:b].strip(" ,") for a, b in zip(starts, [*starts[1:], None], strict=True)]
-    parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
-    return line[: select.start(1)] + " ".join(parts) + line[select.end(1) :]
 
 
 def _without(line: str, start: int, end: int) -> Iterator[Edit]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.events import Event
@@ -58,6 +58,19 @@ def _column(values: list[Any]) -> Any:
     return [int(value) for value in values] if whole else values
 
 
+class Unreleased(Refusal, KeyError):
+    """A name that nothing was released by is asked for."""
+
+
+class Released(dict[str, Any]):
+    """Released values by name; a name that is none of them is refused with those that there are."""
+
+    def __missing__(self, name: str) -> NoReturn:
+        there = "there are " + ", ".join(f"`{one}`" for one in self) if self else "a program releases: `release n`"
+        help = did_you_mean(str(name), self) or there
+        raise Unreleased(Diagnostic("NameError", f"nothing was released as `{name}`", help=help))
+
+
 @dataclass
 class Result:
     """The result of a run: released values, the budget of every source, diagnostics, events, printed lines, and what
@@ -80,9 +93,9 @@ class Result:
         return self.events
 
     @property
-    def released(self) -> dict[str, Any]:
+    def released(self) -> Released:
         """The released values by name: numbers, arrays for vectors and lists of numbers, pandas frames for groups."""
-        return {name: to_python(value) for name, value in self.values.items()}
+        return Released({name: to_python(value) for name, value in self.values.items()})
 
     @property
     def measured(self) -> dict[str, Any]:

@@ -38,7 +38,7 @@ from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
-from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data
+from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data, of_its_arguments
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Session:
     fit, where the program describes the source itself.
     """
 
+    @of_its_arguments
     def __init__(
         self,
         *,
@@ -163,8 +164,7 @@ class Session:
 
     def run(self, program: str | Path | Source, /, **params: object) -> Result:
         """Runs a program; raises `Refusal` where it is refused, whose `result` has what was paid for before."""
-        source = program if isinstance(program, Source) else read_program(Path(program))
-        result = self.attempt(source, params)
+        result = self.attempt(program if isinstance(program, Source) else read_program(Path(program)), params)
         if not result.ok:
             refusal = Refusal(*result.diagnostics)
             refusal.result = result

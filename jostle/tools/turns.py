@@ -19,10 +19,11 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.engine.files import identities
 from jostle.events import Event
 from jostle.syntax import nodes as n
@@ -109,12 +110,47 @@ S = TypeVar("S", bound=TakesTurns)
 def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """A method of a session that has the turn while it works."""
 
+    method = of_its_arguments(method)
+
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.turns.turn():
             return method(self, *args, **kwargs)
 
     return run
+
+
+def of_its_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that refuses arguments it does not take with the names of those it does, as a program is refused."""
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            if (fault := _wrong_arguments(function, args, kwargs)) is None:
+                raise
+        raise fault
+
+    return run
+
+
+def _wrong_arguments(
+    function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> Refusal | None:
+    call = signature(function)
+    try:
+        call.bind(*args, **kwargs)
+    except TypeError as error:
+        names, what = list(call.parameters)[1:], function.__qualname__.removesuffix(".__init__")
+        help = f"it takes {', '.join(f'`{name}`' for name in names)}"
+        if what == "Session.bind":
+            help = 'write `session.bind("people", frame)`; what the data are described by stands in the program'
+        word = next((one for one in kwargs if one not in names), None)
+        if word is None:
+            return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=help)
+        return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or help)
+    return None
 
 
 def hearing(events: list[Event]) -> Callable[[Event], None]:

@@ -116,7 +116,7 @@ def test_did_you_mean() -> None:
     (found,) = said("print(x)\nx = 1")
     assert "further down" in found.help
     (found,) = told(PEOPLE + "n = {{ select count(agee) from people with epsilon 0.1 }}")
-    assert found.help == "did you mean `age`?"
+    assert found.help == "write `n = {{ select count(age) from people with epsilon 0.1 }}`"
 
 
 @pytest.mark.parametrize("argument", ["age", "x = age", "[age]", "old", "x = [1, old]"])

@@ -123,7 +123,7 @@ def test_columns_of_a_grant_are_checked_before_a_run(place: Any) -> None:
     wrong = BY_SEX.replace("avg(age)", "avg(agee)")
     answer = place.post("ana", "/api/check", program=wrong).json()
     (fault,) = answer["errors"]
-    assert (fault["line"], fault["column"], fault["help"]) == (2, 42, "did you mean `age`?")
+    assert (fault["line"], fault["column"]) == (2, 42) and "avg(age)" in fault["help"] and "agee" not in fault["help"]
     run = place.run("ana", wrong)
     assert run["state"] == "done" and not run["answer"]["ok"] and not place.jobs
     # Without a grant nothing is known of the data.

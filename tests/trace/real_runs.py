@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
+from inspect import unwrap
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -147,7 +148,7 @@ GOLDENS = {
 
 
 if __name__ == "__main__":
-    Session.__init__.__kwdefaults__["look"] = False  # as in the tests (`conftest.no_looks`)
+    unwrap(Session.__init__).__kwdefaults__["look"] = False  # as in the tests (`conftest.no_looks`)
     for run, endings in GOLDENS.items():
         for ending in endings:
             if "--write" in sys.argv:

@@ -93,6 +93,9 @@ class Forms(Interpreter):
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
+        items = likes.like_of(value)
+        if isinstance(at, NotKnown) and likes.kind(at) == "a number" and type(items) in (list, Grouped):
+            raise Unknown(like=likes.item(items, items).like)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
         if value.like is None or isinstance(value.like, likes.Anything):
@@ -227,9 +230,7 @@ class Forms(Interpreter):
             except Refusal as refusal:
                 if refusal.first.kind in EVERYWHERE:
                     raise
-        kinds = {likes.kind(value) for value in values}
-        one = likes.example(values[0]) if len(kinds) == 1 and values else None
-        raise Unknown(like=None if one is None or isinstance(one, Handle) else likes.form(one))
+        raise Unknown(like=likes.common(values))
 
     def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
         """What a run makes of two values."""

@@ -115,6 +115,7 @@ class Foresight(Forms):
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.functions: dict[int, Function] = {}  # what the program itself defines, by body
+        self.returned: list[object] | None = None  # what the function at hand may have returned before
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
@@ -143,7 +144,7 @@ class Foresight(Forms):
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
             self._look_inside(node, scope)
-            if self.joint is not None or returns_inside(node):
+            if self.joint is not None or (returns_inside(node) and self.returned is None):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
             self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like))
@@ -182,9 +183,14 @@ class Foresight(Forms):
             self.truth(value, test)
 
     def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
-        """Walks what a branch or a loop does, of which it is not known whether a run comes by."""
-        if self.depth or self.joint is not None or not isinstance(node, n.If | n.For):
+        """Walks what a branch or a loop does, of which it is not known whether a run comes by; in a function, if it may
+        return there."""
+        long = self.depth and (not returns_inside(node) or self.steps > self.most // 2)
+        if long or self.joint is not None or not isinstance(node, n.If | n.For):
+            self.returned = None if long else self.returned
             return
+        if self.depth:
+            self.returned = self.returned or []
         names, scope.names = scope.names, Names(scope.names)
         was, self.unsure = self.unsure, True
         try:
@@ -194,13 +200,26 @@ class Foresight(Forms):
                     scope.set(name, one)
             for block in blocks(node):
                 scope.names = Names(scope.names)
-                self.block(block.body, scope)
+                self._look_at(block, scope)
         except Unknown:
             pass  # it returns
         except Refusal as refusal:
-            self._refused(refusal, node, scope)
+            if not self.depth:
+                self._refused(refusal, node, scope)
         finally:
             scope.names, self.unsure = names, was
+
+    def _look_at(self, block: n.Block, scope: Scope) -> None:
+        """Walks a branch, and notes what it returns."""
+        try:
+            ended = self.block(block.body, scope)
+            if ended is not None and self.returned is not None:
+                self.returned.append(ended.value)
+        except Unknown as unknown:
+            if not unknown.returned or self.returned is None:
+                self.returned = None
+                raise
+            self.returned.append(unknown.value)
 
     def uncalled(self) -> None:
         """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
@@ -332,11 +351,23 @@ class Foresight(Forms):
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
+        around, self.returned = self.returned, None
         try:
-            return super().call(function, args, keywords, span)
+            value = super().call(function, args, keywords, span)
+            if self.returned is None:
+                return value
+            like = likes.common([*self.returned, value])
         except Unknown as unknown:
             like = _form_of(function, arguments, unknown)
-            raise Unknown(function.name if _is_adaptive(function) else "", like) from None
+            if self.returned is not None:
+                like = likes.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
+        except Refusal:
+            if self.returned is None:
+                raise
+            like = likes.common(self.returned)
+        finally:
+            self.returned = around
+        raise Unknown(function.name if _is_adaptive(function) else "", like)
 
     def _need_fit(
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None

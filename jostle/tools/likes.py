@@ -183,6 +183,25 @@ def measured(value: object) -> object:
     return like if isinstance(like, str | Function) else None
 
 
+def common(values: Sequence[object]) -> object:
+    """What is known of a value that is one of these."""
+    likes = [form(value) if not isinstance(value, NotKnown) else value.like for value in values]
+    examples = [example(like) for like in likes]
+    if not likes or _lacks(examples):
+        return None
+    if all(like is likes[0] for like in likes) or all(map(is_number, examples)):
+        return likes[0]
+    if all(isinstance(one, Record) for one in examples):
+        fields = [tuple(one) for one in examples]
+        if any(names != fields[0] for names in fields) or any(like is A_RECORD for like in likes):
+            return A_RECORD
+        return Record({name: inside(common([NotKnown(like=one[name]) for one in examples])) for name in fields[0]})
+    if all(isinstance(one, list) or is_vector(one) for one in examples):
+        return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
+    kinds = {type(one) for one in examples}
+    return likes[0] if len(kinds) == 1 and (is_model(examples[0]) or kind_of(examples[0]) is not None) else None
+
+
 def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
@@ -259,6 +278,8 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
         noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
+    if name == "exp_mech" and values and isinstance(values[0], list):
+        return item(None, values[0]).like
     return _of_noise(values[0]) if name in ("laplace", "gaussian") and values else None
 
 
@@ -381,13 +402,14 @@ def inside(value: object) -> object:
 
 def item(source: object, items: Sequence[object]) -> NotKnown:
     """What is known of each item of a stand-in, which has these, where they have it in common."""
+    if is_vector(source) and source.ndim == 1:
+        return NotKnown(like=1.0)
     if isinstance(source, Anything):
         return NotKnown(like=source.item)
     if isinstance(source, Grouped):
         cells = {name: column[0] if len(column) else ONE for name, column in source.columns.items()}
         return NotKnown(like=Record(cells))
-    one = items[0] if len({kind_of(one) for one in items}) == 1 else None
-    return NotKnown(like=None if one is None else form(one))
+    return NotKnown(like=common(items))
 
 
 def is_of_call(node: n.Stmt) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, only_record
@@ -19,7 +19,10 @@ from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import assembled
 from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, index, linked
@@ -34,10 +37,54 @@ from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
 
+if TYPE_CHECKING:
+    from jostle.accounting.amounts import Amount
+    from jostle.events import Stream
+    from jostle.privacy.kernel.exposures import Exposure, Exposures
+    from jostle.privacy.kernel.measurement import Measurement
+
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are reported also where a run may never come by."""
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+
+
+class Door(Kernel):
+    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
+
+    skipped = 0  # how often something was left out, which may have spent
+    last: Measurement[object, object] | None = None  # what was asked for last, at a place
+    place: Span | None = None
+
+    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
+        exposures = measurement.exposures
+        if exposures and measurement.paid_by() is None:
+            for exposure in exposures:
+                check_unit(measurement.price.amount, exposure.source, span)
+            if self._paid is not None:
+                self._paid.need_fit(measurement, span)
+        if measurement.each is not None:
+            with suppress(Unknown), self._unseen(measurement.each):
+                measurement.run(0)  # type: ignore[attr-defined]
+        if measurement.title == "above_threshold":
+            self.skipped += 1
+            return Nothing()  # a watch is one whatever the data are
+        self.last, self.place = measurement, span
+        raise Unknown
+
+    def left_of(self, exposure: Exposure) -> tuple[int, int]:
+        if self.skipped:
+            raise Unknown
+        return super().left_of(exposure)
+
+    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
+        for exposure in opened_for:
+            check_unit(amount, exposure.source)
+
+
+def door(events: Stream) -> tuple[Door, PublicData]:
+    """A kernel and public data over an engine of which nothing is known."""
+    return assembled(cast("Any", Nothing()), events, Door)
 
 
 class Forms(Interpreter):
@@ -93,7 +140,7 @@ class Forms(Interpreter):
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
-        items = likes.like_of(value)
+        items: Any = likes.like_of(value)
         if isinstance(at, NotKnown) and likes.kind(at) == "a number" and type(items) in (list, Grouped):
             raise Unknown(like=likes.item(items, items).like)
         if not isinstance(value, NotKnown):

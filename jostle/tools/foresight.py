@@ -27,9 +27,6 @@ from jostle.plan.facts import bounds_of, listed_values
 from jostle.plan.kinds import is_integral, kind_of
 from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel, check_unit
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import assembled
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
@@ -45,15 +42,12 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
 if TYPE_CHECKING:
-    from jostle.accounting.amounts import Amount
     from jostle.events import Stream
-    from jostle.privacy.kernel.exposures import Exposure, Exposures
-    from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
@@ -70,39 +64,6 @@ _QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
 """How functions read that may be tried with examples: nobody sees what the walk draws."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
-
-
-class Door(Kernel):
-    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
-
-    skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[object, object] | None = None  # what was asked for last, at a place
-    place: Span | None = None
-
-    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
-        exposures = measurement.exposures
-        if exposures and measurement.paid_by() is None:
-            for exposure in exposures:
-                check_unit(measurement.price.amount, exposure.source, span)
-            if self._paid is not None:
-                self._paid.need_fit(measurement, span)
-        if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
-        if measurement.title == "above_threshold":
-            self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
-        self.last, self.place = measurement, span
-        raise Unknown
-
-    def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        if self.skipped:
-            raise Unknown
-        return super().left_of(exposure)
-
-    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
-        for exposure in opened_for:
-            check_unit(amount, exposure.source)
 
 
 class Foresight(Forms):
@@ -143,11 +104,11 @@ class Foresight(Forms):
                 raise
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
-            self._look_inside(node, scope)
+            after = self._look_inside(node, scope)
             if self.joint is not None or (returns_inside(node) and self.returned is None):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
-            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like))
+            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like), after)
             return None
         except Refusal as refusal:
             self._refused(refusal, node, scope)
@@ -182,44 +143,51 @@ class Foresight(Forms):
                 raise Refusal(no_condition(str(likes.kind(value)), test.span.text)).at(test.span)
             self.truth(value, test)
 
-    def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
-        """Walks what a branch or a loop does, of which it is not known whether a run comes by; in a function, if it may
-        return there."""
-        long = self.depth and (not returns_inside(node) or self.steps > self.most // 2)
-        if long or self.joint is not None or not isinstance(node, n.If | n.For):
-            self.returned = None if long else self.returned
-            return
-        if self.depth:
+    def _look_inside(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
+        """Walks what a branch or a loop does, of which it is not known whether a run comes by, and gives what is known
+        of its names after it."""
+        if self.joint is not None or not isinstance(node, n.If | n.For):
+            return {}
+        if self.depth and returns_inside(node):
             self.returned = self.returned or []
-        names, scope.names = scope.names, Names(scope.names)
-        was, self.unsure = self.unsure, True
+        if self.depth and self.steps > self.most // 2:
+            self.returned = None
+            return {}
+        names, ways, was = scope.names, list[dict[str, object]](), self.unsure
+        begun, self.unsure = Names(names), True
         try:
             if isinstance(node, n.For):
                 one = self.item(self.part(node.source, scope), node.source.span) if len(node.names) == 1 else NotKnown()
-                for name in node.names:
-                    scope.set(name, one)
+                begun |= dict.fromkeys(node.names, one)
             for block in blocks(node):
-                scope.names = Names(scope.names)
-                self._look_at(block, scope)
-        except Unknown:
-            pass  # it returns
+                scope.names = Names(begun)
+                if self._goes_on(block, scope):
+                    ways.append(scope.names)
         except Refusal as refusal:
             if not self.depth:
                 self._refused(refusal, node, scope)
         finally:
             scope.names, self.unsure = names, was
+        ways += [names] if isinstance(node, n.For) or node.other is None else []
+        after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
+        return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
 
-    def _look_at(self, block: n.Block, scope: Scope) -> None:
-        """Walks a branch, and notes what it returns."""
+    def _goes_on(self, block: n.Block, scope: Scope) -> bool:
+        """Walks a branch, notes what it returns, and whether what follows may come."""
         try:
             ended = self.block(block.body, scope)
             if ended is not None and self.returned is not None:
                 self.returned.append(ended.value)
+            return ended is None
         except Unknown as unknown:
-            if not unknown.returned or self.returned is None:
+            if self.returned is not None and unknown.returned:
+                self.returned.append(unknown.value)
+            else:
                 self.returned = None
+        except Refusal:
+            if not self.depth:
                 raise
-            self.returned.append(unknown.value)
+        return False
 
     def uncalled(self) -> None:
         """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
@@ -232,12 +200,12 @@ class Foresight(Forms):
                 with suppress(Unknown):
                     self.block(body.body if isinstance(body, n.Block) else (n.Return(body, span=body.span),), inner)
 
-    def forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
-        """The names that a statement would have given a value."""
+    def forget(self, node: n.Stmt, scope: Scope, value: NotKnown, after: Mapping[str, NotKnown] = {}) -> None:
+        """The names that a statement would have given a value, and what is known of them `after` it."""
         self.kernel.skipped += 1  # type: ignore[attr-defined]
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
         for name in _bound(node):
-            scope.set(name, value)
+            scope.set(name, after.get(name, value))
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         if id(node) in self.parts:
@@ -405,9 +373,7 @@ class Foresight(Forms):
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
-            if like is None and isinstance(function, Builtin):
-                like = likes.of_function(function)
-            raise Unknown(like=like)
+            raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
@@ -429,6 +395,8 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
     if not isinstance(function, Builtin):
         passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
         return unknown.value.like if passes_on else None
+    if function.name == "in_rho" and unknown.called:
+        return unknown.value.like
     like = likes.of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
 
@@ -476,11 +444,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def door(events: Stream) -> tuple[Door, PublicData]:
-    """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
 
 
 def foreseen(

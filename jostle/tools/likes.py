@@ -19,7 +19,8 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.builtins import DOMAINS
+from jostle.language.builtins import BUILTINS, DOMAINS
+from jostle.language.facts import Effect
 from jostle.language.forms import keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
@@ -31,6 +32,7 @@ from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
+from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
 from jostle.source import Source
@@ -51,6 +53,7 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
+A_SCORE, SCORES = Anything(), Anything()
 A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
@@ -191,15 +194,19 @@ def common(values: Sequence[object]) -> object:
         return None
     if all(like is likes[0] for like in likes) or all(map(is_number, examples)):
         return likes[0]
-    if all(isinstance(one, Record) for one in examples):
-        fields = [tuple(one) for one in examples]
-        if any(names != fields[0] for names in fields) or any(like is A_RECORD for like in likes):
+    records = [one for one in examples if isinstance(one, Record)]
+    if len(records) == len(examples):
+        names = [*records[0]]
+        if any([*one] != names for one in records) or any(like is A_RECORD for like in likes):
             return A_RECORD
-        return Record({name: inside(common([NotKnown(like=one[name]) for one in examples])) for name in fields[0]})
+        return Record({name: inside(common([NotKnown(like=one[name]) for one in records])) for name in names})
     if all(isinstance(one, list) or is_vector(one) for one in examples):
         return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
-    kinds = {type(one) for one in examples}
-    return likes[0] if len(kinds) == 1 and (is_model(examples[0]) or kind_of(examples[0]) is not None) else None
+    shared = [kind for kind in type(examples[0]).__mro__ if all(isinstance(one, kind) for one in examples)]
+    if is_model(examples[0]):
+        models = [kind for kind in shared if getattr(kind, "jostle_members", None) and kind.__module__ != __name__]
+        return likes[0] if shared[0] is type(examples[0]) else Anything(_of_class(models[0])) if models else None
+    return likes[0] if shared[0] is type(examples[0]) and kind_of(examples[0]) is not None else None
 
 
 def kind(value: object) -> str | None:
@@ -280,12 +287,23 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
     if name == "exp_mech" and values and isinstance(values[0], list):
         return item(None, values[0]).like
-    return _of_noise(values[0]) if name in ("laplace", "gaussian") and values else None
+    if name == "noisy_max" and values and not isinstance(values[0], NotKnown):
+        scores = values[0] if isinstance(values[0], Scores) else None
+        return Anything([], 1.0) if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
+    if name in _OF_ANY:
+        return _OF_ANY[name] if name != "largest" or len(values) <= 2 else None
+    return _of_noise(like_of(values[0])) if name in ("laplace", "gaussian") and values else None
+
+
+_OF_ANY = {"refine": 1.0, "least_cost_partition": NUMBERS, "count_partition": NUMBERS, "largest": Anything([], 1.0)}
+"""What functions that measure give whatever they are given."""
 
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    if isinstance(exposed, Score) and not isinstance(exposed, Scores):
+    if exposed is SCORES or isinstance(exposed, Scores):
+        return Anything([], 1.0)
+    if exposed is A_SCORE or isinstance(exposed, Score):
         return 1.0
     if isinstance(exposed, Cube):
         return np.ones(exposed.shape) if exposed.size <= MOST else None
@@ -298,6 +316,9 @@ def of_function(function: Builtin) -> object:
     """What a function or a kernel of the library gives, whatever its arguments are."""
     if function.name in TEXTS:
         return A_TEXT
+    row = BUILTINS.get(function.name)
+    if row is not None and row.effect is Effect.SCORES:
+        return given_by(function_of(row) if row.function else function.body)
     of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
     return given_by(kernel_of(function.name) if of_kernel else function.body)
 
@@ -322,9 +343,11 @@ def of_hint(hint: object) -> object:
         return Anything([], of_hint(items.pop()) if len(items) == 1 else None)
     if hint in _PLAIN:
         return _PLAIN[hint]
-    of = origin or hint
+    of = Score if Score in parts else origin or hint
     if not isinstance(of, type):
         return None
+    if issubclass(of, Score):
+        return SCORES if issubclass(of, Scores) else A_SCORE
     if hasattr(of, "jostle_members"):
         return Anything(_of_class(of)) if of is not Report else None
     if is_typeddict(of):

@@ -5,6 +5,7 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -16,8 +17,9 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
-from jostle.plan.facts import FACTS
-from jostle.plan.plan import Open
+from jostle.plan.facts import FACTS, bounds_of, listed_values
+from jostle.plan.kinds import is_integral, kind_of
+from jostle.plan.plan import Domain, Open, RowExpr
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
@@ -473,3 +475,14 @@ class Untrained(Nothing):
                 one = likes.example(unknown.value)
             like = one if at == 0 else like
         raise Unknown(like=None if like is None else likes.kind_alone(like))
+
+
+def taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
+    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
+    `column`, or has two keys at most."""
+    if any(isinstance(key, float) and key % 1 for key in keys):
+        return False
+    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
+        return False
+    low, high = bounds_of(row, schema) or (0, math.inf)
+    return column or high - low < 2

@@ -19,14 +19,17 @@ from jostle.check.warnings import Report, Warnings
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.formulas import Noised
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.forms import source_kind
 from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.plan.facts import bounds_of, listed_values
-from jostle.plan.kinds import is_integral, kind_of
-from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
+from jostle.noise_laws import Laplace
+from jostle.plan.facts import bounds_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
@@ -42,7 +45,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door, taken_down
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -104,7 +107,7 @@ class Foresight(Forms):
                 raise
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
-            after = self._look_inside(node, scope)
+            after = self._one_by_one(node, scope) or self._look_inside(node, scope)
             if self.joint is not None or (returns_inside(node) and self.returned is None):
                 raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
@@ -142,6 +145,19 @@ class Foresight(Forms):
             if isinstance(value, NotKnown):
                 raise Refusal(no_condition(str(likes.kind(value)), test.span.text)).at(test.span)
             self.truth(value, test)
+
+    def _one_by_one(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
+        """What is known of the answers of a joint block: they have the forms that they have one by one."""
+        if not isinstance(node, n.With) or not node.jointly or self.joint is not None:
+            return {}
+        names, seen = scope.names, len(self.refusals)
+        scope.names = Names(names)
+        with suppress(Unknown, Refusal):
+            self.block((replace(node, jointly=False),), scope)
+        after, scope.names = scope.names, names
+        del self.refusals[seen:]
+        values = {name: dict.get(after, name) for name in _bound(node)}
+        return {name: value for name, value in values.items() if isinstance(value, NotKnown)}
 
     def _look_inside(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
         """Walks what a branch or a loop does, of which it is not known whether a run comes by, and gives what is known
@@ -266,7 +282,7 @@ class Foresight(Forms):
                 row = compiler.part(expr)
                 keys = () if over is None else public_keys(self.eval(over, scope), over.span)
                 if row is not None and own_keys(handle, row) is None:
-                    return _taken_down(row, schema, keys, isinstance(expr, n.Name))
+                    return taken_down(row, schema, keys, isinstance(expr, n.Name))
             return False
 
         def of_source(column: str) -> bool:
@@ -364,11 +380,13 @@ class Foresight(Forms):
                 of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
                 if of:
                     raise no_error(of)
-                number = likes.measured(arguments[0])
-                if number is not None and not any(isinstance(value, NotKnown) for value in arguments[1:]):
-                    super().call(function, [number, *args[1:]], dict(keywords))  # which may refuse the others
+                number, like = likes.measured(arguments[0]), likes.of_function(function)
+                if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
+                    example = Noised(1.0, Laplace(1.0)) if number is None else number
+                    own = super().call(function, [example, *args[1:]], dict(keywords))
+                    like = like if number is None else likes.form(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
-                    raise Unknown(like=likes.of_function(function))
+                    raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
@@ -399,17 +417,6 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like
     like = likes.of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
-
-
-def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
-    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
-    `column`, or has two keys at most."""
-    if any(isinstance(key, float) and key % 1 for key in keys):
-        return False
-    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
-        return False
-    low, high = bounds_of(row, schema) or (0, math.inf)
-    return column or high - low < 2
 
 
 def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:

@@ -57,6 +57,8 @@ A_SCORE, SCORES = Anything(), Anything()
 A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
+MORE = (True, [1.0], NumberColumn([1.0]), Record(a=1.0), Grouped({"a": ["b"], "n": [1.0]}, 1))
+"""What an answer may be, beside a cell."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
 
@@ -151,12 +153,17 @@ def _lacks(parts: Iterable[object]) -> bool:
 
 def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such. `by_kind`: what is refused for a
-    kind is refused whatever a list or a record holds."""
+    an answer are, which are of one kind for all: so one value at most may have such. Of one that may be anything, what
+    is refused in the same words whatever it is. `by_kind`: what is refused for a kind is refused whatever a list or a
+    record holds."""
     examples = [example(value) for value in values if is_open(value)]
-    refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
-    for cell in CELLS:
+    refusals = list[Refusal]()
+    unsure = sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
+    blank = [value for value in values if isinstance(value, NotKnown) and value.like is None]
+    free = len(blank) == unsure == 1
+    for cell in CELLS + MORE if free else CELLS:
         like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
+        like = [cell if free and value is blank[0] else one for value, one in zip(values, like, strict=True)]
         if _lacks(like):
             return None
         try:
@@ -166,6 +173,9 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
             any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
             nameless = any_text or not all(map(is_model, examples))
             certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
+            if free and refusals and refusal.first.message != refusals[0].first.message:
+                return None  # which depends on the kind
+            certain = (*certain, "ValueError") if free else certain
             if unsure > 1 or refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
                 return None
             refusals.append(refusal)
@@ -212,7 +222,8 @@ def common(values: Sequence[object]) -> object:
 def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
-    return None if it is None else kind_of(it)
+    several = isinstance(it, NumberColumn) or (is_vector(it) and it.ndim == 1)
+    return "a list" if several else None if it is None else kind_of(it)
 
 
 def is_of_numbers(like: object) -> bool:
@@ -292,7 +303,8 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         return Anything([], 1.0) if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
     if name in _OF_ANY:
         return _OF_ANY[name] if name != "largest" or len(values) <= 2 else None
-    return _of_noise(like_of(values[0])) if name in ("laplace", "gaussian") and values else None
+    of_cells = name in ("laplace", "gaussian") and values and all(is_number(like_of(value)) for value in values[1:])
+    return _of_noise(like_of(values[0])) if of_cells else None  # of a strategy there are its answers
 
 
 _OF_ANY = {"refine": 1.0, "least_cost_partition": NUMBERS, "count_partition": NUMBERS, "largest": Anything([], 1.0)}

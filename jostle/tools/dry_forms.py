@@ -5,7 +5,6 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -17,9 +16,8 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
-from jostle.plan.facts import FACTS, bounds_of, listed_values
-from jostle.plan.kinds import is_integral, kind_of
-from jostle.plan.plan import Domain, Open, RowExpr
+from jostle.plan.facts import FACTS
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
@@ -33,7 +31,7 @@ from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
@@ -343,8 +341,10 @@ class Forms(Interpreter):
         self.selecting, self.calling = False, node
         try:
             function = self.part(node.function, scope)
-            if isinstance(function, NotKnown) and likes.kind(function) not in (None, "a function"):
-                raise Refusal(no_call(str(likes.kind(function)))).at(node.span)
+            kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
+            of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
+            if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function")):
+                raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
@@ -475,14 +475,3 @@ class Untrained(Nothing):
                 one = likes.example(unknown.value)
             like = one if at == 0 else like
         raise Unknown(like=None if like is None else likes.kind_alone(like))
-
-
-def taken_down(row: RowExpr, schema: dict[str, Domain], keys: Sequence[object], column: bool) -> bool:
-    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, and a
-    `column`, or has two keys at most."""
-    if any(isinstance(key, float) and key % 1 for key in keys):
-        return False
-    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
-        return False
-    low, high = bounds_of(row, schema) or (0, math.inf)
-    return column or high - low < 2

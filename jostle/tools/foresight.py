@@ -11,11 +11,11 @@ nothing; nor is what choices and slow kernels give, and what was spent only as l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.warnings import Report, Warnings
+from jostle.check.warnings import Report, Warnings, source_columns, taken_down
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal, refuse
@@ -27,8 +27,7 @@ from jostle.language.row_mistakes import arity_error, no_condition
 from jostle.noise_laws import Laplace
 from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
-from jostle.privacy.kernel.handles import Table
+from jostle.plan.plan import Open
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
@@ -45,7 +44,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door, taken_down
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -80,6 +79,7 @@ class Foresight(Forms):
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.functions: dict[int, Function] = {}  # what the program itself defines, by body
         self.returned: list[object] | None = None  # what the function at hand may have returned before
+        self.body, self.open = 0, set[int]()  # the function at hand, and those that may have returned
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
@@ -102,14 +102,14 @@ class Foresight(Forms):
             scope.names = Names(scope.names) if isinstance(node, n.Use) else scope.names
             return ended
         except Unknown as unknown:
-            if isinstance(node, n.Return):
+            if isinstance(node, n.Return) or (unknown.returned and returns_inside(node)):
                 unknown.returned = True
                 raise
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
             after = self._one_by_one(node, scope) or self._look_inside(node, scope)
             if self.joint is not None or (returns_inside(node) and self.returned is None):
-                raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
+                raise Unknown from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
             self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like), after)
             return None
@@ -165,7 +165,7 @@ class Foresight(Forms):
         if self.joint is not None or not isinstance(node, n.If | n.For):
             return {}
         if self.depth and returns_inside(node):
-            self.returned = self.returned or []
+            self.returned, self.open = self.returned or [], {*self.open, self.body}
         if self.depth and self.steps > self.most // 2:
             self.returned = None
             return {}
@@ -286,7 +286,7 @@ class Foresight(Forms):
             return False
 
         def of_source(column: str) -> bool:
-            return any(name == column and schema.get(name) == domain for name, domain in _source_columns(handle))
+            return any(name == column and schema.get(name) == domain for name, domain in source_columns(handle))
 
         def means_own(name: str) -> bool:
             return scope.variable(name) is not MISSING
@@ -335,7 +335,11 @@ class Foresight(Forms):
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
-        around, self.returned = self.returned, None
+        body = id(function.body) if isinstance(function, Function) else 0
+        if body in self.open:
+            raise Unknown  # it calls itself, and may have returned
+        around = self.returned, self.body, self.open
+        self.returned, self.body = None, body
         try:
             value = super().call(function, args, keywords, span)
             if self.returned is None:
@@ -350,7 +354,7 @@ class Foresight(Forms):
                 raise
             like = likes.common(self.returned)
         finally:
-            self.returned = around
+            self.returned, self.body, self.open = around
         raise Unknown(function.name if _is_adaptive(function) else "", like)
 
     def _need_fit(
@@ -366,7 +370,8 @@ class Foresight(Forms):
             return
         built_in = row is not None
         if not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
-            fault = no_argument(function, node, args, keywords, likes.kind)
+            places, named = map(likes.shown, args), {name: likes.shown(value) for name, value in keywords.items()}
+            fault = no_argument(function, node, [*places], named, likes.kind)
             if fault is not None:
                 raise Refusal(fault)
 
@@ -388,6 +393,8 @@ class Foresight(Forms):
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
+                if function.name in ("spent", "left") and not isinstance(arguments[0], NotKnown):
+                    super().call(function, args, dict(keywords))  # which may refuse it
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
@@ -417,15 +424,6 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like
     like = likes.of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
-
-
-def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
-    """The columns of the sources of a table's rows, as they are described."""
-    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
-    for plan in plans:
-        plans.extend(inputs(plan))
-        if isinstance(plan, Scan):
-            yield from plan.columns
 
 
 def _is_adaptive(function: Any) -> bool:

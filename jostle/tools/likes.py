@@ -63,12 +63,9 @@ TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives
 """Functions that give a text."""
 
 
-QUICK = frozenset({
-    "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
-    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
-})  # fmt: skip
+QUICK = {"arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra", "mixtures.centres",
+         "mixtures.em", "mixtures.gaussians"}  # fmt: skip
 """Modules of kernels that take no time to speak of."""
-
 ADAPTIVE = frozenset({
     "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "mwem", "mwem_star", "privtree", "shrinkage",
     "tree_shrinkage", "ugrid", "uniform",
@@ -125,6 +122,12 @@ def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
     like = like_of(value)
     return like.example if isinstance(like, Anything) else like
+
+
+def shown(value: object) -> object:
+    """A value, or one of its kind where only that is known."""
+    like = example(value) if isinstance(value, NotKnown) else None
+    return value if like is None else like
 
 
 def operand(value: object, cell: object = None) -> object:
@@ -227,7 +230,7 @@ def kind(value: object) -> str | None:
 
 
 def is_of_numbers(like: object) -> bool:
-    """Whether a stand-in, or a known value, is calculated with: a number or numbers in a row."""
+    """Whether a stand-in, or a known value, is a number or numbers in a row."""
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
 

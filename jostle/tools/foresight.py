@@ -28,6 +28,7 @@ from jostle.noise_laws import Laplace
 from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Open
+from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
@@ -387,7 +388,8 @@ class Foresight(Forms):
                     raise no_error(of)
                 number, like = likes.measured(arguments[0]), likes.of_function(function)
                 if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
-                    example = Noised(1.0, Laplace(1.0)) if number is None else number
+                    of_data = isinstance(arguments[0], Table)
+                    example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
                     like = like if number is None else likes.form(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
@@ -412,7 +414,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values())
+        return likes.tried(of, *args, *keywords.values(), by_kind=True, of_any=True)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:

@@ -154,16 +154,16 @@ def _lacks(parts: Iterable[object]) -> bool:
     return any(part is None for part in parts)
 
 
-def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
+def tried(work: Callable[..., object], *values: object, by_kind: bool = False, of_any: bool = False) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such. Of one that may be anything, what
-    is refused in the same words whatever it is. `by_kind`: what is refused for a kind is refused whatever a list or a
-    record holds."""
+    an answer are, which are of one kind for all: so one value at most may have such; with `of_any` one that may be
+    anything, what is refused in the same words whatever it is. `by_kind`: what is refused for a kind is refused
+    whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
     refusals = list[Refusal]()
     unsure = sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
     blank = [value for value in values if isinstance(value, NotKnown) and value.like is None]
-    free = len(blank) == unsure == 1
+    free = of_any and len(blank) == unsure == 1
     for cell in CELLS + MORE if free else CELLS:
         like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
         like = [cell if free and value is blank[0] else one for value, one in zip(values, like, strict=True)]
@@ -310,7 +310,7 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
     return _of_noise(like_of(values[0])) if of_cells else None  # of a strategy there are its answers
 
 
-_OF_ANY = {"refine": 1.0, "least_cost_partition": NUMBERS, "count_partition": NUMBERS, "largest": Anything([], 1.0)}
+_OF_ANY = {"least_cost_partition": NUMBERS, "count_partition": NUMBERS, "largest": Anything([], 1.0)}
 """What functions that measure give whatever they are given."""
 
 

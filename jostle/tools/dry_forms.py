@@ -140,9 +140,8 @@ class Forms(Interpreter):
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
-        items: Any = likes.like_of(value)
-        if isinstance(at, NotKnown) and likes.kind(at) == "a number" and type(items) in (list, Grouped):
-            raise Unknown(like=likes.item(items, items).like)
+        if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
+            raise Unknown(like=likes.item(value, value).like)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
         if value.like is None or isinstance(value.like, likes.Anything):

@@ -103,8 +103,8 @@ class Foresight(Forms):
             scope.names = Names(scope.names) if isinstance(node, n.Use) else scope.names
             return ended
         except Unknown as unknown:
-            if isinstance(node, n.Return) or (unknown.returned and returns_inside(node)):
-                unknown.returned = True
+            unknown.returned |= isinstance(node, n.Return)
+            if unknown.returned:
                 raise
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
@@ -151,14 +151,13 @@ class Foresight(Forms):
         """What is known of the answers of a joint block: they have the forms that they have one by one."""
         if not isinstance(node, n.With) or not node.jointly or self.joint is not None:
             return {}
-        names, seen = scope.names, len(self.refusals)
+        names, before = scope.names, len(self.refusals)
         scope.names = Names(names)
         with suppress(Unknown, Refusal):
             self.block((replace(node, jointly=False),), scope)
         after, scope.names = scope.names, names
-        del self.refusals[seen:]
-        values = {name: dict.get(after, name) for name in _bound(node)}
-        return {name: value for name, value in values.items() if isinstance(value, NotKnown)}
+        del self.refusals[before:]
+        return {name: value for name in _bound(node) if isinstance(value := dict.get(after, name), NotKnown)}
 
     def _look_inside(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
         """Walks what a branch or a loop does, of which it is not known whether a run comes by, and gives what is known
@@ -336,13 +335,16 @@ class Foresight(Forms):
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
+        return self._given_by(function, arguments, lambda: super(Foresight, self).call(function, args, keywords, span))
+
+    def _given_by(self, function: object, arguments: Sequence[object], called: Callable[[], object]) -> object:
+        """What a call gives; of a function that may return at several places what all of these have in common."""
         body = id(function.body) if isinstance(function, Function) else 0
         if body in self.open:
             raise Unknown  # it calls itself, and may have returned
-        around = self.returned, self.body, self.open
-        self.returned, self.body = None, body
+        around, self.returned, self.body = (self.returned, self.body, self.open), None, body
         try:
-            value = super().call(function, args, keywords, span)
+            value = called()
             if self.returned is None:
                 return value
             like = likes.common([*self.returned, value])
@@ -356,7 +358,7 @@ class Foresight(Forms):
             like = likes.common(self.returned)
         finally:
             self.returned, self.body, self.open = around
-        raise Unknown(function.name if _is_adaptive(function) else "", like)
+        raise Unknown(_adaptive_name(function), like)
 
     def _need_fit(
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
@@ -371,7 +373,7 @@ class Foresight(Forms):
             return
         built_in = row is not None
         if not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
-            places, named = map(likes.shown, args), {name: likes.shown(value) for name, value in keywords.items()}
+            places, named = map(likes.stand_in, args), {name: likes.stand_in(value) for name, value in keywords.items()}
             fault = no_argument(function, node, [*places], named, likes.kind)
             if fault is not None:
                 raise Refusal(fault)
@@ -395,8 +397,6 @@ class Foresight(Forms):
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
-                if function.name in ("spent", "left") and not isinstance(arguments[0], NotKnown):
-                    super().call(function, args, dict(keywords))  # which may refuse it
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
@@ -414,7 +414,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values(), by_kind=True, of_any=True)
+        return likes.tried(of, *args, *keywords.values(), by_kind=True)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
@@ -428,10 +428,11 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
     return likes.of_function(function) if like is None else like
 
 
-def _is_adaptive(function: Any) -> bool:
-    """Whether a function is an option of the library whose answers have no known error."""
-    is_named_so = isinstance(function, Function) and function.name in likes.ADAPTIVE
-    return is_named_so and function.body.span.source.name.startswith(LIBRARY)
+def _adaptive_name(function: object) -> str:
+    """The name of an option of the library whose answers have no known error; empty of what is none."""
+    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
+    return ""
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:

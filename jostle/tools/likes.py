@@ -53,12 +53,10 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
-A_SCORE, SCORES = Anything(), Anything()
+A_SCORE, SCORES, NUMBERED = Anything(), Anything(), Anything([], 1.0)
 A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
-MORE = (True, [1.0], NumberColumn([1.0]), Record(a=1.0), Grouped({"a": ["b"], "n": [1.0]}, 1))
-"""What an answer may be, beside a cell."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
 
@@ -124,7 +122,7 @@ def example(value: object) -> object:
     return like.example if isinstance(like, Anything) else like
 
 
-def shown(value: object) -> object:
+def stand_in(value: object) -> object:
     """A value, or one of its kind where only that is known."""
     like = example(value) if isinstance(value, NotKnown) else None
     return value if like is None else like
@@ -154,19 +152,14 @@ def _lacks(parts: Iterable[object]) -> bool:
     return any(part is None for part in parts)
 
 
-def tried(work: Callable[..., object], *values: object, by_kind: bool = False, of_any: bool = False) -> object:
+def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
     """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such; with `of_any` one that may be
-    anything, what is refused in the same words whatever it is. `by_kind`: what is refused for a kind is refused
-    whatever a list or a record holds."""
+    an answer are, which are of one kind for all: so one value at most may have such. `by_kind`: what is refused for a
+    kind is refused whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
-    refusals = list[Refusal]()
-    unsure = sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
-    blank = [value for value in values if isinstance(value, NotKnown) and value.like is None]
-    free = of_any and len(blank) == unsure == 1
-    for cell in CELLS + MORE if free else CELLS:
+    refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
+    for cell in CELLS:
         like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
-        like = [cell if free and value is blank[0] else one for value, one in zip(values, like, strict=True)]
         if _lacks(like):
             return None
         try:
@@ -176,9 +169,6 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False, o
             any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
             nameless = any_text or not all(map(is_model, examples))
             certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
-            if free and refusals and refusal.first.message != refusals[0].first.message:
-                return None  # which depends on the kind
-            certain = (*certain, "ValueError") if free else certain
             if unsure > 1 or refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
                 return None
             refusals.append(refusal)
@@ -201,25 +191,24 @@ def measured(value: object) -> object:
 
 def common(values: Sequence[object]) -> object:
     """What is known of a value that is one of these."""
-    likes = [form(value) if not isinstance(value, NotKnown) else value.like for value in values]
-    examples = [example(like) for like in likes]
-    if not likes or _lacks(examples):
+    likes = [value.like if isinstance(value, NotKnown) else form(value) for value in values]
+    kinds, examples = {kind(NotKnown(like=like)) for like in likes}, [example(like) for like in likes]
+    if len(kinds) != 1 or None in kinds:
         return None
-    if all(like is likes[0] for like in likes) or all(map(is_number, examples)):
+    if all(like is likes[0] for like in likes):
         return likes[0]
-    records = [one for one in examples if isinstance(one, Record)]
-    if len(records) == len(examples):
-        names = [*records[0]]
-        if any([*one] != names for one in records) or any(like is A_RECORD for like in likes):
-            return A_RECORD
-        return Record({name: inside(common([NotKnown(like=one[name]) for one in records])) for name in names})
-    if all(isinstance(one, list) or is_vector(one) for one in examples):
+    if kinds == {"a record"}:
+        return _common_fields([one for one in examples if isinstance(one, Record)])
+    if kinds == {"a list"}:
         return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
-    shared = [kind for kind in type(examples[0]).__mro__ if all(isinstance(one, kind) for one in examples)]
-    if is_model(examples[0]):
-        models = [kind for kind in shared if getattr(kind, "jostle_members", None) and kind.__module__ != __name__]
-        return likes[0] if shared[0] is type(examples[0]) else Anything(_of_class(models[0])) if models else None
-    return likes[0] if shared[0] is type(examples[0]) and kind_of(examples[0]) is not None else None
+    simple = is_number(examples[0]) or is_model(examples[0])
+    return likes[0] if simple and len({type(one) for one in examples}) == 1 else None
+
+
+def _common_fields(records: Sequence[Record]) -> object:
+    if any([*one] != [*records[0]] for one in records):
+        return A_RECORD
+    return Record((name, inside(common([NotKnown(like=one[name]) for one in records]))) for name in records[0])
 
 
 def kind(value: object) -> str | None:
@@ -299,25 +288,28 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
         noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
-    if name == "exp_mech" and values and isinstance(values[0], list):
+    if name in ("laplace", "gaussian"):
+        is_of_cells = values and all(is_number(like_of(value)) for value in values[1:])
+        return _of_noise(like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
+    return _of_choice(name, values) if values else None
+
+
+def _of_choice(name: str, values: Sequence[object]) -> object:
+    """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
+    if name == "exp_mech" and isinstance(values[0], list):
         return item(None, values[0]).like
-    if name == "noisy_max" and values and not isinstance(values[0], NotKnown):
+    if name == "noisy_max" and not isinstance(values[0], NotKnown):
         scores = values[0] if isinstance(values[0], Scores) else None
-        return Anything([], 1.0) if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
-    if name in _OF_ANY:
-        return _OF_ANY[name] if name != "largest" or len(values) <= 2 else None
-    of_cells = name in ("laplace", "gaussian") and values and all(is_number(like_of(value)) for value in values[1:])
-    return _of_noise(like_of(values[0])) if of_cells else None  # of a strategy there are its answers
-
-
-_OF_ANY = {"least_cost_partition": NUMBERS, "count_partition": NUMBERS, "largest": Anything([], 1.0)}
-"""What functions that measure give whatever they are given."""
+        return NUMBERED if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
+    if name == "largest" and len(values) <= 2:
+        return NUMBERED
+    return NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
     if exposed is SCORES or isinstance(exposed, Scores):
-        return Anything([], 1.0)
+        return NUMBERED
     if exposed is A_SCORE or isinstance(exposed, Score):
         return 1.0
     if isinstance(exposed, Cube):

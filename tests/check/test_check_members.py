@@ -77,13 +77,13 @@ LIBRARY = {
     "h = exp_mech([\"a\", \"b\"], [size(t), size(t)]) with epsilon 1": ("h.zz", "h > 1"),
     "h = map_kmeans(v, 2) with epsilon 1": ("h.zz", "h > 1", "upper(h)"),
     "h = regression_tree(pick(t, age, w), \"age\", 1) with epsilon 1": ("h.zz", "h > 1"),
-    "h = refined(refinable(t), lambda n: true) with epsilon 1": ("plot(h, kind = \"scatter\")", "band(h, level = 90)"),
+    "h = refined(refinable(t), lambda n: true) with epsilon 1": ("band(h, level = 90)",),
     "jointly with epsilon 1:\n    h = {{ select count(*) as n from t groupby sex }}": ("h.zz", "h.n(1)", "max(h.n, 1)"),
     "def f(a):\n    if a > 3: return 1\n    return a\nh = f(n)": ("h.zz", "upper(h)"),
     "def f(a):\n    if a > 3: return f(a - 1)\n    return [a]\nh = f(n)": (),
     "h = 1\nif n > 3: h = 2": ("h.zz", "h(1)"),
     "h = 1\nif n > 3: h = \"a\"": (),
-    "h = {{ select bounds(w) from t with epsilon 1 }}": ("h.low(1)", "t(h)", "spent({a: 1})"),
+    "h = {{ select bounds(w) from t with epsilon 1 }}": ("h.low(1)", "t(h)"),
 }  # fmt: skip
 
 

@@ -44,4 +44,4 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 else:
     np, pa = _Lazy(_numpy), _Lazy(_pyarrow)
-    NDArray = Array = Bools = Floats = Ints = object  # only types are made of them
+    NDArray = Array = Bools = Floats = Ints = type("ndarray", (), {})  # only types are made of them

@@ -19,7 +19,10 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import MOST_LISTED, literal, literals, quote
 from jostle.language.forms import aggregates
 from jostle.language.moments import SPANS
-from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.facts import bounds_of, listed_values
+from jostle.plan.kinds import is_integral, kind_of
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Plan, Real, RowExpr, Scan, inputs
+from jostle.privacy.kernel.handles import Table
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
@@ -367,3 +370,22 @@ def unallowed(source: Source, warnings: Iterable[Diagnostic], allowed: Collectio
     for one in (*warnings, *unknown):
         if one.kind not in everywhere and (one.span is None or one.kind not in of_lines.get(one.span.line, ())):
             yield one
+
+
+def taken_down(row: RowExpr, schema: Mapping[str, Domain], column: bool, keys: Callable[[], Sequence[object]]) -> bool:
+    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, which may be
+    many, and a `column`, or has two keys at most."""
+    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
+        return False
+    low, high = bounds_of(row, schema) or (0, math.inf)
+    few = column or high - low < 2
+    return few and not any(isinstance(key, float) and key % 1 for key in keys())
+
+
+def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
+    """The columns of the sources of a table's rows, as they are described."""
+    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
+    for plan in plans:
+        plans.extend(inputs(plan))
+        if isinstance(plan, Scan):
+            yield from plan.columns

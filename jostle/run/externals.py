@@ -21,17 +21,18 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
+from jostle.kernels import Model
 from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.digest import plan_digest
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.resources import KEEPS, cache_folder, replacing
 from jostle.run.operators import bound, guarded
-from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector
+from jostle.run.values import REQUIRED, Builtin, Interval, Record, is_number, is_vector, kind_name
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
@@ -223,6 +224,9 @@ def external(node: n.External) -> Builtin:
     def body(*args: object, **keywords: object) -> Any:
         function = declared()
         values = {k: v for k, v in bound(name, params, args, keywords).items() if v is not LEFT_OUT}
+        for at, model in _models_of(function).items():
+            if at in values and not isinstance(values[at], model):
+                raise refuse("TypeError", f"`{name}` takes {model.jostle_kind}, not {kind_name(values[at])}")
         return stored(name, function, (), values) if name in STORED else function(**values)
 
     return _DECLARED.setdefault((name, params), of_kernel(name, body))
@@ -250,6 +254,15 @@ def kernel(node: n.External) -> Callable[..., Any]:
             help=f"write `external {node.name}({', '.join(q.name for q in takes)})`",
         )  # fmt: skip
     return function
+
+
+@cache
+def _models_of(function: Callable[..., object]) -> dict[str, type[Model]]:
+    """The parameters of a kernel that are models, with their classes."""
+    with suppress(NameError):  # of a name that only a checker of types loads
+        hints = get_type_hints(function)
+        return {at: hint for at, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Model)}
+    return {}
 
 
 def kernel_of(name: str) -> Callable[..., Any]:

@@ -254,6 +254,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
     inside = list(map(kind_of_value, value)) if type(value) is list or isinstance(value, JSet) else []
+    inside = [NUMBER] if isinstance(value, NumberColumn) or is_vector(value) else inside
     if takes == "measured" and inside and all(item == NUMBER for item in inside):
         message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
         return _fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")

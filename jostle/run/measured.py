@@ -21,7 +21,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.composition import quanta
 from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
-from jostle.lazy import np
+from jostle.lazy import Floats, np
 from jostle.noise_laws import AdditiveLaw, Gaussian
 from jostle.plan.kinds import as_number
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
@@ -180,17 +180,18 @@ def _argmax(interp: Evaluator, utilities: list[Value], epsilon: object, span: Sp
 
 
 @builtin
-def _exact(queries: Value, cube: Value, *, at: At) -> object:
+def _exact(queries: Value, cube: Value, *, at: At) -> Floats:
     """The exact answers of a workload on public counts."""
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
         raise private_value(cube, "has no exact answers")
-    return need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
+    result: Floats = need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
+    return result
 
 
 @builtin
-def _answer(queries: Value, cells: Value, *, at: At) -> object:
+def _answer(queries: Value, cells: Value, *, at: At) -> Floats:
     """The answers of a workload on estimated cells, which are public."""
     from jostle.kernels.accuracy import answers_with_noise
 

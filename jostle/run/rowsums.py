@@ -23,6 +23,7 @@ from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.reading.minting import row_vectors
+from jostle.privacy.scores import Score
 from jostle.run.arguments import amount_for, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin
 from jostle.run.faults import refuse_private
@@ -406,7 +407,9 @@ def _coordinate_scores(rows: Value, given: Value, parameters: Value = None, *, b
 
 
 @builtin
-def _row_score(rows: Value, given: Value, parameters: Value = None, *, bound: Value = 1.0, at: At) -> object:
+def _row_score(
+    rows: Value, given: Value, parameters: Value = None, *, bound: Value = 1.0, at: At
+) -> Score | float | list[float]:
     """The sum of the one number that a row kernel gives, in multiples of `bound`: a score; of public rows, a number."""
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.scores import vectorsums

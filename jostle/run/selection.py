@@ -351,7 +351,7 @@ def _growing(what: str, table: object, tree: object) -> tuple[Table, PublicTree]
 
 
 @builtin
-def _level_sizes(table: object, tree: object) -> Handle:
+def _level_sizes(table: object, tree: object) -> Scores:
     """`level_sizes(D, tree)`: how many rows are at each leaf that a growing tree may split."""
     from jostle.privacy.scores import splits
 
@@ -359,7 +359,7 @@ def _level_sizes(table: object, tree: object) -> Handle:
 
 
 @builtin
-def _leaf_counts(table: object, tree: object, label: object) -> Handle:
+def _leaf_counts(table: object, tree: object, label: object) -> Scores:
     """`leaf_counts(D, tree, class)`: how many rows of each class are at each leaf of a growing tree."""
     from jostle.privacy.scores import splits
 
@@ -367,7 +367,7 @@ def _leaf_counts(table: object, tree: object, label: object) -> Handle:
 
 
 @builtin
-def _subtrees(table: object, tree: object, label: object) -> Handle:
+def _subtrees(table: object, tree: object, label: object) -> Scores:
     """`subtrees(D, tree, class)`: how many rows each tree of at most two tests gets right, for `noisy_max`."""
     from jostle.privacy.scores import splits
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from jostle.diagnostics import refuse
 from jostle.lazy import np
 from jostle.plan.plan import Integer, Real
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.scores import Score
+from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.run import declare
 from jostle.run.arguments import class_column, need_table, score_or_number
@@ -137,21 +137,21 @@ def _accuracy(table: Value, model: Value, label: object, *, at: At) -> float:
 
 
 @builtin
-def _correct_count(table: object, model: object, label: object, *, at: At) -> object:
+def _correct_count(table: object, model: object, label: object, *, at: At) -> Score | float | list[float]:
     """`correct_count(D, model, class)`: how many rows of a table a public classifier gets right, a score."""
     return score_or_number(at[0], _row_count("correct_count", table, model, label), at[1])
 
 
 @builtin
-def _surprise_count(table: object, model: object, label: object, *, at: At) -> object:
+def _surprise_count(table: object, model: object, label: object, *, at: At) -> Score | float | list[float]:
     """`surprise_count(D, model, class)`: how improbable a public classifier calls the classes of rows, a score."""
     return score_or_number(at[0], _row_count("surprise_count", table, model, label), at[1])
 
 
 @builtin
-def _ranked_counts(table: object, model: object, label: object, of: object) -> Score:
+def _ranked_counts(table: object, model: object, label: object, of: object) -> Scores:
     """`ranked_counts(D, model, class, of)`: rows by how probable `of` is called, and if it is theirs: scores."""
-    return _row_count("ranked_counts", table, model, label, of)
+    return cast("Scores", _row_count("ranked_counts", table, model, label, of))
 
 
 def _row_count(what: str, table: Value, model: Value, label: object, *of: object) -> Score:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, only_record
@@ -19,7 +19,10 @@ from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import assembled
 from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, index, linked
@@ -28,16 +31,60 @@ from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
 
+if TYPE_CHECKING:
+    from jostle.accounting.amounts import Amount
+    from jostle.events import Stream
+    from jostle.privacy.kernel.exposures import Exposure, Exposures
+    from jostle.privacy.kernel.measurement import Measurement
+
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are reported also where a run may never come by."""
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+
+
+class Door(Kernel):
+    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
+
+    skipped = 0  # how often something was left out, which may have spent
+    last: Measurement[object, object] | None = None  # what was asked for last, at a place
+    place: Span | None = None
+
+    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
+        exposures = measurement.exposures
+        if exposures and measurement.paid_by() is None:
+            for exposure in exposures:
+                check_unit(measurement.price.amount, exposure.source, span)
+            if self._paid is not None:
+                self._paid.need_fit(measurement, span)
+        if measurement.each is not None:
+            with suppress(Unknown), self._unseen(measurement.each):
+                measurement.run(0)  # type: ignore[attr-defined]
+        if measurement.title == "above_threshold":
+            self.skipped += 1
+            return Nothing()  # a watch is one whatever the data are
+        self.last, self.place = measurement, span
+        raise Unknown
+
+    def left_of(self, exposure: Exposure) -> tuple[int, int]:
+        if self.skipped:
+            raise Unknown
+        return super().left_of(exposure)
+
+    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
+        for exposure in opened_for:
+            check_unit(amount, exposure.source)
+
+
+def door(events: Stream) -> tuple[Door, PublicData]:
+    """A kernel and public data over an engine of which nothing is known."""
+    return assembled(cast("Any", Nothing()), events, Door)
 
 
 class Forms(Interpreter):
@@ -93,6 +140,8 @@ class Forms(Interpreter):
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
+        if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
+            raise Unknown(like=likes.item(value, value).like)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
         if value.like is None or isinstance(value.like, likes.Anything):
@@ -227,9 +276,7 @@ class Forms(Interpreter):
             except Refusal as refusal:
                 if refusal.first.kind in EVERYWHERE:
                     raise
-        kinds = {likes.kind(value) for value in values}
-        one = likes.example(values[0]) if len(kinds) == 1 and values else None
-        raise Unknown(like=None if one is None or isinstance(one, Handle) else likes.form(one))
+        raise Unknown(like=likes.common(values))
 
     def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
         """What a run makes of two values."""
@@ -293,13 +340,15 @@ class Forms(Interpreter):
         self.selecting, self.calling = False, node
         try:
             function = self.part(node.function, scope)
-            if isinstance(function, NotKnown) and likes.kind(function) not in (None, "a function"):
-                raise Refusal(no_call(str(likes.kind(function)))).at(node.span)
+            kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
+            of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
+            if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function")):
+                raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
-                example = likes.operand(value) if likes.kind(value) is not None else None
-                self.parts[id(first)] = value if example is None else example
+                example = likes.example(value) if likes.is_open(value) else likes.operand(value)
+                self.parts[id(first)] = value if example is None or likes.kind(value) is None else example
             return super().eval(node, scope)
         finally:
             self.selecting, self.calling = around

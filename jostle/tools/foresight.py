@@ -11,25 +11,25 @@ nothing; nor is what choices and slow kernels give, and what was spent only as l
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.warnings import Report, Warnings
+from jostle.check.warnings import Report, Warnings, source_columns, taken_down
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.formulas import Noised
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives, Reads
 from jostle.language.forms import source_kind
 from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.plan.facts import bounds_of, listed_values
-from jostle.plan.kinds import is_integral, kind_of
-from jostle.plan.plan import Domain, Open, Plan, RowExpr, Scan, inputs
+from jostle.noise_laws import Laplace
+from jostle.plan.facts import bounds_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel, check_unit
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import assembled
+from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
@@ -45,15 +45,12 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice
+from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
 if TYPE_CHECKING:
-    from jostle.accounting.amounts import Amount
     from jostle.events import Stream
-    from jostle.privacy.kernel.exposures import Exposure, Exposures
-    from jostle.privacy.kernel.measurement import Measurement
     from jostle.run.evaluator import Returned
 
 Foreseen = tuple[list[Diagnostic], dict[Span, list[Planned]], list[Diagnostic], dict[Span, int]]
@@ -72,39 +69,6 @@ GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 
 
-class Door(Kernel):
-    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
-
-    skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[object, object] | None = None  # what was asked for last, at a place
-    place: Span | None = None
-
-    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
-        exposures = measurement.exposures
-        if exposures and measurement.paid_by() is None:
-            for exposure in exposures:
-                check_unit(measurement.price.amount, exposure.source, span)
-            if self._paid is not None:
-                self._paid.need_fit(measurement, span)
-        if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
-        if measurement.title == "above_threshold":
-            self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
-        self.last, self.place = measurement, span
-        raise Unknown
-
-    def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        if self.skipped:
-            raise Unknown
-        return super().left_of(exposure)
-
-    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
-        for exposure in opened_for:
-            check_unit(amount, exposure.source)
-
-
 class Foresight(Forms):
     """Walks a program up to the door of its kernel, statement by statement."""
 
@@ -115,6 +79,8 @@ class Foresight(Forms):
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
         self.functions: dict[int, Function] = {}  # what the program itself defines, by body
+        self.returned: list[object] | None = None  # what the function at hand may have returned before
+        self.body, self.open = 0, set[int]()  # the function at hand, and those that may have returned
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
@@ -137,16 +103,16 @@ class Foresight(Forms):
             scope.names = Names(scope.names) if isinstance(node, n.Use) else scope.names
             return ended
         except Unknown as unknown:
-            if isinstance(node, n.Return):
-                unknown.returned = True
+            unknown.returned |= isinstance(node, n.Return)
+            if unknown.returned:
                 raise
             if isinstance(node, n.With):
                 self.note_wish(node.spend)
-            self._look_inside(node, scope)
-            if self.joint is not None or returns_inside(node):
-                raise unknown if unknown.returned else Unknown() from None  # nothing is known of what it gives
+            after = self._one_by_one(node, scope) or self._look_inside(node, scope)
+            if self.joint is not None or (returns_inside(node) and self.returned is None):
+                raise Unknown from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
-            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like))
+            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like), after)
             return None
         except Refusal as refusal:
             self._refused(refusal, node, scope)
@@ -181,26 +147,63 @@ class Foresight(Forms):
                 raise Refusal(no_condition(str(likes.kind(value)), test.span.text)).at(test.span)
             self.truth(value, test)
 
-    def _look_inside(self, node: n.Stmt, scope: Scope) -> None:
-        """Walks what a branch or a loop does, of which it is not known whether a run comes by."""
-        if self.depth or self.joint is not None or not isinstance(node, n.If | n.For):
-            return
-        names, scope.names = scope.names, Names(scope.names)
-        was, self.unsure = self.unsure, True
+    def _one_by_one(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
+        """What is known of the answers of a joint block: they have the forms that they have one by one."""
+        if not isinstance(node, n.With) or not node.jointly or self.joint is not None:
+            return {}
+        names, before = scope.names, len(self.refusals)
+        scope.names = Names(names)
+        with suppress(Unknown, Refusal):
+            self.block((replace(node, jointly=False),), scope)
+        after, scope.names = scope.names, names
+        del self.refusals[before:]
+        return {name: value for name in _bound(node) if isinstance(value := dict.get(after, name), NotKnown)}
+
+    def _look_inside(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
+        """Walks what a branch or a loop does, of which it is not known whether a run comes by, and gives what is known
+        of its names after it."""
+        if self.joint is not None or not isinstance(node, n.If | n.For):
+            return {}
+        if self.depth and returns_inside(node):
+            self.returned, self.open = self.returned or [], {*self.open, self.body}
+        if self.depth and self.steps > self.most // 2:
+            self.returned = None
+            return {}
+        names, ways, was = scope.names, list[dict[str, object]](), self.unsure
+        begun, self.unsure = Names(names), True
         try:
             if isinstance(node, n.For):
                 one = self.item(self.part(node.source, scope), node.source.span) if len(node.names) == 1 else NotKnown()
-                for name in node.names:
-                    scope.set(name, one)
+                begun |= dict.fromkeys(node.names, one)
             for block in blocks(node):
-                scope.names = Names(scope.names)
-                self.block(block.body, scope)
-        except Unknown:
-            pass  # it returns
+                scope.names = Names(begun)
+                if self._goes_on(block, scope):
+                    ways.append(scope.names)
         except Refusal as refusal:
-            self._refused(refusal, node, scope)
+            if not self.depth:
+                self._refused(refusal, node, scope)
         finally:
             scope.names, self.unsure = names, was
+        ways += [names] if isinstance(node, n.For) or node.other is None else []
+        after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
+        return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
+
+    def _goes_on(self, block: n.Block, scope: Scope) -> bool:
+        """Walks a branch, notes what it returns, and whether what follows may come."""
+        try:
+            ended = self.block(block.body, scope)
+            if ended is not None and self.returned is not None:
+                self.returned.append(ended.value)
+            return ended is None
+        except Unknown as unknown:
+            if self.returned is not None and unknown.returned:
+                self.returned.append(unknown.value)
+            else:
+                self.returned = None
+        except Refusal:
+            if not self.depth:
+                raise
+        return False
 
     def uncalled(self) -> None:
         """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
@@ -213,12 +216,12 @@ class Foresight(Forms):
                 with suppress(Unknown):
                     self.block(body.body if isinstance(body, n.Block) else (n.Return(body, span=body.span),), inner)
 
-    def forget(self, node: n.Stmt, scope: Scope, value: NotKnown) -> None:
-        """The names that a statement would have given a value."""
+    def forget(self, node: n.Stmt, scope: Scope, value: NotKnown, after: Mapping[str, NotKnown] = {}) -> None:
+        """The names that a statement would have given a value, and what is known of them `after` it."""
         self.kernel.skipped += 1  # type: ignore[attr-defined]
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
         for name in _bound(node):
-            scope.set(name, value)
+            scope.set(name, after.get(name, value))
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         if id(node) in self.parts:
@@ -278,14 +281,12 @@ class Foresight(Forms):
             with suppress(Refusal, Unknown):
                 row = compiler.part(expr)
                 if row is not None and own_keys(handle, row) is None:
-                    return _taken_down(
-                        row, schema, lambda: () if over is None else public_keys(self.eval(over, scope), over.span),
-                        isinstance(expr, n.Name),
-                    )  # fmt: skip
+                    return taken_down(row, schema, isinstance(expr, n.Name), lambda: (
+                        () if over is None else public_keys(self.eval(over, scope), over.span)))  # fmt: skip
             return False
 
         def of_source(column: str) -> bool:
-            return any(name == column and schema.get(name) == domain for name, domain in _source_columns(handle))
+            return any(name == column and schema.get(name) == domain for name, domain in source_columns(handle))
 
         def means_own(name: str) -> bool:
             return scope.variable(name) is not MISSING
@@ -334,11 +335,30 @@ class Foresight(Forms):
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
+        return self._given_by(function, arguments, lambda: super(Foresight, self).call(function, args, keywords, span))
+
+    def _given_by(self, function: object, arguments: Sequence[object], called: Callable[[], object]) -> object:
+        """What a call gives; of a function that may return at several places what all of these have in common."""
+        body = id(function.body) if isinstance(function, Function) else 0
+        if body in self.open:
+            raise Unknown  # it calls itself, and may have returned
+        around, self.returned, self.body = (self.returned, self.body, self.open), None, body
         try:
-            return super().call(function, args, keywords, span)
+            value = called()
+            if self.returned is None:
+                return value
+            like = likes.common([*self.returned, value])
         except Unknown as unknown:
             like = _form_of(function, arguments, unknown)
-            raise Unknown(function.name if _is_adaptive(function) else "", like) from None
+            if self.returned is not None:
+                like = likes.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
+        except Refusal:
+            if self.returned is None:
+                raise
+            like = likes.common(self.returned)
+        finally:
+            self.returned, self.body, self.open = around
+        raise Unknown(_adaptive_name(function), like)
 
     def _need_fit(
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
@@ -353,7 +373,8 @@ class Foresight(Forms):
             return
         built_in = row is not None
         if not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
-            fault = no_argument(function, node, args, keywords, likes.kind)
+            places, named = map(likes.stand_in, args), {name: likes.stand_in(value) for name, value in keywords.items()}
+            fault = no_argument(function, node, [*places], named, likes.kind)
             if fault is not None:
                 raise Refusal(fault)
 
@@ -367,18 +388,19 @@ class Foresight(Forms):
                 of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
                 if of:
                     raise no_error(of)
-                number = likes.measured(arguments[0])
-                if number is not None and not any(isinstance(value, NotKnown) for value in arguments[1:]):
-                    super().call(function, [number, *args[1:]], dict(keywords))  # which may refuse the others
+                number, like = likes.measured(arguments[0]), likes.of_function(function)
+                if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
+                    of_data = isinstance(arguments[0], Table)
+                    example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
+                    own = super().call(function, [example, *args[1:]], dict(keywords))
+                    like = like if number is None else likes.form(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
-                    raise Unknown(like=likes.of_function(function))
+                    raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
-            if like is None and isinstance(function, Builtin):
-                like = likes.of_function(function)
-            raise Unknown(like=like)
+            raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of
@@ -392,7 +414,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values())
+        return likes.tried(of, *args, *keywords.values(), by_kind=True)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
@@ -400,33 +422,17 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
     if not isinstance(function, Builtin):
         passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
         return unknown.value.like if passes_on else None
+    if function.name == "in_rho" and unknown.called:
+        return unknown.value.like
     like = likes.of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
 
 
-def _taken_down(row: RowExpr, schema: dict[str, Domain], keys: Callable[[], Sequence[object]], column: bool) -> bool:
-    """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, which may be
-    many, and a `column`, or has two keys at most."""
-    if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
-        return False
-    low, high = bounds_of(row, schema) or (0, math.inf)
-    few = column or high - low < 2
-    return few and not any(isinstance(key, float) and key % 1 for key in keys())
-
-
-def _source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
-    """The columns of the sources of a table's rows, as they are described."""
-    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
-    for plan in plans:
-        plans.extend(inputs(plan))
-        if isinstance(plan, Scan):
-            yield from plan.columns
-
-
-def _is_adaptive(function: Any) -> bool:
-    """Whether a function is an option of the library whose answers have no known error."""
-    is_named_so = isinstance(function, Function) and function.name in likes.ADAPTIVE
-    return is_named_so and function.body.span.source.name.startswith(LIBRARY)
+def _adaptive_name(function: object) -> str:
+    """The name of an option of the library whose answers have no known error; empty of what is none."""
+    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
+    return ""
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:
@@ -446,11 +452,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def door(events: Stream) -> tuple[Door, PublicData]:
-    """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
 
 
 def foreseen(

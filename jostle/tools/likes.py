@@ -19,7 +19,8 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.builtins import DOMAINS
+from jostle.language.builtins import BUILTINS, DOMAINS
+from jostle.language.facts import Effect
 from jostle.language.forms import keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
@@ -31,6 +32,7 @@ from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
+from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
 from jostle.source import Source
@@ -51,6 +53,7 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
+A_SCORE, SCORES, NUMBERED = Anything(), Anything(), Anything([], 1.0)
 A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
@@ -58,12 +61,9 @@ TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives
 """Functions that give a text."""
 
 
-QUICK = frozenset({
-    "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
-    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
-})  # fmt: skip
+QUICK = {"arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra", "mixtures.centres",
+         "mixtures.em", "mixtures.gaussians"}  # fmt: skip
 """Modules of kernels that take no time to speak of."""
-
 ADAPTIVE = frozenset({
     "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "mwem", "mwem_star", "privtree", "shrinkage",
     "tree_shrinkage", "ugrid", "uniform",
@@ -120,6 +120,12 @@ def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
     like = like_of(value)
     return like.example if isinstance(like, Anything) else like
+
+
+def stand_in(value: object) -> object:
+    """A value, or one of its kind where only that is known."""
+    like = example(value) if isinstance(value, NotKnown) else None
+    return value if like is None else like
 
 
 def operand(value: object, cell: object = None) -> object:
@@ -183,14 +189,37 @@ def measured(value: object) -> object:
     return like if isinstance(like, str | Function) else None
 
 
+def common(values: Sequence[object]) -> object:
+    """What is known of a value that is one of these."""
+    likes = [value.like if isinstance(value, NotKnown) else form(value) for value in values]
+    kinds, examples = {kind(NotKnown(like=like)) for like in likes}, [example(like) for like in likes]
+    if len(kinds) != 1 or None in kinds:
+        return None
+    if all(like is likes[0] for like in likes):
+        return likes[0]
+    if kinds == {"a record"}:
+        return _common_fields([one for one in examples if isinstance(one, Record)])
+    if kinds == {"a list"}:
+        return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
+    simple = is_number(examples[0]) or is_model(examples[0])
+    return likes[0] if simple and len({type(one) for one in examples}) == 1 else None
+
+
+def _common_fields(records: Sequence[Record]) -> object:
+    if any([*one] != [*records[0]] for one in records):
+        return A_RECORD
+    return Record((name, inside(common([NotKnown(like=one[name]) for one in records]))) for name in records[0])
+
+
 def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
-    return None if it is None else kind_of(it)
+    several = isinstance(it, NumberColumn) or (is_vector(it) and it.ndim == 1)
+    return "a list" if several else None if it is None else kind_of(it)
 
 
 def is_of_numbers(like: object) -> bool:
-    """Whether a stand-in, or a known value, is calculated with: a number or numbers in a row."""
+    """Whether a stand-in, or a known value, is a number or numbers in a row."""
     return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
 
 
@@ -259,12 +288,29 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
         noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
-    return _of_noise(values[0]) if name in ("laplace", "gaussian") and values else None
+    if name in ("laplace", "gaussian"):
+        is_of_cells = values and all(is_number(like_of(value)) for value in values[1:])
+        return _of_noise(like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
+    return _of_choice(name, values) if values else None
+
+
+def _of_choice(name: str, values: Sequence[object]) -> object:
+    """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
+    if name == "exp_mech" and isinstance(values[0], list):
+        return item(None, values[0]).like
+    if name == "noisy_max" and not isinstance(values[0], NotKnown):
+        scores = values[0] if isinstance(values[0], Scores) else None
+        return NUMBERED if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
+    if name == "largest" and len(values) <= 2:
+        return NUMBERED
+    return NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    if isinstance(exposed, Score) and not isinstance(exposed, Scores):
+    if exposed is SCORES or isinstance(exposed, Scores):
+        return NUMBERED
+    if exposed is A_SCORE or isinstance(exposed, Score):
         return 1.0
     if isinstance(exposed, Cube):
         return np.ones(exposed.shape) if exposed.size <= MOST else None
@@ -277,6 +323,9 @@ def of_function(function: Builtin) -> object:
     """What a function or a kernel of the library gives, whatever its arguments are."""
     if function.name in TEXTS:
         return A_TEXT
+    row = BUILTINS.get(function.name)
+    if row is not None and row.effect is Effect.SCORES:
+        return given_by(function_of(row) if row.function else function.body)
     of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
     return given_by(kernel_of(function.name) if of_kernel else function.body)
 
@@ -301,9 +350,11 @@ def of_hint(hint: object) -> object:
         return Anything([], of_hint(items.pop()) if len(items) == 1 else None)
     if hint in _PLAIN:
         return _PLAIN[hint]
-    of = origin or hint
+    of = Score if Score in parts else origin or hint
     if not isinstance(of, type):
         return None
+    if issubclass(of, Score):
+        return SCORES if issubclass(of, Scores) else A_SCORE
     if hasattr(of, "jostle_members"):
         return Anything(_of_class(of)) if of is not Report else None
     if is_typeddict(of):
@@ -381,13 +432,14 @@ def inside(value: object) -> object:
 
 def item(source: object, items: Sequence[object]) -> NotKnown:
     """What is known of each item of a stand-in, which has these, where they have it in common."""
+    if is_vector(source) and source.ndim == 1:
+        return NotKnown(like=1.0)
     if isinstance(source, Anything):
         return NotKnown(like=source.item)
     if isinstance(source, Grouped):
         cells = {name: column[0] if len(column) else ONE for name, column in source.columns.items()}
         return NotKnown(like=Record(cells))
-    one = items[0] if len({kind_of(one) for one in items}) == 1 else None
-    return NotKnown(like=None if one is None else form(one))
+    return NotKnown(like=common(items))
 
 
 def is_of_call(node: n.Stmt) -> bool:

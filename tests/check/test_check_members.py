@@ -70,6 +70,31 @@ def test_members_are_attributes_and_a_kernel_says_which_model_it_gives() -> None
     assert len(models) >= 60
 
 
+LIBRARY = {
+    "h = hb(histogram(t, age), prefixes(histogram(t, age))) with epsilon 1": ("h.zz", "h(1)", "laplace(h)"),
+    "h = dawa(histogram(t, age), prefixes(histogram(t, age))) with epsilon 1": ("h.zz", "upper(h)", "where(h, n > 1)"),
+    "h = laplace(correct_count(t, majority(t, \"sex\") with epsilon 1, \"sex\")) with epsilon 1": ("h.zz", "h[0]"),
+    "h = exp_mech([\"a\", \"b\"], [size(t), size(t)]) with epsilon 1": ("h.zz", "h > 1"),
+    "h = map_kmeans(v, 2) with epsilon 1": ("h.zz", "h > 1", "upper(h)"),
+    "h = regression_tree(pick(t, age, w), \"age\", 1) with epsilon 1": ("h.zz", "h > 1"),
+    "h = refined(refinable(t), lambda n: true) with epsilon 1": ("band(h, level = 90)",),
+    "jointly with epsilon 1:\n    h = {{ select count(*) as n from t groupby sex }}": ("h.zz", "h.n(1)", "max(h.n, 1)"),
+    "def f(a):\n    if a > 3: return 1\n    return a\nh = f(n)": ("h.zz", "upper(h)"),
+    "def f(a):\n    if a > 3: return f(a - 1)\n    return [a]\nh = f(n)": (),
+    "h = 1\nif n > 3: h = 2": ("h.zz", "h(1)"),
+    "h = 1\nif n > 3: h = \"a\"": (),
+    "h = {{ select bounds(w) from t with epsilon 1 }}": ("h.low(1)", "t(h)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("given", LIBRARY)
+def test_what_a_function_gives_is_known_by_its_kind(given: str) -> None:
+    before = f"use histograms\nuse regressions\nuse classifiers\nuse gradual\n{given}\n"
+    assert check(before + "print(h)") == []
+    said = {wrong: check(f"{before}print({wrong})") for wrong in LIBRARY[given]}
+    assert [wrong for wrong, messages in said.items() if len(messages) != 1] == []
+
+
 @pytest.mark.slow
 def test_few_of_many_mistakes_are_refused_late(tmp_path: Path) -> None:
     """A seed of `tests/fuzz/fuzz_mutants.py`; more of it takes longer (docs/experiments/checks.md)."""

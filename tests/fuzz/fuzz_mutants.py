@@ -253,7 +253,7 @@ def mutants(base: Base, random: random.Random) -> list[Mutant]:
 
 @dataclass(frozen=True)
 class Judged:
-    verdict: str  # late, alarm, early, runs, answers, slow, unfit
+    verdict: str  # crash, late, alarm, early, runs, answers, slow, unfit
     kind: str = ""
     message: str = ""
     line: str = ""
@@ -302,6 +302,10 @@ class Judge:
                 ok, paid, said = self.run(mutant.text)
         except TooSlow:
             return Judged("slow")
+        except (RecursionError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            return Judged("crash", type(error).__name__, str(error))
         if faults:
             fault = faults[0]
             verdict = "alarm" if ok else "early"
@@ -347,10 +351,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             with suppress(RecursionError):
                 judged = judge.judge(mutant)
             verdicts[judged.verdict] += 1
-            if judged.verdict in ("late", "alarm", "answers"):
+            if judged.verdict in ("crash", "late", "alarm", "answers"):
                 key = judged.verdict, judged.kind, cluster(judged.message)
                 clusters.setdefault(key, []).append((mutant, judged))
-            if out and judged.verdict in ("late", "alarm", "answers", "slow", "early", "unpaid"):
+            if out and judged.verdict in ("crash", "late", "alarm", "answers", "slow", "early", "unpaid"):
                 row = {"verdict": judged.verdict, "kind": judged.kind, "message": judged.message, "at": judged.line,
                        "title": mutant.title, "how": mutant.how, "changed": mutant.line, "text": mutant.text,
                        "before": mutant.before}  # fmt: skip
@@ -359,7 +363,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for key, found in sorted(clusters.items(), key=lambda it: (it[0][0], -len(it[1]))):
         print(f"{len(found):4} {' '.join(key)}    e.g. {found[0][0].title}: {found[0][1].line[:80]}")
     print(dict(verdicts))
-    return 1 if verdicts["late"] else 0
+    return 1 if verdicts["late"] or verdicts["crash"] else 0
 
 
 if __name__ == "__main__":

@@ -86,7 +86,8 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
     slips += [*_numbers(every, near), *_pairs(every, near, fault)]
     if fault.kind == "NameError":  # a function of the language may only look like a name of the program's own
         far = [one.cost + 0.06 * (one.new in vocabulary() and one.cost > 0.4) for one in slips]
-        slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True)]
+        spoken = {*lexicon().reserved, *lexicon().clause} - {"true", "false", *names, *BUILTINS}
+        slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True) if one.new not in spoken]
     if here < len(every):
         slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault)]
         slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault)]
@@ -469,8 +470,7 @@ def without(
     texts, checked = {text}, 0
     for slip in likely(text, at, names, fault):
         apart = text[slip.start - 1 : slip.start] == " " and text[slip.end : slip.end + 1] in (*" )]},:\n", "")
-        if not slip.new and slip.end > slip.start and apart:
-            slip = replace(slip, start=slip.start - 1)
+        slip = replace(slip, start=slip.start - 1) if not slip.new and slip.end > slip.start and apart else slip
         new = text[: slip.start] + slip.new + text[slip.end :]
         if slip.cost >= most or len(texts) > _PARSED or checked > _CHECKED:
             return None

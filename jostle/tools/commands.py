@@ -432,7 +432,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "fmt", "init": "draft.init", "find": "documentation",
+    "fmt": "export format_command", "init": "draft.init", "find": "documentation",
     "login": "remote", "completion": "arguments completion", "lsp": "editors.server", "textmate": "editors.lexer",
 }  # fmt: skip
 

@@ -400,7 +400,7 @@ def _refuse_absent(choices: tuple[ChoiceImprovement, ...]) -> None:
 
 def improve_command(options: Namespace) -> int:
     """`jostle improve FILE [--choice NAME] [--epsilon e] [--most N] [--write] [--format json]`."""
-    from jostle.tools.fmt import rewrite
+    from jostle.tools.export import rewrite
 
     with progress_on(sys.stderr) as bar:
         result = improve(

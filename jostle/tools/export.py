@@ -6,6 +6,8 @@ and that nothing is overwritten which nobody said could be.
 
 What `--save` can write: a table of public values as CSV, TSV, JSON, JSON lines, Parquet, Arrow or an Excel workbook.
 
+`jostle fmt` rewrites programs in one format. A file that does not parse is left as it is.
+
 None, and what is no finite number, is an empty cell, or `null`. Dates and times are so in Parquet, Arrow
 and Excel, and ISO texts elsewhere.
 """
@@ -17,7 +19,10 @@ import errno
 import json
 import os
 import re
+import shutil
+import sys
 import tempfile
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -28,6 +33,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
 from jostle.lazy import pa
+from jostle.resources import replacing
 
 if TYPE_CHECKING:
     from jostle.syntax import nodes as n
@@ -346,3 +352,69 @@ def released_names(tree: n.Program, load_module: Callable[[tuple[str, ...]], n.P
                 used = load_module(node.path)
                 waiting += [] if used is None else [used]
     return list(names)
+
+
+# Programs, formatted -------------------------------------------------------------------------------
+
+_PLACES = 8  # of a file, that are reported
+
+
+def format_command(options: Namespace) -> int:
+    """`jostle fmt`: formats files, the programs in folders, or standard input (`-`); `check` says what would change."""
+    from jostle.source import Source
+    from jostle.syntax.format import format_source
+    from jostle.tools.arguments import read_program
+    from jostle.tools.render import tell
+    from jostle.trace.text import clean
+
+    if options.files == ["-"]:
+        sys.stdout.write(format_source(Source("-", sys.stdin.read())))
+        return 0
+    changed, faults = 0, list[Diagnostic]()
+    for path in _programs(options.files):
+        try:
+            source = read_program(path)
+            text = format_source(source)
+            if text == source.text:
+                continue
+            changed += 1
+            if not options.check:
+                rewrite(path, text)
+        except Refusal as refusal:
+            faults += refusal.diagnostics
+            continue
+        status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
+        print(clean(f"{path}: {status}"))
+    if faults:
+        tell(faults)
+    return 1 if faults or (options.check and changed) else 0
+
+
+def _lines(before: str, after: str) -> str:
+    """The lines that would change, as they are numbered now: `lines 3, 7 to 9`."""
+    from difflib import SequenceMatcher
+
+    matcher = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
+    places = [(start + 1, max(start + 1, end)) for tag, start, end, *_ in matcher.get_opcodes() if tag != "equal"]
+    ranges = [f"{first} to {last}" if last > first else str(first) for first, last in places] or ["the last"]
+    more = f" and {len(ranges) - _PLACES} more places" if len(ranges) > _PLACES else ""
+    return ("line " if len(places) == 1 and " " not in ranges[0] else "lines ") + ", ".join(ranges[:_PLACES]) + more
+
+
+def _programs(names: list[str]) -> Iterator[Path]:
+    for name in names:
+        path = Path(name)
+        if path.is_dir():
+            yield from sorted(path.rglob("*.jst"))
+        else:
+            yield path
+
+
+def rewrite(path: Path, text: str) -> None:
+    """All of the new text or all of the old one, whatever happens."""
+    try:
+        with replacing(path.resolve(), encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            shutil.copymode(path, file.name)
+    except OSError as fault:
+        raise unwritable(f"`{path}`", fault, "nothing of it was changed") from fault

@@ -139,7 +139,11 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
         row, column = int(before[2]), source_column(place.source, int(before[2]), before[1])
     at = sum(len(line) + 1 for line in lines[begin : row - 1]) + column - 1
 
+    opening = fault.message.endswith("opens no statement") and fault.help.startswith("did you mean")
+
     def clean(new: str) -> bool:
+        if opening and new[at:].startswith(place.text):
+            return False  # of an opening word that is nearly another, no later word is the slip
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
             faults = search.check(whole)

@@ -130,7 +130,7 @@ def _arguments(call: n.Call, name: str, report: Report) -> None:
         case (n.Number() | n.Constant() as path, *_):
             message, help = f"what `{name}` opens has a name in quotes", f'write `{name}("people.csv")`'
             report.add("TypeError", message, path.span, help=help)
-        case (_, n.Number() | n.Constant() | n.RecordOf() | n.ListOf() as part, *_) if name != "counts":
+        case (_, n.Number() | n.Constant() | n.ListOf() as part, *_) if name != "counts":
             message = f"a part of what `{name}` opens is named by a text"
             report.add("TypeError", message, part.span, help=f"write `{name}({call.args[0].span.text})`")
     for keyword in call.keywords:

@@ -21,8 +21,7 @@ from jostle.language.forms import aggregates
 from jostle.language.moments import SPANS
 from jostle.plan.facts import bounds_of, listed_values
 from jostle.plan.kinds import is_integral, kind_of
-from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Plan, Real, RowExpr, Scan, inputs
-from jostle.privacy.kernel.handles import Table
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real, RowExpr
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import children, every_of
@@ -380,12 +379,3 @@ def taken_down(row: RowExpr, schema: Mapping[str, Domain], column: bool, keys: C
     low, high = bounds_of(row, schema) or (0, math.inf)
     few = column or high - low < 2
     return few and not any(isinstance(key, float) and key % 1 for key in keys())
-
-
-def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
-    """The columns of the sources of a table's rows, as they are described."""
-    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
-    for plan in plans:
-        plans.extend(inputs(plan))
-        if isinstance(plan, Scan):
-            yield from plan.columns

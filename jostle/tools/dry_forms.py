@@ -5,9 +5,9 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jostle.choice.point import clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, only_record
@@ -17,12 +17,11 @@ from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Open
+from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import assembled
 from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, index, linked
@@ -34,12 +33,12 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount
-    from jostle.events import Stream
     from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
 
@@ -80,11 +79,6 @@ class Door(Kernel):
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
         for exposure in opened_for:
             check_unit(amount, exposure.source)
-
-
-def door(events: Stream) -> tuple[Door, PublicData]:
-    """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
 
 
 class Forms(Interpreter):
@@ -474,3 +468,22 @@ class Untrained(Nothing):
                 one = likes.example(unknown.value)
             like = one if at == 0 else like
         raise Unknown(like=None if like is None else likes.kind_alone(like))
+
+
+def wishes_of(statement: n.Stmt) -> list[n.Spend]:
+    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
+    if isinstance(statement, n.With):
+        return [statement.spend] if statement.jointly else []
+    nodes = every(statement)
+    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
+        return []
+    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
+
+
+def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
+    """The columns of the sources of a table's rows, as they are described."""
+    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
+    for plan in plans:
+        plans.extend(inputs(plan))
+        if isinstance(plan, Scan):
+            yield from plan.columns

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.warnings import Report, Warnings, source_columns, taken_down
+from jostle.check.warnings import Report, Warnings, taken_down
 from jostle.choice.advisors import Advisor
 from jostle.choice.maker import ChoiceMaker
 from jostle.diagnostics import Diagnostic, Refusal, refuse
@@ -29,6 +29,8 @@ from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.reading.vault import assembled
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
@@ -43,9 +45,9 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import blocks, bound_in, every, returns_inside, times_bound
+from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Forms, declared_choice, door
+from jostle.tools.dry_forms import EVERYWHERE, Door, Forms, declared_choice, source_columns, wishes_of
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -454,6 +456,11 @@ def _bound(node: n.Stmt) -> set[str]:
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
 
 
+def door(events: Stream) -> tuple[Door, PublicData]:
+    """A kernel and public data over an engine of which nothing is known."""
+    return assembled(cast("Any", Nothing()), events, Door)
+
+
 def foreseen(
     tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool,
     names: Mapping[str, object],
@@ -485,16 +492,6 @@ def foreseen(
             scope.names = Names(scope.names | {name: NotKnown() for name in times if times[name] > 1})
             interp.uncalled()
     first = {(one.kind, one.span): one for refusal in reversed(interp.refusals) for one in refusal.diagnostics}
-    wishes = {spend.amount.span for statement in tree.body if interp.wishes for spend in _wishes(statement)}
+    wishes = {spend.amount.span for statement in tree.body if interp.wishes for spend in wishes_of(statement)}
     prices = {place: price for place, price in interp.wishes.items() if place in wishes}
     return list(reversed(first.values())), planned, interp.report.in_order(), prices
-
-
-def _wishes(statement: n.Stmt) -> list[n.Spend]:
-    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
-    if isinstance(statement, n.With):
-        return [statement.spend] if statement.jointly else []
-    nodes = every(statement)
-    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
-        return []
-    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]

@@ -178,7 +178,7 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
 def measured(value: object) -> object:
     """An example of a value that is not known, with numbers that were measured; None where its form is not known."""
     like = like_of(value) if isinstance(value, NotKnown) else None
-    if is_number(like):
+    if is_number(like) or like is ONE:
         return Noised(1.0, Laplace(1.0))
     if isinstance(like, list | Record):
         parts = [measured(NotKnown(like=one)) for one in (like.values() if isinstance(like, Record) else like)]

@@ -152,7 +152,7 @@ def test_listed_values_and_tables_are_offered(program: Document) -> None:
 @pytest.mark.parametrize(
     ("bad", "title", "mended"),
     [
-        ("total = 1\nprint(totl)\n", "change to `total`", "total = 1\nprint(total)\n"),
+        ("total = 1\nprint(totl)\n", "change to `print(total)`", "total = 1\nprint(total)\n"),
         ("x = 2 ** 3\n", "change to `x = 2^3`", "x = 2^3\n"),
         (
             "def f(c, q): return flat(c, q)\n",

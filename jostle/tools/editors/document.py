@@ -66,7 +66,10 @@ def fixes(text: str, fault: Diagnostic, faults: Sequence[Diagnostic], check: Cal
     indented, ends = len(line) - len(line.lstrip()), len(line)
     for new in dict.fromkeys(_QUOTED.findall(fault.help)[:_MOST]):
         whole = Fix(f"change to `{new}`", (start[0], indented), (start[0], ends), new)
-        tries = [Fix(f"change to `{new}`", start, end, new), whole, Fix(f"add `{new}`", end, end, f" {new}")]
+        of_line = re.findall(r"\w+", new)[:1] == re.findall(r"\w+", line)[:1]  # begins as the statement does
+        part = Fix(f"change to `{new}`", start, end, new)
+        tries = [whole, part] if of_line else [part, whole]
+        tries.append(Fix(f"add `{new}`", end, end, f" {new}"))
         if new.startswith("use "):
             tries = [Fix(f"add `{new}`", (0, 0), (0, 0), f"{new}\n")]
         for fix in tries:

@@ -62,7 +62,7 @@ def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
     every: list[Token] = []
     braces: list[str] = []
-    for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", "", text, flags=re.MULTILINE)):
+    for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", lambda comment: " " * len(comment[0]), text, flags=re.MULTILINE)):
         if match[0] == "}}" and braces[-1:] == ["{"]:
             every += [Token("}", at, at + 1) for at in (match.start(), match.start() + 1)]
             del braces[-2:]

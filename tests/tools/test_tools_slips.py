@@ -22,6 +22,7 @@ BEFORE = (
 )
 RIGHT = "a = {{ select avg(hours) from people with epsilon 1 }}"
 SLIPS = [
+    ("with epsilon 1:  # of the ages\n    a = {{ selct avg(hours) from people }}", "a = {{ select avg(hours) from people }}"),
     ("a = {{ select avghours) from people with epsilon 1 }}", RIGHT),
     ("a = {{ select avg(hours from people with epsilon 1 }}", RIGHT),
     ("a = { select avg(hours) from people with epsilon 1 }}", RIGHT),

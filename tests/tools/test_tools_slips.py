@@ -22,7 +22,6 @@ BEFORE = (
 )
 RIGHT = "a = {{ select avg(hours) from people with epsilon 1 }}"
 SLIPS = [
-    ("with epsilon 1:  # of the ages\n    a = {{ selct avg(hours) from people }}", "a = {{ select avg(hours) from people }}"),
     ("a = {{ select avghours) from people with epsilon 1 }}", RIGHT),
     ("a = {{ select avg(hours from people with epsilon 1 }}", RIGHT),
     ("a = { select avg(hours) from people with epsilon 1 }}", RIGHT),
@@ -159,3 +158,11 @@ def test_a_name_that_nothing_was_released_by_is_refused_with_those_that_there_ar
     with pytest.raises(KeyError) as error:
         released["totl"]
     assert isinstance(error.value, Refusal) and error.value.first.help == "did you mean `total`?"
+
+
+def test_a_comment_does_not_move_what_is_after_it() -> None:
+    text = "with epsilon 1:  # of the ages\n    a = {{ selct avg(hours) from people }}"
+    (fault,) = Session().check(Source("text", f"{BEFORE}{text}\n"))
+    assert fault.help == "write `a = {{ select avg(hours) from people }}`"
+    assert [text[one.start : one.end] for one in slips.tokens(text)][:4] == ["with", "epsilon", "1", ":"]
+    assert text[(one := slips.tokens(text)[-1]).start : one.end] == "}}"

@@ -142,7 +142,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     opening = fault.message.endswith("opens no statement") and fault.help.startswith("did you mean")
 
     def clean(new: str) -> bool:
-        if opening and new[at:].startswith(place.text):
+        if opening and re.match(rf"{place.text}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:

@@ -3,8 +3,9 @@
 Measures the CPU of each case, with that of the processes that it starts, on an otherwise idle machine. The cases that
 take the most of each folder stand in `tests/slow.txt`, each with its seconds, so many that the others fit into
 `WANTED` seconds; each folder keeps the same share of its own.
-Walls, conformance and documented examples are always in the quick suite, and of each function with several cases the
-cheapest. Cases that are not in the list, such as new ones, are quick unless they are marked `slow`.
+Walls, conformance, documented examples and what `check` says of each program are always in the quick suite, and of each
+function with several cases the cheapest. Cases that are not in the list, such as new ones, are quick unless they are
+marked `slow`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ import pytest
 
 WANTED = 430.0  # seconds of CPU: with collecting, workers and servers some five minutes on two cores
 MOST = 3.0  # seconds of a case that stays because it is the cheapest of its function
-ALWAYS = ("tests/walls/", "_conformance.py", "test_programs_docs.py", "test_what_a_closed_terminal")
+ALWAYS = (
+    "tests/walls/", "_conformance.py", "test_programs_docs.py", "test_the_checker_is_content",
+    "test_what_a_closed_terminal",
+)  # fmt: skip
 LIST = Path(__file__).with_name("slow.txt")
 _PLACE = "JOSTLE_TESTS_DURATIONS"
 

@@ -341,8 +341,8 @@ class Forms(Interpreter):
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
-                example = likes.example(value) if likes.is_open(value) else likes.operand(value)
-                self.parts[id(first)] = value if example is None or likes.kind(value) is None else example
+                example = likes.operand(value) if likes.kind(value) is not None else None
+                self.parts[id(first)] = value if example is None else example
             return super().eval(node, scope)
         finally:
             self.selecting, self.calling = around

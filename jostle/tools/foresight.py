@@ -153,11 +153,11 @@ class Foresight(Forms):
         """What is known of the answers of a joint block: they have the forms that they have one by one."""
         if not isinstance(node, n.With) or not node.jointly or self.joint is not None:
             return {}
-        names, before = scope.names, len(self.refusals)
-        scope.names = Names(names)
+        names, before, looks = scope.names, len(self.refusals), self.looks
+        scope.names, self.looks = Names(names), Looks()  # what a joint block looks at, it looks at once
         with suppress(Unknown, Refusal):
             self.block((replace(node, jointly=False),), scope)
-        after, scope.names = scope.names, names
+        after, scope.names, self.looks = scope.names, names, looks
         del self.refusals[before:]
         return {name: value for name in _bound(node) if isinstance(value := dict.get(after, name), NotKnown)}
 
@@ -171,8 +171,8 @@ class Foresight(Forms):
         if self.depth and self.steps > self.most // 2:
             self.returned = None
             return {}
-        names, ways, was = scope.names, list[dict[str, object]](), self.unsure
-        begun, self.unsure = Names(names), True
+        names, ways, around = scope.names, list[dict[str, object]](), (self.unsure, self.looks)
+        begun, self.unsure, self.looks = Names(names), True, Looks() if self.depth else self.looks
         try:
             if isinstance(node, n.For):
                 one = self.item(self.part(node.source, scope), node.source.span) if len(node.names) == 1 else NotKnown()
@@ -185,7 +185,8 @@ class Foresight(Forms):
             if not self.depth:
                 self._refused(refusal, node, scope)
         finally:
-            scope.names, self.unsure = names, was
+            scope.names, (self.unsure, self.looks) = names, around
+        self.looks = self.looks if self.returned is None else Looks()  # of what a run may not come by
         ways += [names] if isinstance(node, n.For) or node.other is None else []
         after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
         return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
@@ -344,7 +345,7 @@ class Foresight(Forms):
         body = id(function.body) if isinstance(function, Function) else 0
         if body in self.open:
             raise Unknown  # it calls itself, and may have returned
-        around, self.returned, self.body = (self.returned, self.body, self.open), None, body
+        around, self.returned, self.body = (self.returned, self.body, self.open, self.looks), None, body
         try:
             value = called()
             if self.returned is None:
@@ -359,7 +360,7 @@ class Foresight(Forms):
                 raise
             like = likes.common(self.returned)
         finally:
-            self.returned, self.body, self.open = around
+            self.returned, self.body, self.open, self.looks = around
         raise Unknown(_adaptive_name(function), like)
 
     def _need_fit(
@@ -416,7 +417,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values(), by_kind=True)
+        return likes.tried(of, *args, *keywords.values())
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:

@@ -72,7 +72,7 @@ def test_members_are_attributes_and_a_kernel_says_which_model_it_gives() -> None
 
 LIBRARY = {
     "h = hb(histogram(t, age), prefixes(histogram(t, age))) with epsilon 1": ("h.zz", "h(1)", "laplace(h)"),
-    "h = dawa(histogram(t, age), prefixes(histogram(t, age))) with epsilon 1": ("h.zz", "upper(h)", "where(h, n > 1)"),
+    "h = dawa(histogram(t, age), prefixes(histogram(t, age))) with epsilon 1": ("h.zz", "upper(h)", "h[0.5]"),
     "h = laplace(correct_count(t, majority(t, \"sex\") with epsilon 1, \"sex\")) with epsilon 1": ("h.zz", "h[0]"),
     "h = exp_mech([\"a\", \"b\"], [size(t), size(t)]) with epsilon 1": ("h.zz", "h > 1"),
     "h = map_kmeans(v, 2) with epsilon 1": ("h.zz", "h > 1", "upper(h)"),

@@ -421,13 +421,17 @@ def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
 
 
 @cache
+def names_in(module: str) -> frozenset[str]:
+    """The names that a module of the standard library defines, by its text; none of what is no such module."""
+    path = folder("stdlib") / f"{module}.jst"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    return frozenset(re.findall(r"(?m)^(?:def )?(\w+) *[(=](?!=)", text))
+
+
 def _of_module(name: str) -> str:
     """That a module of the standard library defines a name, or an empty text."""
-    defined = re.compile(rf"^(?:def )?{re.escape(name)}\b *[(=]", re.MULTILINE)
-    for path in sorted(folder("stdlib").glob("*.jst")):
-        if defined.search(path.read_text(encoding="utf-8")):
-            return f"write `use {path.stem}` above, which has it"
-    return ""
+    modules = sorted(path.stem for path in folder("stdlib").glob("*.jst"))
+    return next((f"write `use {one}` above, which has it" for one in modules if name in names_in(one)), "")
 
 
 def _top(scope: Scope, names: Scope) -> Scope:

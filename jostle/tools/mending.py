@@ -38,8 +38,6 @@ _OF_WORDS = re.compile(  # of messages that know what is meant
     "at the end$|has no delta|hands out one value"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
-_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
-_CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
@@ -53,8 +51,6 @@ _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
-_CALL = re.compile(r"\b\w+\((?=((?:[^()]|\([^()]*\))*)\))")
-_PART = re.compile(r"(?:[^,()\[\]\"' ]|\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|'[^']*'|(?<!,) )+")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
@@ -136,7 +132,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     text = "\n".join(lines[begin:end])
     row, column = place.line, place.column
     if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
-        row, column = int(before[2]), source_column(place.source, int(before[2]), before[1])
+        row, column = int(before[2]), _column(place.source, int(before[2]), before[1])
     at = sum(len(line) + 1 for line in lines[begin : row - 1]) + column - 1
 
     opening = fault.message.endswith("opens no statement") and fault.help.startswith("did you mean")
@@ -155,7 +151,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
-def source_column(source: Source, row: int, word: str) -> int:
+def _column(source: Source, row: int, word: str) -> int:
     return max(0, source.line(row).find(word)) + 1
 
 
@@ -362,8 +358,8 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     """A line with two neighbours swapped among the arguments of a call that a fault is of."""
     start = fault.span.column - 1 if fault.span else 0
     end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
-    for call in _CALL.finditer(line):
-        parts = _PART.findall(call[1])
+    for call in slips.CALL.finditer(line):
+        parts = [part[0].strip() for part in slips.PART.finditer(call[1])]
         if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
@@ -443,7 +439,7 @@ def _without(line: str, start: int, end: int) -> Iterator[Edit]:
             yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
             if match[1]:
                 yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
-    clause, close = _CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
+    clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
     stops = {end, *(match.start() for match in (clause, close) if match)}
     before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
     for begin in (start, before.start() if before else start):

@@ -14,18 +14,18 @@ from itertools import pairwise
 
 from msgspec import Struct
 
+from jostle.check.names import names_in
 from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
-from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax.parser import lexicon, parses
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
 _TOKEN = re.compile(
-    r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
+    r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
     r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
 )
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
@@ -62,7 +62,9 @@ def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
     every: list[Token] = []
     braces: list[str] = []
-    for match in _TOKEN.finditer(re.sub(r"#[^\n]*$", lambda comment: " " * len(comment[0]), text, flags=re.MULTILINE)):
+    for match in _TOKEN.finditer(text):
+        if match[0].startswith("#"):
+            continue
         if match[0] == "}}" and braces[-1:] == ["{"]:
             every += [Token("}", at, at + 1) for at in (match.start(), match.start() + 1)]
             del braces[-2:]
@@ -111,14 +113,6 @@ def vocabulary() -> frozenset[str]:
     return frozenset((*spoken, *BUILTINS, *AGGREGATES, *ROW_FUNCTIONS))
 
 
-@cache
-def brought(module: str) -> frozenset[str]:
-    """The names at the margin of a module of the library, by its text; none of what is no such module."""
-    path = folder("stdlib") / f"{module}.jst"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    return frozenset(re.findall(r"(?m)^(?:def |external )?([A-Za-z]\w*) *[(=](?!=)", text))
-
-
 def distance(one: str, other: str) -> int:
     """How many letters are left out, put in, replaced or swapped with the next, up to 3; case does not count."""
     one, other = one.lower(), other.lower()
@@ -147,7 +141,7 @@ def alike(word: str, names: Sequence[str]) -> Iterator[tuple[float, str]]:
 
 
 def _words(every: Sequence[Token], near: range, here: int, names: Sequence[str]) -> Iterator[Slip]:
-    """Words that are like another; twice the same; of the word of the fault also where it is every_name."""
+    """Words that are like another, or stand twice; of words that are names, those beside the fault alone."""
     every_name = {*names, *vocabulary()}
     for i in near:
         token = every[i]
@@ -278,7 +272,7 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     """A call with more or fewer arguments, or with two of them swapped."""
     if fault.kind == "SyntaxError" or fault.span is None:
         return
-    for call in _CALL.finditer(text):
+    for call in CALL.finditer(text):
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
             yield from _completed(call, own_values(fault.span))
@@ -286,13 +280,13 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
             yield from _arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
 
 
-_CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
-_PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
+CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
+PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
 
 def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
     """A call with one more of its arguments, which is what the program has: a value of its own, or a column by name."""
-    parts = [part.start() for part in _PART.finditer(call[1])]
+    parts = [part.start() for part in PART.finditer(call[1])]
     for many, value in enumerate(own):
         for at in (0, len(call[1])):
             if value not in call[1] and (value.startswith('"') or not parts or (not many and not at)):
@@ -312,7 +306,7 @@ def own_values(place: Span) -> list[str]:
 
 def _arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
-    parts, start = list(_PART.finditer(call[1])), call.start(1)
+    parts, start = list(PART.finditer(call[1])), call.start(1)
     for one, other in pairwise(parts):
         swapped = f"{other[0].strip()}, {one[0].strip()}"
         yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
@@ -440,17 +434,17 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
     yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 
 
-_PARTS = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
-_PART_OF_SELECT = re.compile(rf"(?i)\b(?:{'|'.join(_PARTS)})\b")
+_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
+CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 
 
 def in_order(text: str) -> Iterator[Slip]:
     """A query with the clauses of its one select in their order."""
     for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
-        starts = [match.start() for match in _PART_OF_SELECT.finditer(query[1])]
+        starts = [match.start() for match in CLAUSE.finditer(query[1])]
         if query[1].lower().count("select") == 1:
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
-            parts.sort(key=lambda part: next(at for at, word in enumerate(_PARTS) if part.lower().startswith(word)))
+            parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
             yield Slip(1.5, query.start(1), query.end(1), " ".join(parts))
 
 
@@ -493,7 +487,8 @@ def names_of(program: str, fault: Diagnostic) -> list[str]:
     names.update(word for word in words if words.count(word) > 1)
     if of := re.search(r"`(\w+)` has no (?:parameter|argument)", fault.message):
         names |= {param.name for param in BUILTINS[of[1]].parameters} if of[1] in BUILTINS else set()
-    names |= {name for module in re.findall(r"(?m)^use (\w+)", program) for name in (module, *brought(module))}
+    modules = re.findall(r"(?m)^use (\w+)", program)
+    names |= {name for module in modules for name in (module, *names_in(module)) if name[0] != "_"}
     message = " ".join(re.findall(r"`([^`]+)`", f"{fault.message} {fault.help}"))
     here = re.findall(r"\w+", fault.span.text) if fault.span is not None else []
     once = {word for word in here if words.count(word) == 1}

@@ -275,7 +275,7 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     for call in CALL.finditer(text):
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
-            yield from _completed(call, own_values(fault.span))
+            yield from _completed(call, _own_values(fault.span))
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from _arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
 
@@ -285,7 +285,7 @@ PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]
 
 
 def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
-    """A call with one more of its arguments, which is what the program has: a value of its own, or a column by name."""
+    """A call with one more of its arguments, which is what the program has: private data, or a column by name."""
     parts = [part.start() for part in PART.finditer(call[1])]
     for many, value in enumerate(own):
         for at in (0, len(call[1])):
@@ -295,11 +295,10 @@ def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
                 yield Slip(1.1 + many / 100 + at / 10_000, place, place, f"{before}{value}{after}")
 
 
-def own_values(place: Span) -> list[str]:
-    """The values that a program has named above a place, the last first, and its columns, as texts."""
+def _own_values(place: Span) -> list[str]:
+    """The private data that a program has declared above a place, and its columns, as texts."""
     above = "\n".join(place.source.text.split("\n")[: place.line - 1])
     values = re.findall(r"(?m)^private +(\w+) *=", above)
-    values += re.findall(r"(?m)^ *(\w+) *=(?!=)", above)[::-1]
     columns = re.findall(r"(?<=[{ ,])(\w+): ", " ".join(re.findall(r"described\s+by\s+(\{.*)", above)))
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 

@@ -26,11 +26,11 @@ from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
-from jostle.run.faults import exposures_of
+from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
+from jostle.run.values import Builtin, Function, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -487,3 +487,10 @@ def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
         plans.extend(inputs(plan))
         if isinstance(plan, Scan):
             yield from plan.columns
+
+
+def adaptive_name(function: object) -> str:
+    """The name of an option of the library whose answers have no known error; empty of what is none."""
+    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
+    return ""

@@ -2,10 +2,10 @@
 
 A run refuses from public facts, before it charges: names, kinds, columns, keys, bounds, amounts of noise. So what it
 would refuse of a measurement is known by asking for it and turning back at the door. What that would have answered is
-`Unknown`, and so is what depends on it, but for its form (`likes`): how long it is and which fields it has. Such a
-statement is left, and the names that it gives a value are not known any more. Everything else is the run's own, so that
-no rule of it is written twice. Nothing is opened: of a private source the description is known, of public files
-nothing; nor is what choices and slow kernels give, and what was spent only as long as nothing was left out.
+`Unknown`, and so is what depends on it, but for its form (`likes`): how long it is and which fields it has. Of such a
+statement that alone is known: of a branch or a loop, what all ways through it have in common. Everything else is the
+run's own, so that no rule of it is written twice. Nothing is opened: of a private source the description is known, of
+public files nothing; nor is what choices and slow kernels give, and what was spent only where nothing was left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY
 from jostle.run.fitting import no_argument
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
@@ -47,7 +46,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Door, Forms, declared_choice, source_columns, wishes_of
+from jostle.tools.dry_forms import EVERYWHERE, Door, Forms, adaptive_name, declared_choice, source_columns, wishes_of
 from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
 
@@ -175,8 +174,7 @@ class Foresight(Forms):
         begun, self.unsure, self.looks = Names(names), True, Looks() if self.depth else self.looks
         try:
             if isinstance(node, n.For):
-                one = self.item(self.part(node.source, scope), node.source.span) if len(node.names) == 1 else NotKnown()
-                begun |= dict.fromkeys(node.names, one)
+                begun |= dict.fromkeys(node.names, self._item_of(node, scope))
             for block in blocks(node):
                 scope.names = Names(begun)
                 if self._goes_on(block, scope):
@@ -190,6 +188,12 @@ class Foresight(Forms):
         ways += [names] if isinstance(node, n.For) or node.other is None else []
         after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
         return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
+
+    def _item_of(self, node: n.For, scope: Scope) -> NotKnown:
+        """What is known of the name of a loop, and nothing where there are several."""
+        if len(node.names) > 1:
+            return NotKnown()
+        return self.item(self.part(node.source, scope), node.source.span)
 
     def _goes_on(self, block: n.Block, scope: Scope) -> bool:
         """Walks a branch, notes what it returns, and whether what follows may come."""
@@ -361,7 +365,7 @@ class Foresight(Forms):
             like = likes.common(self.returned)
         finally:
             self.returned, self.body, self.open, self.looks = around
-        raise Unknown(_adaptive_name(function), like)
+        raise Unknown(adaptive_name(function), like)
 
     def _need_fit(
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
@@ -429,13 +433,6 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like
     like = likes.of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
-
-
-def _adaptive_name(function: object) -> str:
-    """The name of an option of the library whose answers have no known error; empty of what is none."""
-    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
-        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
-    return ""
 
 
 def _is_unknown(name: str, kernel: Any) -> bool:

@@ -53,17 +53,22 @@ class Anything:
 
 ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
 """`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
-A_SCORE, SCORES, NUMBERED = Anything(), Anything(), Anything([], 1.0)
+A_SCORE, SCORES = Anything(), Anything()
+"""What is measured of private rows: a number, or several."""
 A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
+NUMBER_LIST = Anything([], 1.0)
 CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
 """What a cell may be, one of a kind."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
 
 
-QUICK = {"arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra", "mixtures.centres",
-         "mixtures.em", "mixtures.gaussians"}  # fmt: skip
+QUICK = frozenset({
+    "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
+    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
+})  # fmt: skip
 """Modules of kernels that take no time to speak of."""
+
 ADAPTIVE = frozenset({
     "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "mwem", "mwem_star", "privtree", "shrinkage",
     "tree_shrinkage", "ugrid", "uniform",
@@ -300,16 +305,16 @@ def _of_choice(name: str, values: Sequence[object]) -> object:
         return item(None, values[0]).like
     if name == "noisy_max" and not isinstance(values[0], NotKnown):
         scores = values[0] if isinstance(values[0], Scores) else None
-        return NUMBERED if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
+        return NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
     if name == "largest" and len(values) <= 2:
-        return NUMBERED
+        return NUMBER_LIST
     return NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
     if exposed is SCORES or isinstance(exposed, Scores):
-        return NUMBERED
+        return NUMBER_LIST
     if exposed is A_SCORE or isinstance(exposed, Score):
         return 1.0
     if isinstance(exposed, Cube):

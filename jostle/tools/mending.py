@@ -132,13 +132,14 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     text = "\n".join(lines[begin:end])
     row, column = place.line, place.column
     if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
-        row, column = int(before[2]), _column(place.source, int(before[2]), before[1])
+        row = int(before[2])
+        column = max(0, place.source.line(row).find(before[1])) + 1
     at = sum(len(line) + 1 for line in lines[begin : row - 1]) + column - 1
 
     opening = fault.message.endswith("opens no statement") and fault.help.startswith("did you mean")
 
     def clean(new: str) -> bool:
-        if opening and re.match(rf"{place.text}\b", new[at:]):
+        if opening and re.match(rf"{re.escape(place.text)}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
@@ -149,10 +150,6 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
 
     slip = slips.without(text, at, slips.names_of(place.source.text, fault), clean, fault, most)
     return None if slip is None else _tell_slip(fault, slip, text, begin)
-
-
-def _column(source: Source, row: int, word: str) -> int:
-    return max(0, source.line(row).find(word)) + 1
 
 
 def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Diagnostic:

@@ -299,7 +299,9 @@ def test_columns_are_counted_in_units_of_utf_16(folder: Path) -> None:
     tokens = said["semanticTokens/full"]["data"]
     assert [tokens[i] for i in (5, 6, 10, 11)] == [1, 0, 0, at("xs")]
     (action,) = said["codeAction"]
-    assert action["edit"]["changes"][uri][0]["range"] == fault["range"]
+    (edit,) = action["edit"]["changes"][uri]  # of the whole line, which has a sign of two units
+    assert edit["newText"] == 'print("😋é", xs, xs)' and len(text.split("\n")[1]) == 20
+    assert edit["range"] == {"start": {"line": 1, "character": 0}, "end": {"line": 1, "character": 21}}
     begun = {item["textEdit"]["range"]["start"]["character"] for item in said["completion"]}
     assert begun == {at("xss")}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jostle.kernels.rowprograms import contributions, decisions, mixtures
+from jostle.kernels.rowprograms import contributions, decisions, losses, mixtures
 from jostle.privacy.rows.factored import FactoredGradient
 from jostle.privacy.rows.norms import Contributions, Weights
 
@@ -25,6 +25,7 @@ CONTRIBUTIONS: Mapping[str, Callable[..., Contributions]] = {
     "softmax_gradient": contributions.softmax_gradient, "squared_products": contributions.squared_products,
     "log_density": mixtures.log_density, "cell_shares": mixtures.cell_shares, "score_shares": mixtures.score_shares,
     "rest_apart": decisions.rest_apart, "rest_shares": decisions.rest_shares,
+    "loss_gradient": losses.loss_gradient,
 }  # fmt: skip
 GRADIENTS: Mapping[str, Callable[..., FactoredGradient]] = {
     "ising_gradient": contributions.ising_gradient, "sign_gradient": contributions.sign_gradient,

@@ -48,15 +48,17 @@ def bits_for(reach: float, most: int, finest: int = 60) -> int:
     return min(finest, most - math.frexp(reach)[1]) if reach > 0 else finest
 
 
-def affine(matrix: Floats, offsets: Floats, argument: Expression, most: int) -> tuple[Expression, int]:
-    """matrix · argument + offsets in units of 2^-b, exactly for the matrix rounded to them, and b.
+def affine(
+    matrix: Floats, offsets: Floats, argument: Expression, most: int, finest: int = 60
+) -> tuple[Expression, int]:  # fmt: skip
+    """matrix · argument + offsets in units of 2^-b, exactly for the matrix rounded to them, and b, at most `finest`.
 
     No result and no partial sum exceeds 2^most by more than rounding, where most ≤ 51.
     """
     reach = max(abs(argument.low), abs(argument.high))
     with np.errstate(over="ignore"):
         bound = np.abs(matrix).sum(axis=1) * reach + np.abs(offsets)
-    bits = bits_for(float(bound.max(initial=0.0)) * (1 + 2.0**-20), most)
+    bits = bits_for(float(bound.max(initial=0.0)) * (1 + 2.0**-20), most, finest)
     product = matrix_product(np.rint(np.ldexp(matrix, bits)), argument)
     return product + constant(np.rint(np.ldexp(offsets, bits))), bits
 

@@ -446,27 +446,35 @@ def logistic_fit(
     return Report(title, lines, notes, coefficients(lines) | {"count": many})
 
 
-# Several classes, by gradients of samples -----------------------------------------------------------
+# Steps down noisy gradients --------------------------------------------------------------------------
 
-PACE, KEEPS = 6.0, 0.9
-"""The first step by a mean gradient, from where steps fall to none, and what of a step goes on in the next."""
-
-
-def softmax_start(classes: float, terms: float) -> dict[str, list[list[float]]]:
-    """Weights of 0, of each class a list with the constant last, and no step before."""
-    zeros = np.zeros((int(classes), int(terms))).tolist()
-    return {"weights": zeros, "step": zeros}
+FIRST, SECOND = 0.9, 0.99
+"""How much of the mean gradients and of their squares stays at each step."""
 
 
-def softmax_step(
-    state: Mapping[str, list[list[float]]], gradient: Sums, rows: float, done: float
-) -> dict[str, list[list[float]]]:
-    """Down the noisy gradient of a sample of about so many rows; `done` is the share of all steps that are over."""
-    weights, before = (np.asarray(state[k], dtype=float) for k in ("weights", "step"))
-    mean = np.asarray(gradient["sum"], dtype=float).reshape(weights.shape) / max(float(rows), 1.0)
-    step = KEEPS * before - PACE * (1 - done) * mean
-    after = np.clip(weights + step, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    return {"weights": after.tolist(), "step": step.tolist()}
+def descent_start(weights: object) -> dict[str, object]:
+    """The state before the first step, from weights of any shape."""
+    start = np.asarray(weights, dtype=float)
+    none = np.zeros(start.shape)
+    return {"weights": start, "mean": none, "square": none, "total": none, "steps": 0, "late": 0}
+
+
+def descent_step(
+    state: Mapping[str, Any], gradient: Sums, rows: float, pace: float, done: float
+) -> dict[str, object]:  # fmt: skip
+    """Down the noisy gradient of a sample of about so many rows, by Adam (Kingma and Ba 2015); `done` is the share of
+    all steps that are over, over which they fall from `pace` to none. `total` adds up the weights of the later half."""
+    before, steps = np.asarray(state["weights"], dtype=float), int(state["steps"]) + 1
+    slope = np.asarray(gradient["sum"], dtype=float).reshape(before.shape) / max(float(rows), 1.0)
+    mean = FIRST * np.asarray(state["mean"]) + (1 - FIRST) * slope
+    square = SECOND * np.asarray(state["square"]) + (1 - SECOND) * slope**2
+    size = np.sqrt(square / (1 - SECOND**steps)) + 1e-9
+    after = before - pace * (1 - done) * mean / (1 - FIRST**steps) / size
+    after = np.clip(after, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    late = done >= 0.5
+    total = np.asarray(state["total"]) + (after if late else 0.0)
+    return {"weights": after, "mean": mean, "square": square, "total": total, "steps": steps,
+            "late": int(state["late"]) + late}  # fmt: skip
 
 
 def softmax_fit(

@@ -51,6 +51,7 @@ class Opened(Struct, eq=False):
     key: int = field(default_factory=lambda: next(_keys))
     before: Ledger | None = None
     agents: int = 0  # how many there were when it opened
+    charges: int = 0  # and how many charges
     only: frozenset[int] = frozenset()  # of a recorder, the sources that cannot be charged more than its `most`
 
 
@@ -109,7 +110,8 @@ class Spending:
         self.stack: list[Opened] = []
         self.active: set[Generic] = set()
         self.agents = 0
-        self.charged: dict[int, dict[Span, None]] = {}  # where each source was charged, the last place last
+        self.charges = 0
+        self.charged: dict[int, dict[Span, int]] = {}  # where each source was charged when, the last place last
         self.overdrawn: dict[int, Overdrawn] = {}  # the first allotment that cannot pay for what stands in it
 
     # Charges -------------------------------------------------------------------------------------
@@ -144,11 +146,16 @@ class Spending:
         for exposure in exposures:
             places = self.charged.setdefault(id(exposure.source), {})
             places.pop(span, None)
-            places[span] = None
+            self.charges += 1
+            places[span] = self.charges
 
-    def places(self, source: SourceFact, whole: Span) -> tuple[Span, tuple[Span, ...]]:
-        """Where a source was charged last, as far as that stands in the program at hand, and where before."""
-        places = [span for span in self.charged.get(id(source), {}) if span.source is whole.source] or [whole]
+    def places(self, source: SourceFact, whole: Span, since: int = 0) -> tuple[Span, tuple[Span, ...]]:
+        """Where a source was charged last, as far as that stands in the program at hand, and where before.
+
+        Of an allotment only what was charged `since` it opened.
+        """
+        charged = self.charged.get(id(source), {}).items()
+        places = [span for span, at in charged if at > since and span.source is whole.source] or [whole]
         return places[-1], tuple(places[:-1][-MOST_PLACES:])
 
     # Allotments ----------------------------------------------------------------------------------
@@ -158,7 +165,7 @@ class Spending:
         return next((opened for opened in reversed(self.stack) if not opened.recorder), None)
 
     def open(self, opened: Opened) -> Opened:
-        opened.before, opened.agents = self.ledger.copy(), self.agents
+        opened.before, opened.agents, opened.charges = self.ledger.copy(), self.agents, self.charges
         self.stack.append(opened)
         return opened
 
@@ -180,7 +187,7 @@ class Spending:
             return
         least = inside.total[0]
         if least > opened.most and opened.span is not None:
-            places = self.places(source, opened.span)
+            places = self.places(source, opened.span, opened.charges)
             self.overdrawn.setdefault(id(source), Overdrawn(*places, least, int(opened.most), opened.span))
         place, own = Place(inside.common_prefix()), Own(NEVER if least > opened.most else 0, opened.most)
         before = opened.before or Ledger()

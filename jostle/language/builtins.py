@@ -165,7 +165,7 @@ row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [
 row("noisy_sum", "@rows, given, parameters = none, *, bound = 1, norm = \"l2\", paid = none, part = 1, "
     "epsilon = none, delta = none, via = none",
     "The noisy sum of a row kernel's vectors, clipped to a norm.", reads=HANDLES, effect=MEASURES)  # fmt: skip
-row("loss_points", "start, terms", "Symbols for the weights of a loss and for the cells of a row, at three points.")
+row("loss_points", "start, terms", "Symbols for the weights of a loss and for the cells of a row, at six points.")
 row("loss_of", "values, start, terms", "The loss that a function calculated of such symbols, with its gradient.")
 row("in_shape", "start, weights", "Numbers in lists and records as those of the start of a fit.")
 row("noisy_samples", "@cubes, rate = none, steps = 200, *, epsilon = none, delta = none",

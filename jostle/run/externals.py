@@ -189,7 +189,7 @@ _BY_MODULE = {
     "statistics.effects": "effect_of_strata independence_test log_rank_test survival_curve",
     "statistics.regression": (
         "correlation_pulls correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start "
-        "logistic_step regression_pulls softmax_fit descent_start descent_step"
+        "logistic_step regression_pulls softmax_fit descent_start descent_step random_weights"
     ),
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores hazard_model rate_model",
     "workloads.boxes": "query_strategy",

@@ -1,12 +1,12 @@
 """Losses that a program writes as a function of weights and of a row: `loss_points` and `loss_of`, for `learning`.
 
-The function is called as any other, on numbers that remember what is calculated of them, at three points. What they come
+The function is called as any other, on numbers that remember what is calculated of them, at six points. What they come
 to is one formula, or it is no loss.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from jostle.diagnostics import refuse
@@ -14,28 +14,28 @@ from jostle.lazy import np
 from jostle.run.evaluator import Value, builtin
 from jostle.run.values import Record, is_number, is_sequence, kind_name
 
-POINTS = 3
+PAIRS = 3
 MOST_WEIGHTS = 2_000
 
 
 @builtin
 def _loss_points(start: Value, terms: Value) -> list[Record]:
-    """Records of `weights`, shaped as `start`, and of a `row`: the cells that `terms` say, of listed values a record."""
-    from jostle.kernels.rowprograms.losses import symbol
+    """Records of `weights`, shaped as `start`, and of a `row` of cells, one a term; of listed values a record."""
+    from jostle.kernels.rowprograms.derivatives import symbol
 
-    near = _flat(start)
-    points = []
-    for at in range(POINTS):
+    near, points = _flat(start), []
+    for at in range(PAIRS):
         random = np.random.default_rng(at)
-        weights = iter([symbol(value + float(random.normal()) / 10, "weight", i) for i, value in enumerate(near)])
-        row = Record()
-        for place, term in enumerate(terms):
-            cell = symbol(float(random.uniform(0.1, 0.9)), "cell", place)
-            if term["value"] == "":
-                row[term["name"]] = cell
-            else:
-                row.setdefault(term["name"], Record())[str(term["value"])] = cell
-        points.append(Record({"weights": _shaped(start, weights), "row": row}))
+        aside, cells = random.normal(size=len(near)) / 10, random.uniform(-0.9, 0.9, size=len(terms))
+        for side in (1, -1):  # whatever branches on one number has both
+            weights = iter([symbol(near[i] + side * aside[i], "weight", i) for i in range(len(near))])
+            row = Record()
+            for place, (term, cell) in enumerate(zip(terms, side * cells, strict=True)):
+                if term["value"] == "":
+                    row[term["name"]] = symbol(cell, "cell", place)
+                else:
+                    row.setdefault(term["name"], Record())[str(term["value"])] = symbol(cell > 0, "cell", place)
+            points.append(Record({"weights": _shaped(start, weights), "row": row}))
     return points
 
 
@@ -64,7 +64,7 @@ def _flat(start: object) -> list[float]:
     return numbers
 
 
-def _numbers(start: object) -> Iterator[float]:
+def _numbers(start: Any) -> Iterator[float]:
     if is_number(start):
         yield float(start)
     elif isinstance(start, dict):

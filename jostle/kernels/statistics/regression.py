@@ -448,33 +448,31 @@ def logistic_fit(
 
 # Steps down noisy gradients --------------------------------------------------------------------------
 
-FIRST, SECOND = 0.9, 0.99
-"""How much of the mean gradients and of their squares stays at each step."""
+KEEPS = 0.9
+"""What of a step goes on in the next."""
 
 
 def descent_start(weights: object) -> dict[str, object]:
     """The state before the first step, from weights of any shape."""
     start = np.asarray(weights, dtype=float)
-    none = np.zeros(start.shape)
-    return {"weights": start, "mean": none, "square": none, "total": none, "steps": 0, "late": 0}
+    return {"weights": start, "step": np.zeros(start.shape), "late": np.zeros(start.shape)}
 
 
 def descent_step(
     state: Mapping[str, Any], gradient: Sums, rows: float, pace: float, done: float
 ) -> dict[str, object]:  # fmt: skip
-    """Down the noisy gradient of a sample of about so many rows, by Adam (Kingma and Ba 2015); `done` is the share of
-    all steps that are over, over which they fall from `pace` to none. `total` adds up the weights of the later half."""
-    before, steps = np.asarray(state["weights"], dtype=float), int(state["steps"]) + 1
-    slope = np.asarray(gradient["sum"], dtype=float).reshape(before.shape) / max(float(rows), 1.0)
-    mean = FIRST * np.asarray(state["mean"]) + (1 - FIRST) * slope
-    square = SECOND * np.asarray(state["square"]) + (1 - SECOND) * slope**2
-    size = np.sqrt(square / (1 - SECOND**steps)) + 1e-9
-    after = before - pace * (1 - done) * mean / (1 - FIRST**steps) / size
-    after = np.clip(after, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    late = done >= 0.5
-    total = np.asarray(state["total"]) + (after if late else 0.0)
-    return {"weights": after, "mean": mean, "square": square, "total": total, "steps": steps,
-            "late": int(state["late"]) + late}  # fmt: skip
+    """Down the noisy gradient of a sample of about so many rows; `done` is the share of all steps that are over, over
+    which they fall from `pace` times a mean gradient to none. `late` adds up the weights of the later half."""
+    before = np.asarray(state["weights"], dtype=float)
+    mean = np.asarray(gradient["sum"], dtype=float).reshape(before.shape) / max(float(rows), 1.0)
+    step = KEEPS * np.asarray(state["step"]) - pace * (1 - done) * mean
+    after = np.clip(before + step, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return {"weights": after, "step": step, "late": np.asarray(state["late"]) + (after if done >= 0.5 else 0.0)}
+
+
+def random_weights(many: int, seed: int) -> Floats:
+    """So many public numbers of mean 0 and deviation 1."""
+    return np.random.default_rng(seed).normal(size=many)
 
 
 def softmax_fit(

@@ -38,7 +38,7 @@ MODULES = {
     "effects": ("simulated_studies",),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows", "subtrees"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
-    "learning": ("loss_points", "loss_of", "in_shape"),
+    "learning": ("loss_points", "loss_of"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
     "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
@@ -165,9 +165,8 @@ row("noisy_moments", "@rows, weights = \"one\", parameters = none, *, shares = [
 row("noisy_sum", "@rows, given, parameters = none, *, bound = 1, norm = \"l2\", paid = none, part = 1, "
     "epsilon = none, delta = none, via = none",
     "The noisy sum of a row kernel's vectors, clipped to a norm.", reads=HANDLES, effect=MEASURES)  # fmt: skip
-row("loss_points", "start, terms", "Symbols for the weights of a loss and for the cells of a row, at six points.")
-row("loss_of", "values, start, terms", "The loss that a function calculated of such symbols, with its gradient.")
-row("in_shape", "start, weights", "Numbers in lists and records as those of the start of a fit.")
+row("loss_points", "start, terms", "Weights and rows at public points, to call a loss with.")
+row("loss_of", "values, start, terms", "The loss that a function gave at public points, and its gradient.")
 row("noisy_samples", "@cubes, rate = none, steps = 200, *, epsilon = none, delta = none",
     "Noisy counts of fresh secret samples of the rows.", reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("perturbed_optimum", "@cubes, model, rows, ridge = none, *, epsilon = none, delta = none, via = none",

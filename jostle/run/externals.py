@@ -181,6 +181,7 @@ _BY_MODULE = {
         "with_background with_shares with_tails"
     ),
     "mixtures.gaussians": "factor_model",
+    "rowprograms.losses": "in_shape random_weights",
     "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
@@ -189,7 +190,7 @@ _BY_MODULE = {
     "statistics.effects": "effect_of_strata independence_test log_rank_test survival_curve",
     "statistics.regression": (
         "correlation_pulls correlations linear_fit logistic_curvature_matrix logistic_fit logistic_start "
-        "logistic_step regression_pulls softmax_fit descent_start descent_step random_weights"
+        "logistic_step regression_pulls softmax_fit descent_start descent_step"
     ),
     "statistics.weighting": "effect_of_model effect_of_scores effect_scores hazard_model rate_model",
     "workloads.boxes": "query_strategy",
@@ -352,5 +353,5 @@ def to_jostle(value: Any) -> object:
     if type(value) is list and value and all(type(v) is dict for v in value):
         return [to_jostle(v) for v in value]
     if type(value) is dict:
-        return Record(value)
+        return Record((name, to_jostle(item)) for name, item in value.items())
     return value

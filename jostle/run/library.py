@@ -23,7 +23,6 @@ from jostle.privacy.scores import Score, Scores
 from jostle.run import (  # noqa: F401 (they enter what they implement)
     builtins,
     forms,
-    losses,
     margins,
     measured,
     pictures,

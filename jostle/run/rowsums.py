@@ -26,6 +26,7 @@ from jostle.privacy.reading.minting import row_vectors
 from jostle.privacy.scores import Score
 from jostle.run.arguments import amount_for, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin
+from jostle.run.externals import to_jostle
 from jostle.run.faults import refuse_private
 from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
@@ -35,6 +36,8 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
+    from jostle.kernels.arrays import Column as Term
+    from jostle.kernels.rowprograms.losses import Weights as Weighted
     from jostle.privacy.kernel.prepaid import Prepaid
     from jostle.privacy.rows.norms import Weights
 
@@ -418,6 +421,26 @@ def _row_score(
     interp, span = at
     score = vectorsums.row_total(rows, _row_function(rows, given, parameters, CONTRIBUTIONS), _bound(bound))
     return score_or_number(interp, score, span)
+
+
+@builtin
+def _loss_points(start: Weighted, terms: Sequence[Term]) -> object:
+    """Records of `weights` and a `row`, numbers that remember what is calculated of them, to call a loss with."""
+    from jostle.kernels.rowprograms.losses import loss_points
+
+    return to_jostle(loss_points(start, terms))
+
+
+@builtin
+def _loss_of(values: Sequence[float], start: Weighted, terms: Sequence[Term]) -> object:
+    """The loss that a program's function gave at the points of `loss_points`, as these numbers remember it."""
+    from jostle.kernels.rowprograms.losses import loss_of
+
+    for value in values:
+        if not is_number(value):
+            help = "`def loss(w, row) = (row.income - w.base - w.slope * row.age)^2`"
+            raise refuse("TypeError", f"a loss is a number, and this one gave {kind_name(value)}", help=help)
+    return loss_of(values, start, terms)
 
 
 def _need(rows: object, what: str) -> None:

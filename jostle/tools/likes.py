@@ -65,7 +65,7 @@ TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives
 
 QUICK = frozenset({
     "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
-    "mixtures.centres", "mixtures.em", "mixtures.gaussians",
+    "mixtures.centres", "mixtures.em", "mixtures.gaussians", "rowprograms.losses",
 })  # fmt: skip
 """Modules of kernels that take no time to speak of."""
 

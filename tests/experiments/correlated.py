@@ -26,11 +26,11 @@ parts = split_rows(t, %(batches)d)
 rows = [classed(part) for part in parts]
 %(paid)s
 many = {{ select count(*) from t with rho %(twentieth)g }}
-state = softmax_start(%(k)d, rows[0].size - %(k)d + 1)
+state = descent_start([[0 for j in %(k)d..rows[0].size] for kind in 1..%(k)d])
 for i in 1..%(steps)d:
     at = (i - 1) %% len(parts)
     gradient = noisy_sum(%(of)s, "softmax_gradient", {weights: state.weights}, %(with_)s)
-    state = softmax_step(state, gradient, many / len(parts), (i - 1) / %(steps)d)
+    state = descent_step(state, gradient, many / len(parts), 6, (i - 1) / %(steps)d)
 release weights = state.weights
 """
 """What `softmax_regression` does, with the noise as given."""

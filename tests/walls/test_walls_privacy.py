@@ -23,6 +23,7 @@ MAY_DRAW = {
     "jostle/simulate.py",  # seeded, on public arrays
     "jostle/kernels/simulated_tables.py",  # seeded: public synthetic tables to train on
     "jostle/kernels/simulated_points.py",  # seeded: public synthetic histograms and points to train on
+    "jostle/kernels/rowprograms/losses.py",  # seeded: where fits start, and public points by which a loss is known
     "jostle/kernels/statistics/effects.py",  # seeded: public synthetic studies to train on
     "jostle/kernels/statistics/moments.py",  # seeded: the law of a statistic of released means, if groups were alike
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from jostle.kernels import KernelError, Model, members
-from jostle.kernels.arrays import Floats
-from jostle.kernels.rowprograms.derivatives import Graph, Node, is_number, order_of
+from jostle.kernels.arrays import Column, Floats
+from jostle.kernels.rowprograms.derivatives import Graph, Node, is_number, order_of, symbol
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, affine, exponentials, numbers, rounded, row
 from jostle.privacy.rows.expressions import (
@@ -39,80 +39,125 @@ BITS = 18
 REACH = 2**26
 """±256 in units of 2^-BITS: products of two numbers within it are exact."""
 
+MOST_WEIGHTS = 2_000
+PAIRS = 3
+"""Of points at which a function is called, to see that it is one formula."""
+
 ROWS, TURNS, NEARBY = 64, 6, 1e-4
 """Public rows, rounds and steps by which the curvature of a loss is taken."""
 
 
+Weights = float | list["Weights"] | dict[str, "Weights"]
+"""Of a loss: a number, or lists and records of numbers."""
+
+
+def random_weights(many: int, seed: int) -> Floats:
+    """So many public numbers of mean 0 and deviation 1."""
+    return np.random.default_rng(seed).normal(size=many)
+
+
+def loss_points(start: Weights, terms: Sequence[Column]) -> list[dict[str, object]]:
+    """Symbols to call a loss with, at pairs of points: `weights`, shaped as `start`, and a `row` of a cell a term."""
+    near, points = flat(start), list[dict[str, object]]()
+    for at in range(PAIRS):
+        aside = np.tanh(random_weights(len(near) + len(terms), at))
+        for side in (aside, -aside):  # a branch by one number is seen from both sides
+            weights = [symbol(value + side[i] / 10, "weight", i) for i, value in enumerate(near)]
+            row: dict[str, object] = {}
+            for place, (term, cell) in enumerate(zip(terms, side[len(near) :], strict=True)):
+                if term["value"] == "":
+                    row[term["name"]] = symbol(cell, "cell", place)
+                else:
+                    listed = row.setdefault(term["name"], {})
+                    listed |= {str(term["value"]): symbol(cell > 0, "cell", place)}  # type: ignore[operator]
+            points.append({"weights": in_shape(start, weights), "row": row})
+    return points
+
+
+def flat(start: Weights) -> list[float]:
+    """All numbers of lists and records, in order."""
+    if isinstance(start, int | float) and not isinstance(start, bool):
+        return [float(start)]
+    if not isinstance(start, Mapping | list | np.ndarray):
+        raise KernelError("weights start as numbers, or as lists or records of numbers: `{slope: 0, base: 0}`")
+    numbers = [one for value in (start.values() if isinstance(start, Mapping) else start) for one in flat(value)]
+    if not 1 <= len(numbers) <= MOST_WEIGHTS:
+        raise KernelError(f"a loss has 1 to {MOST_WEIGHTS:,} weights")
+    return numbers
+
+
+def in_shape(start: Weights, weights: Sequence[float]) -> Weights:
+    """Numbers in the lists and records of `start`."""
+    left = iter(weights)
+
+    def like(start: Weights) -> Weights:
+        if isinstance(start, Mapping):
+            return {name: like(value) for name, value in start.items()}
+        return [like(value) for value in start] if isinstance(start, list | np.ndarray) else next(left)
+
+    return like(start)
+
+
 @dataclass(frozen=True, eq=False)
 class Loss(Model):
-    """The gradient of a loss, a step for each of its weights, which are to `start` so; `terms` are the cells of a row
-    that it reads."""
+    """The gradient of a loss, a step for each of its weights, which begin at `start`; `terms` are the cells of a row
+    that it reads, `places` which ones these are."""
 
     gradient: tuple[Node, ...]
     places: tuple[int, ...]
-    terms: Sequence[Any]
+    terms: Sequence[Column]
     start: Sequence[float]
 
     jostle_kind: ClassVar[str] = "a loss"
-    jostle_members: ClassVar[dict[str, str]] = members("terms start size curvature")
-
-    @property
-    def size(self) -> int:
-        return len(self.gradient)
+    jostle_members: ClassVar[dict[str, str]] = members("terms start curvature")
 
     @property
     def curvature(self) -> float:
         """How fast the gradient of a row may turn as the weights move from `start`: the largest eigenvalue of a row's
-        second derivatives, the median of the upper tenth of public rows at the ends of their ranges."""
-        random = np.random.default_rng(0)
-        cells, chosen = dict[int, Floats](), dict[object, Floats]()
+        second derivatives, of all but a twentieth of public rows at the ends of their ranges."""
+        cells: dict[int, Floats] = {}
+        listed: dict[str, list[int]] = {}
         for place, term in zip(self.places, self.terms, strict=True):
-            if term["value"] == "":
-                cells[place] = np.sign(random.normal(size=ROWS))
-            else:  # one of the values of a column at most
-                own = chosen.setdefault(term["name"], random.uniform(0, self._values(term["name"]), ROWS) // 1)
-                cells[place] = (own == 0) * 1.0
-                chosen[term["name"]] = own - 1
+            cells[place] = np.sign(random_weights(ROWS, place))
+            if term["value"] != "":
+                listed.setdefault(term["name"], []).append(place)
+        for places in listed.values():  # one of the values
+            own = np.stack([random_weights(ROWS, place) for place in places])
+            cells |= dict(zip(places, (own == own.max(axis=0)) * 1.0, strict=True))
+        every = [cells.get(place, np.zeros(ROWS)) for place in range(self.places[-1] + 1)]
         start = np.repeat(np.array(self.start)[:, None], ROWS, axis=1)
-        before, along = np.array(self._slopes(start, cells)), random.normal(size=start.shape)
+        before, along = doubles(self.gradient, start, every), random_weights(start.size, 0).reshape(start.shape)
         for _ in range(TURNS):
             along /= np.maximum(np.linalg.norm(along, axis=0), 1e-9)
-            along = (np.array(self._slopes(start + NEARBY * along, cells)) - before) / NEARBY
+            along = (doubles(self.gradient, start + NEARBY * along, every) - before) / NEARBY
         return float(np.quantile(np.linalg.norm(along, axis=0), 0.95))
-
-    def _values(self, name: object) -> int:
-        return sum(term["name"] == name for term in self.terms)
-
-    def _slopes(self, weights: Floats, cells: Mapping[int, Floats]) -> list[Any]:
-        every = [cells.get(place) for place in range(max(self.places) + 1)]
-        return [np.broadcast_to(one, weights.shape[1:]) for one in doubles(self.gradient, list(weights), every)]
 
     def as_json(self) -> object:
         return str(self)
 
     def __str__(self) -> str:
-        return f"a loss of {self.size} weights and {len(self.places)} columns"
+        weights, columns = len(self.gradient), len({term["name"] for term in self.terms})
+        return f"a loss of {weights} weight{'s' * (weights > 1)} and {columns} column{'s' * (columns > 1)}"
 
 
-def loss_of(values: Sequence[float], start: Sequence[float], terms: Sequence[Any]) -> Loss:
+def loss_of(values: Sequence[float], start: Weights, terms: Sequence[Column]) -> Loss:
     """The loss that a function calculated of symbols, at several points.
 
     Raises `KernelError` where the points show different formulas, as of a function that branches, or where a weight or
     the row is in none of it.
     """
-    graph = Graph()
+    graph, weights = Graph(), flat(start)
     losses = {graph.of(value) for value in values}
     if len(losses) != 1:
         raise KernelError("a loss is one formula for all rows: for a branch write `max`, `min`, `abs` or `clamp`")
     (loss,) = losses
-    read = {int(node.value) for node in order_of([loss]) if node.operation == "cell"}
-    gradient = graph.gradient(loss, len(start))
-    if not read or loss.public:
+    places = tuple(sorted({int(node.value) for node in order_of([loss]) if node.operation == "cell"}))
+    gradient = tuple(graph.gradient(loss, len(weights)))
+    if not places:
         raise KernelError("the loss reads nothing of the row")
-    if unread := [place for place, slope in enumerate(gradient) if is_number(slope, 0)]:
-        raise KernelError(f"the loss does not depend on {len(unread)} of its {len(start)} weights")
-    places = tuple(sorted(read))
-    return Loss(tuple(gradient), places, [terms[place] for place in places], list(start))
+    if unread := sum(is_number(slope, 0) for slope in gradient):
+        raise KernelError(f"the loss does not depend on {unread} of its {len(weights)} weights")
+    return Loss(gradient, places, [terms[place] for place in places], weights)
 
 
 # Fixed point ---------------------------------------------------------------------------------------
@@ -122,10 +167,10 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
     """The gradient of a loss in its weights, for rows of the cells that it reads. Shape (weights, n)."""
     if not isinstance(loss, Loss) or d != len(loss.places):
         raise KernelError("`loss` is a loss of as many columns as the vectors have")
-    given = numbers(weights, (loss.size,), "weights")
+    given = numbers(weights, (len(loss.gradient),), "weights")
     units = row(d)
     cells = {place: shift(part(units, [i]), GRID_BITS - BITS) for i, place in enumerate(loss.places)}
-    fixed = _Fixed(given.tolist(), cells)
+    fixed = _Fixed(given, cells)
     parts = [fixed.of(step) for step in loss.gradient]
     return Contributions("loss_gradient", program([units], concatenate(parts)), BITS)
 
@@ -133,7 +178,7 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
 class _Fixed:
     """Steps in fixed point, each once, for numbers of the weights: doubles of what is public, else expressions."""
 
-    def __init__(self, weights: list[float], cells: dict[int, Expression]) -> None:
+    def __init__(self, weights: Floats, cells: dict[int, Expression]) -> None:
         self._weights, self._cells = weights, cells
         self._public: dict[Node, float] = {}
         self._expressions: dict[Node, Expression] = {}
@@ -156,7 +201,7 @@ class _Fixed:
     def number(self, root: Node) -> float:
         """The value of a public step."""
         if root not in self._public:
-            self._public[root] = float(doubles([root], self._weights, ())[0])
+            self._public[root] = float(doubles([root], self._weights[:, None], ())[0, 0])
         return self._public[root]
 
     def _fixed(self, value: float) -> Expression:
@@ -223,22 +268,22 @@ LARGEST = 2.0**30
 """Of a public number within a gradient."""
 
 
-def doubles(roots: Sequence[Node], weights: Sequence[Any], cells: Sequence[Any]) -> list[Any]:
-    """Steps in doubles, or in arrays of them where weights and cells are arrays."""
-    values: dict[Node, Any] = {}
+def doubles(roots: Sequence[Node], weights: Floats, cells: Sequence[Floats]) -> Floats:
+    """Steps in doubles, (steps, n), for weights (m, n) and cells of shape (n,)."""
+    values: dict[Node, Floats] = {}
     with np.errstate(all="ignore"):
         for node in order_of(roots):
             value = _double(node, [values[operand] for operand in node.operands], weights, cells)
             values[node] = np.clip(np.where(np.isnan(value), 0.0, value), -LARGEST, LARGEST)
-    return [values[root] for root in roots]
+    return np.stack([np.broadcast_to(values[root], weights.shape[1:]) for root in roots])
 
 
-def _double(node: Node, operands: list[Any], weights: Sequence[Any], cells: Sequence[Any]) -> Any:
+def _double(node: Node, operands: list[Floats], weights: Floats, cells: Sequence[Floats]) -> Floats:
     match node.operation, operands:
         case "number", _:
-            return node.value
+            return np.array(node.value)
         case "weight", _:
-            return weights[int(node.value)]
+            return np.asarray(weights[int(node.value)])
         case "cell", _:
             return cells[int(node.value)]
         case "+", (a, b):
@@ -252,10 +297,12 @@ def _double(node: Node, operands: list[Any], weights: Sequence[Any], cells: Sequ
         case "log", (a,):
             return np.log(np.maximum(a, 1 / LARGEST))
         case "power", (a,):
-            return np.float_power(a, node.value)
-    most = np.max(np.stack(np.broadcast_arrays(*operands)), axis=0)
-    powers = [np.exp(one - most) for one in operands]
-    return powers[int(node.value)] / sum(powers) if node.operation == "share" else most + np.log(sum(powers))
+            return np.asarray(np.float_power(a, node.value))
+    logs = np.stack(np.broadcast_arrays(*operands))
+    most = logs.max(axis=0)
+    powers = np.exp(logs - most)
+    together = powers.sum(axis=0)
+    return np.asarray(powers[int(node.value)] / together if node.operation == "share" else most + np.log(together))
 
 
 FINE = 9

@@ -452,15 +452,15 @@ KEEPS = 0.9
 """What of a step goes on in the next."""
 
 
-def descent_start(weights: object) -> dict[str, object]:
+def descent_start(weights: object) -> dict[str, Floats]:
     """The state before the first step, from weights of any shape."""
     start = np.asarray(weights, dtype=float)
     return {"weights": start, "step": np.zeros(start.shape), "late": np.zeros(start.shape)}
 
 
 def descent_step(
-    state: Mapping[str, Any], gradient: Sums, rows: float, pace: float, done: float
-) -> dict[str, object]:  # fmt: skip
+    state: Mapping[str, Floats], gradient: Sums, rows: float, pace: float, done: float
+) -> dict[str, Floats]:  # fmt: skip
     """Down the noisy gradient of a sample of about so many rows; `done` is the share of all steps that are over, over
     which they fall from `pace` times a mean gradient to none. `late` adds up the weights of the later half."""
     before = np.asarray(state["weights"], dtype=float)
@@ -468,11 +468,6 @@ def descent_step(
     step = KEEPS * np.asarray(state["step"]) - pace * (1 - done) * mean
     after = np.clip(before + step, -LARGEST_WEIGHT, LARGEST_WEIGHT)
     return {"weights": after, "step": step, "late": np.asarray(state["late"]) + (after if done >= 0.5 else 0.0)}
-
-
-def random_weights(many: int, seed: int) -> Floats:
-    """So many public numbers of mean 0 and deviation 1."""
-    return np.random.default_rng(seed).normal(size=many)
 
 
 def softmax_fit(

@@ -141,7 +141,7 @@ def improve(
         stays = "no formula explains more beyond one standard error"
     elif regret.gain < -regret.error:
         stays = "the formulas explain more, and choose worse"
-        improved = [replace(one, kept=False) for one in improved]
+        improved = [replace(one, better=False) for one in improved]
     return Improvement(tuple(improved), regret, candidate.name, len(folds_of(view)), scale.logarithmic, stays)
 
 

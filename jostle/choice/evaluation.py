@@ -153,11 +153,11 @@ def evaluate(
 ) -> ChoiceReport:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
-    `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
-    `only`: the data sets that are left out in turn and reported on, while the others are always trained on. `settled`:
-    the name of the policy where it is not decided anew each time, but fitted alone, as of one that ships. `ways`: of
-    other ways of choosing, the mean utility in each run of the table. Raises `ValueError` for fewer than two data
-    sets, `NameError` for a name that is none of theirs.
+    `group(database, scale)`: the number under which a line gathers instances; None: their rows, where data sets share
+    their sizes, else the scale. `only`: the data sets that are left out in turn and reported on, while the others are
+    always trained on. `settled`: the name of the policy where it is not decided anew each time, but fitted alone, as of
+    one that ships. `ways`: of other ways of choosing, the mean utility in each run of the table. Raises `ValueError`
+    for fewer than two data sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
     databases = sorted({run.database for run in table.runs})
@@ -182,6 +182,7 @@ def evaluate(
         way: np.array([_regret(table, scale, k, utilities[k]) for k in mine]) for way, utilities in (ways or {}).items()
     }
     owner = np.array([table.runs[k].database for k in mine])
+    group = group or _rows(table)
     if group is not None:
         sizes = np.array([group(table.runs[k].database, table.runs[k].scale) for k in mine])
     figures = (losses, single, each, others, owner)
@@ -190,6 +191,14 @@ def evaluate(
         lines.append(_line(table, scale, float(size), sizes == size, *figures))
     by = "scale" if group is None else "rows"
     return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
+
+
+def _rows(table: RunTable) -> Callable[[int, float], float] | None:
+    """The rows of an instance, where data sets share their sizes."""
+    counted = {table.rows_of(run) for run in table.runs}
+    if None in counted or len(counted) > len({run.scale for run in table.runs}):
+        return None
+    return lambda database, scale: float(f"{scale * table.rows[database]:.6g}")
 
 
 def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> list[int]:
@@ -286,33 +295,6 @@ def runs(table: RunTable) -> list[Record]:
         for run in table.runs
         for option, utility in zip(table.options, run.utilities[0], strict=True)
     ]  # fmt: skip
-
-
-def report(
-    predicts: Predicts, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None,
-    workers: int | None, settled: str = "", ways: Utilities | None = None,
-) -> ChoiceReport:  # fmt: skip
-    """Leaving one data set out, over the whole procedure, or with a policy that is `settled`, by its name.
-
-    By rows where data sets share their sizes, else by scale.
-    """
-    counted = {table.rows_of(run) for run in table.runs}
-    shared = None not in counted and len(counted) <= len({run.scale for run in table.runs})
-
-    def rows(database: int, scale: float) -> float:
-        return float(f"{scale * table.rows[database]:.6g}")
-
-    return evaluate(
-        table,
-        model,
-        predicts,
-        group=rows if shared else None,
-        only=only,
-        progress=progress,
-        workers=workers,
-        settled=settled,
-        ways=ways or {},
-    )
 
 
 def as_record(report: ChoiceReport) -> Record:

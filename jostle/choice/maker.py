@@ -347,7 +347,9 @@ class ChoiceMaker:
         if shipped is None and not (isinstance(self.model, Model) and self.model.exchange):
             share = self.share if self.way != n.FEATURES else None
             ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        return evaluation.report(predicts, table, self.model, only, tell, workers, settled, ways)
+        return evaluation.evaluate(
+            table, self.model, predicts, only=only, progress=tell, workers=workers, settled=settled, ways=ways
+        )
 
     def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""

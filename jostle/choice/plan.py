@@ -103,9 +103,23 @@ def study(
 
     def piece(database: int) -> list[list[float]]:
         instance = bench.instance(database, 1.0, 0)
-        options = [_curve(bench, instance, option, database, amounts) for option in range(len(bench.option_names))]
+
+        def error(answers: Callable[[int], object]) -> float:
+            """The mean of a few runs, by their seeds."""
+            return sum(max(0.0, -bench.utility(instance, answers(k))) for k in range(REPEATS)) / REPEATS
+
+        def run(option: int, amount: float) -> Callable[[int], object]:
+            return lambda k: bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
+
+        def choose(amount: float) -> Callable[[int], object]:
+            whole = Amount(unit, quanta(amount, unit))
+            return lambda k: bench.validated(
+                maker.way, maker.share, instance, whole, seed("plan", database, maker.way, amount, k)
+            )
+
+        options = [[error(run(option, amount)) for amount in amounts] for option in range(len(bench.option_names))]
         if policy is None:
-            return [*options, _curve_by_score(bench, maker, instance, database, unit, amounts)]
+            return [*options, [error(choose(amount)) for amount in amounts]]
         return [*options, _choice_curve(bench, policy, instance, database, amounts, options)]
 
     tables = run_all(piece, len(bench.database_names), progress, maker.workers)
@@ -125,18 +139,6 @@ def _are_errors(bench: ProgramBench) -> bool:
     return bench.utility(first, bench.answer(0, first, None, 0)) <= 0
 
 
-def _curve(bench: ProgramBench, instance: object, option: int, database: int, amounts: Sequence[float]) -> list[float]:
-    """The error of an option at each amount: the mean of a few runs."""
-    errors = []
-    for amount in amounts:
-        runs = []
-        for k in range(REPEATS):
-            answers = bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
-            runs.append(max(0.0, -bench.utility(instance, answers)))
-        errors.append(sum(runs) / len(runs))
-    return errors
-
-
 def _choice_curve(
     bench: ProgramBench, policy: Policy, instance: object, database: int, amounts: Sequence[float],
     options: list[list[float]],
@@ -154,22 +156,6 @@ def _choice_curve(
             further = policy.further
             decision, left = further.choose(features_at(further, amount), amount), left - further.share
         errors.append(_between(amounts, options[decision.index], amount * left))
-    return errors
-
-
-def _curve_by_score(
-    bench: ProgramBench, maker: ChoiceMaker, instance: object, database: int, unit: str, amounts: Sequence[float]
-) -> list[float]:
-    """The error of a choice by validation or by margin, run whole at each amount: the mean of a few runs."""
-    errors = []
-    for amount in amounts:
-        whole = Amount(unit, quanta(amount, unit))
-        runs = []
-        for k in range(REPEATS):
-            place = seed("plan", database, maker.way, amount, k)
-            answers = bench.validated(maker.way, maker.share, instance, whole, place)
-            runs.append(max(0.0, -bench.utility(instance, answers)))
-        errors.append(sum(runs) / len(runs))
     return errors
 
 

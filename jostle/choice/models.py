@@ -345,8 +345,6 @@ class TreeEnsembles(Struct, frozen=True):
         return predictions
 
     def rows(self, x: Array) -> Array:
-        from jostle.choice.models import rows
-
         outputs = [np.mean([rows(t, x) for t in trees], axis=0) if trees else np.zeros((len(x), 1))
                    for trees in self.ensembles]  # fmt: skip
         scores = outputs[0] if self.together else np.hstack(outputs)

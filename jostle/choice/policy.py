@@ -29,7 +29,7 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, OTHERS, Parts, Predict, RunTable, finite
 from jostle.diagnostics import refuse
-from jostle.records import replace
+from jostle.records import field_names, replace
 from jostle.resources import KEEPS, cache_folder, loads, replacing
 
 T = TypeVar("T")
@@ -69,11 +69,9 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     def read(self, parts: Parts | None) -> Policy:
         """The policy, without the options' own `predict`: `with_predicts` gives them back. Raises `ValueError` where
         its parts do not fit."""
-        further = None if self.further is None else self.further.read(parts)
-        policy = Policy(
-            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table.sound(parts),
-            self.standings, self.why, unsettled=self.unsettled, further=further, others=self.others,
-        )  # fmt: skip
+        self.table.sound(parts)
+        fields = {name: getattr(self, name) for name in field_names(Stored)}
+        policy = Policy(**fields | {"further": self.further and self.further.read(parts)})
         names = {*self.table.features, EPSILON}
         if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= names):
             raise ValueError("no policy")
@@ -241,13 +239,8 @@ class Policy:
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
     def stored(self) -> Stored:
-        predictor = self.predictor if isinstance(self.predictor, TreeEnsembles) else None
-        further = None if self.further is None else self.further.stored()
-        others = {word: one for word, one in self.others.items() if isinstance(one, TreeEnsembles)}
-        return Stored(
-            self.name, self.model, self.share, self.needs, self.columns, predictor, self.standings, self.why,
-            self.table, self.unsettled, further, others,
-        )  # fmt: skip
+        fields = {name: getattr(self, name) for name in field_names(Stored)}
+        return Stored(**fields | {"further": self.further and self.further.stored()})
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
         """This policy with the options' own predictions; itself where it has them already."""

@@ -92,7 +92,7 @@ def study(
     """The plan of one call of a ChoiceMaker; None where its utilities are no errors, or there are no training data."""
     policy: Policy | None = None
     if maker.way == FEATURES:
-        bench, policy = maker.trained_for(interp, unit, amount)
+        bench, policy = maker.bench(interp, unit), maker.policy(interp, unit, 1, amount)
         errors = policy.table.scale.logarithmic or not policy.table.runs
     else:
         bench = maker.bench(interp, unit)
@@ -172,7 +172,7 @@ def _closed(
     amount = Amount(unit, quanta(amounts[-1], unit))
     view, source = simulated_private(synthetic, amount, 1, 0)
     with public_only(interp), interp.kernel.allot(amount, None, exposed(source)):
-        answers = interp.call(maker.options[option], [view])
+        answers = interp.call(maker.parts.options[option], [view])
     noise = noise_of(answers)
     if noise is None or noise.strategy is None or noise.workload is None:
         return None

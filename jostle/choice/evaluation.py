@@ -26,7 +26,7 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
 from jostle.choice.models import AnyModel, Array, Groups
-from jostle.choice.policies import Candidate, Predicts, View, candidate_of, decide, regrets, view_of
+from jostle.choice.policies import Candidate, Learner, Predicts, View, candidate_of, decide, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
@@ -164,13 +164,13 @@ def evaluate(
     if len(databases) < 2:
         raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
     names = _turns(table, databases, only)
-    scale = table.scale
+    scale, learner = table.scale, Learner(model, predicts, table.scale)
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
         name = settled or decide(rest, model, predicts).name
         winner = candidate_of(name, table, predicts)
-        return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
+        return name, _left_out(table, rest, names[number], winner, learner)
 
     folds = run_all(piece, len(names), progress, workers)
     wins: dict[str, int] = {}
@@ -211,21 +211,15 @@ def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> li
 
 
 def _left_out(
-    table: RunTable,
-    rest: RunTable,
-    database: int,
-    winner: Candidate,
-    model: AnyModel,
-    predicts: Predicts,
-    scale: UtilityScale,
+    table: RunTable, rest: RunTable, database: int, winner: Candidate, learner: Learner
 ) -> tuple[Array, Array, Array, Array]:
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
 
     def losses_by(candidate: Candidate) -> tuple[View, Array]:
-        view = view_of(table, candidate, scale)
+        view = view_of(table, candidate, learner.scale)
         mine = view[view.database == database]
-        return mine, regrets(candidate, view_of(rest, candidate, scale), mine, model, predicts, scale)
+        return mine, learner.regrets(candidate, view_of(rest, candidate, learner.scale), mine)
 
     (_, losses), (plain, alone) = losses_by(winner), losses_by(best)
     draws = losses.reshape(len(plain.y), -1)

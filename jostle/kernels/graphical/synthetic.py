@@ -133,8 +133,8 @@ def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     tables: list[object] = []
     for i, (table, noise) in enumerate(zip(exact, model.notes["measured"], strict=True)):
         law, rng = ADDITIVE[noise["mechanism"]](noise["scale"]), np.random.default_rng([2 * seed + 1, i])
-        drawn = rng.laplace if isinstance(law, Laplace) else rng.normal
-        tables.append(with_noise(table + drawn(0.0, law.scale, table.shape), NoiseModel(law)) if law.scale else table)
+        draw = rng.laplace if isinstance(law, Laplace) else rng.normal
+        tables.append(with_noise(table + draw(0.0, law.scale, table.shape), NoiseModel(law)) if law.scale else table)
     plain = GraphicalModel(model.structure, ties=model.ties)
     return ESTIMATORS[model.notes["learned"]](plain, tables, model.notes["rows"])
 

@@ -88,8 +88,8 @@ def mwem_learn(
     if queries.boxes:
         lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
         return mwem_update(estimate, lows, highs, answers, total, passes)
-    asked = predicates(queries.shape, [queries.member(at) for at in places])
-    return _updated(np.asarray(estimate, dtype=np.float64), asked.labels, asked.inside, answers, total, passes)
+    some = predicates(queries.shape, [queries.member(at) for at in places])
+    return _updated(np.asarray(estimate, dtype=np.float64), some.labels, some.inside, answers, total, passes)
 
 
 def _updated(

@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jostle.choice.models import AnyModel, UserModel
-from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
+from jostle.choice.policy import SINGLE_BEST, Policy, Store
 from jostle.choice.table import EPSILON, UNIT_EPSILON, Bench, RunTable, exchanged
 from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, settings_of, tenth_of_a_decade, train
 from jostle.diagnostics import refuse
+from jostle.plan.digest import digest
 from jostle.records import replace
 from jostle.version import __version__
 
@@ -70,14 +71,14 @@ SCALE = 3
 
 def key_of(bench: Bench, model: AnyModel, share: float | None, epsilon: float | None) -> str:
     """The content key of a policy: those that are nearly equal have the same."""
-    return digest(runs_key(bench, share, epsilon), str(model), SCALE)
+    return digest([runs_key(bench, share, epsilon), str(model), SCALE])
 
 
 def runs_key(bench: Bench, share: float | None, epsilon: float | None) -> str:
     """The part of the key that the runs depend on, and are seeded from: models are compared on the same runs."""
     grid = [tenth_of_a_decade(epsilon)] if epsilon is not None else []
     shares = [share] if share is not None else list(SHARES)
-    return digest(VERSION, __version__, bench.key, grid, shares, REPEATS, DRAWS)
+    return digest([VERSION, __version__, bench.key, grid, shares, REPEATS, DRAWS])
 
 
 def learn(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -305,20 +305,6 @@ def _whole(name: str, value: float, most: int) -> int:
     return int(value)
 
 
-class Predictor(Protocol):
-    """A fitted model. `x` and the columns of `rows` follow the columns it was fitted on."""
-
-    def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
-        """For each option the utility and its standard deviation among like training runs."""
-        ...
-
-    def rows(self, x: Array) -> Array:
-        """The utilities for rows of features: shape (n, options)."""
-        ...
-
-    def path(self, option: int, x: Sequence[float]) -> tuple[Step, ...]: ...
-
-
 class TreeEnsembles(Struct, frozen=True):
     """Ensembles of trees over scores: one for each option (empty if it is not learned), or one for all `together`."""
 
@@ -333,6 +319,7 @@ class TreeEnsembles(Struct, frozen=True):
         return (self.ensembles[0], option) if self.together else (self.ensembles[option], 0)
 
     def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
+        """For each option the utility and its standard deviation among like training runs, at features `x`."""
         predictions = []
         for option in range(self.options):
             trees, output = self._place(option)
@@ -345,6 +332,7 @@ class TreeEnsembles(Struct, frozen=True):
         return predictions
 
     def rows(self, x: Array) -> Array:
+        """The utilities for rows of features: shape (n, options)."""
         outputs = [np.mean([rows(t, x) for t in trees], axis=0) if trees else np.zeros((len(x), 1))
                    for trees in self.ensembles]  # fmt: skip
         scores = outputs[0] if self.together else np.hstack(outputs)
@@ -379,6 +367,10 @@ class Functions(Struct, frozen=True):
 
     def path(self, option: int, x: Sequence[float]) -> tuple[Step, ...]:
         return ()
+
+
+Predictor = TreeEnsembles | Functions
+"""A fitted model, by features in the order of its `columns`."""
 
 
 def constant(scale: UtilityScale, scores: Sequence[float], spreads: Sequence[float], n: int) -> TreeEnsembles:

@@ -13,7 +13,6 @@ written costs the next run its time and nothing else.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -29,6 +28,7 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, OTHERS, Parts, Predict, RunTable, finite
 from jostle.diagnostics import refuse
+from jostle.plan.digest import digest
 from jostle.records import field_names, replace
 from jostle.resources import KEEPS, cache_folder, loads, replacing
 
@@ -260,12 +260,6 @@ def default_folder() -> Path | None:
         return None
 
 
-def digest(*parts: object) -> str:
-    """SHA-256 of JSON values, by their canonical text."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 @dataclass
 class Store:
     """Policies by key, and the tables of runs behind them, in memory and in `folder`; None: in memory only."""
@@ -323,7 +317,7 @@ def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, objec
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
     content = to_builtins(content)
-    document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
+    document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest([FORMAT, key, content]), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)
     try:
@@ -346,7 +340,7 @@ def _read(path: Path, key: str, what: str, read: Callable[..., T], ships: bool =
         document = loads(data.decode())
         if ships and document["key"] != key:
             return None
-        checksum = digest(document["format"], document["key"], document[what])
+        checksum = digest([document["format"], document["key"], document[what]])
         if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
             raise ValueError("another content")
         return read(document[what])

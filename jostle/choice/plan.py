@@ -19,6 +19,7 @@ from jostle.accounting.composition import quanta
 from jostle.choice.policy import AGAIN, Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import run_all, seed
+from jostle.lazy import Floats, np
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.minting import exposed, public_cube
@@ -74,9 +75,8 @@ class ChoicePlan(Struct, frozen=True):
             return 0.0
         for i in range(1, len(errors)):
             if errors[i] <= error:
-                low, high = _logs(errors[i - 1], errors[i])
-                way = (low - math.log(error)) / (low - high)
-                return float(math.exp(_mix(math.log(self.amounts[i - 1]), math.log(self.amounts[i]), way)))
+                two = slice(i, i - 2 if i > 1 else None, -1)  # errors have to rise for `interp`
+                return float(np.exp(np.interp(math.log(error), _logs(errors)[two], np.log(self.amounts)[two])))
         return math.inf
 
 
@@ -197,20 +197,9 @@ def synthetic_data(interp: Evaluator, data: object) -> object:
 
 def _between(amounts: Sequence[float], errors: Sequence[float], amount: float) -> float:
     """On the line through the points in logarithms; beyond them the nearest."""
-    at = math.log(min(max(amount, amounts[0]), amounts[-1]))
-    places = [math.log(a) for a in amounts]
-    for i in range(1, len(places)):
-        if at <= places[i]:
-            low, high = _logs(errors[i - 1], errors[i])
-            return math.exp(_mix(low, high, (at - places[i - 1]) / (places[i] - places[i - 1])))
-    return errors[-1]
+    return float(np.exp(np.interp(math.log(amount), np.log(amounts), _logs(errors))))
 
 
-def _mix(low: float, high: float, way: float) -> float:
-    return low + (high - low) * way
-
-
-def _logs(left: float, right: float) -> tuple[float, float]:
-    """Logarithms of two errors, one of which may be 0: that counts as a billionth of the other."""
-    least = max(1e-9 * max(left, right), 1e-300)
-    return math.log(max(left, least)), math.log(max(right, least))
+def _logs(errors: Sequence[float]) -> Floats:
+    """Logarithms of errors, of which some may be 0: they count as a billionth of the largest."""
+    return np.log(np.maximum(errors, max(1e-9 * max(errors), 1e-300)))

@@ -123,22 +123,6 @@ class Network:
                 self.by_degree.change(cell, sign * 3 / (d**2 + e**2 + f**2))
 
 
-def facts(edges: list[tuple[int, int]]) -> dict[str, float]:
-    """What a graph is like: its numbers of nodes, edges and triangles, what these weigh, its largest degree, and the
-    correlation of degrees along edges (0 where all are equal)."""
-    names = {node: i for i, node in enumerate(sorted({node for edge in edges for node in edge}))}
-    network = Network.of([(names[a], names[b]) for a, b in edges], len(names))
-    ends = np.array([(network.degrees[names[a]], network.degrees[names[b]]) for a, b in edges], dtype=float)
-    both = np.concatenate([ends, ends[:, ::-1]]) if edges else np.zeros((1, 2))
-    spread = both[:, 0].std()
-    centred = both - both.mean(axis=0)
-    along = float((centred[:, 0] * centred[:, 1]).mean() / spread**2) if spread > 0 else 0.0
-    return {
-        "nodes": float(len(names)), "edges": float(len(edges)), "triangles": float(network.triangles),
-        "weight": network.weight, "largest_degree": float(max(network.degrees, default=0)), "assortativity": along,
-    }  # fmt: skip
-
-
 MOST_EDGES = 10**6
 
 
@@ -242,8 +226,20 @@ def fitted_graph(
 
 
 def graph_facts(edges: object) -> dict[str, float]:
-    """Numbers of nodes, edges and triangles, their weight, the largest degree and the correlation of degrees."""
-    return facts(edges_of(edges))
+    """What a graph is like: its numbers of nodes, edges and triangles, what these weigh, its largest degree, and the
+    correlation of degrees along edges (0 where all are equal)."""
+    edges = edges_of(edges)
+    names = {node: i for i, node in enumerate(sorted({node for edge in edges for node in edge}))}
+    network = Network.of([(names[a], names[b]) for a, b in edges], len(names))
+    ends = np.array([(network.degrees[names[a]], network.degrees[names[b]]) for a, b in edges], dtype=float)
+    both = np.concatenate([ends, ends[:, ::-1]]) if edges else np.zeros((1, 2))
+    spread = both[:, 0].std()
+    centred = both - both.mean(axis=0)
+    along = float((centred[:, 0] * centred[:, 1]).mean() / spread**2) if spread > 0 else 0.0
+    return {
+        "nodes": float(len(names)), "edges": float(len(edges)), "triangles": float(network.triangles),
+        "weight": network.weight, "largest_degree": float(max(network.degrees, default=0)), "assortativity": along,
+    }  # fmt: skip
 
 
 def _walk(

@@ -23,6 +23,7 @@ import numpy as np
 
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, along
+from jostle.kernels.histograms.grids import extents
 from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
 from jostle.kernels.workloads.marginals import Marginals, Predicates, Union
 
@@ -40,11 +41,7 @@ Axis = tuple[Ints, Ints]
 
 def box_extents(shape: tuple[int, ...], labels: Ints, sizes: Floats) -> tuple[Ints, Ints] | None:
     """The lowest and highest cell, (b, d) each, of every bucket; None where one is no box."""
-    n = len(labels)
-    first, last = np.full((2, len(sizes)), -1, dtype=np.int64)
-    last[labels] = np.arange(n)
-    first[labels[::-1]] = np.arange(n)[::-1]
-    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1).astype(np.int64) for at in (first, last))
+    lows, highs = extents(shape, labels)
     if (np.prod(highs - lows + 1.0, axis=1) != sizes).any():
         return None
     for axis, side in enumerate(shape):

@@ -284,12 +284,13 @@ def uniform_grid(shape: int | tuple[int, ...], target: float) -> Ints:
 
 
 def extents(shape: tuple[int, ...], labels: Ints) -> tuple[Ints, Ints]:
-    """The lowest and the highest cell, (m, d) each, of every group of `labels`, (n,); groups are boxes."""
-    size = len(labels)
-    _, first = np.unique(labels, return_index=True)
-    _, last = np.unique(labels[::-1], return_index=True)
-    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1) for at in (first, size - 1 - last))
-    return lows.astype(np.int64), highs.astype(np.int64)
+    """The first and the last cell, (m, d) each, of every group 0 … m − 1 of `labels`, (n,): of boxes, their corners."""
+    n = len(labels)
+    first, last = np.full((2, int(labels.max()) + 1), -1, dtype=np.int64)
+    last[labels] = np.arange(n)
+    first[labels[::-1]] = np.arange(n)[::-1]
+    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1).astype(np.int64) for at in (first, last))
+    return lows, highs
 
 
 def _finite(value: float) -> float:

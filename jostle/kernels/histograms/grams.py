@@ -196,10 +196,6 @@ class Gram:
         some = max(1, WORK // self.workload.cells)
         return np.concatenate([self.dot(units[i : i + some]) for i in range(0, self.buckets, some)])
 
-    def answers(self, z: Floats) -> Floats:
-        """The workload's answers, shape (m,), on bucket counts `z`, shape (b,)."""
-        return self.workload.answers(self.spread(z))
-
     def spread(self, z: Floats) -> Floats:
         """Ez: bucket counts `z` shared evenly among cells; of the workload's shape."""
         return np.asarray((z / self.sizes)[self.labels].reshape(self.workload.shape))
@@ -433,15 +429,10 @@ def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool
 def _sum_gram(workload: Union, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
     """In one dimension, over intervals, also with the metric of the cumulative sums, which the projection wants."""
     in_order = contiguous and workload.boxes
-    parts = tuple((on_buckets(_as_boxes(p) if in_order else p, labels), w) for p, w in
-                  zip(workload.parts, workload.weights, strict=True))  # fmt: skip
+    each = (Workload("boxes", p.shape, *p.bounds()) if in_order else p for p in workload.parts)  # boxes have a metric
+    parts = tuple((on_buckets(p, labels), w) for p, w in zip(each, workload.weights, strict=True))
     metric: Any = sum(w**2 * g.metric for g, w in parts) if in_order else True
     return SumGram(workload, labels, sizes, in_order, None, metric, parts=parts)
-
-
-def _as_boxes(workload: Workload) -> Workload:
-    """Lists the queries as boxes, which have a metric of cumulative sums."""
-    return Workload("boxes", workload.shape, *workload.bounds())
 
 
 def _by_rows(product: Callable[[Floats], Floats], rows: Floats, width: int) -> Floats:

@@ -448,8 +448,7 @@ def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: b
 
 
 def alike(chance: float, what: str) -> str:
-    share = f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 0.01 %"
-    return f"if groups {what} alike, so large a difference would come by chance {share} of the time"
+    return f"if groups {what} alike, so large a difference would come by chance {_percent(chance)} of the time"
 
 
 def weighted_values(

@@ -74,7 +74,6 @@ class StudyResult(Struct, frozen=True):
     that over data sets.
     """
 
-    fixed: tuple[int, ...]
     always: Means
     predictors: tuple[TreeEnsembles, ...] | None
     standings: tuple[Standing, ...]
@@ -224,10 +223,10 @@ class Study(Struct):
         if len(learned) > 1 and is_significant_gain(lost[best], lost[-1]):
             gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
             why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
-            return StudyResult(ways[best], always, self._fit(), standings, why)
+            return StudyResult(always, self._fit(), standings, why)
         gain = f"always {self._name_of(ways[best])}: a regret of {lost[best].mean():.3g}"
         why = f"{gain}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
-        return StudyResult(ways[best], always, None, standings, why)
+        return StudyResult(always, None, standings, why)
 
     def _always(self, ways: Sequence[tuple[int, ...]], fixed: Sequence[Array], best: int) -> Means:
         """What `StudyResult.always` says. An option that does as well as the best way's stands just below it, and one

@@ -380,17 +380,14 @@ def constant(scale: UtilityScale, scores: Sequence[float], spreads: Sequence[flo
 
 
 def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
-    """The fitted trees, with leaves that do not convince saying what the root says.
+    """The fitted trees for all options together, with leaves that do not convince saying what the root says.
 
     A leaf of a regret tree holds few data sets, and of several options one is always the best among them by chance. So
     what a leaf says is kept if its best option is better there than the single best one beyond one standard error, over
     data sets; else it says what holds for all data, and the single best option is taken.
 
-    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees
-    of one option each are left as they are: their leaves compare nothing.
+    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row.
     """
-    if not fitted.together:
-        return fitted
     names, database, many = np.unique(database, return_inverse=True, return_counts=True)
     sums = [np.bincount(database, weights=scores, minlength=len(names)) for scores in y.T]
     single = int(np.argmax((np.stack(sums, axis=1) / many[:, None]).mean(axis=0)))

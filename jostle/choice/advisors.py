@@ -82,7 +82,7 @@ class Advisor:
     def key(self) -> str:
         """What the policy that ships was trained for."""
         choice = self.choice
-        options, features = ", ".join(choice.option_names), ", ".join(choice.feature_names)
+        options, features = ", ".join(choice.parts.option_names), ", ".join(choice.parts.feature_names)
         at = f" at epsilon {', '.join(f'{e:g}' for e in self.epsilons)}" if self.epsilons else ""
         return f"{self.name} {self.version}: {options}; by {features}; {choice.model}{at}"
 
@@ -154,10 +154,10 @@ def _advisor(
     amounts = tuple(map(float, epsilons)) if is_sequence(epsilons) and all(map(is_number, epsilons)) else ()
     if not is_number(version) or (epsilons is not None and not (amounts and min(amounts) > 0)):
         raise refuse("ValueError", "the version of an advisor is a number, and its epsilons are a list of amounts")
-    if over is not None and (over not in choice.option_names or not is_number(margin) or not margin >= 0):
+    if over is not None and (over not in choice.parts.option_names or not is_number(margin) or not margin >= 0):
         raise refuse("ValueError", "`over` is the name of an Option of the choice, and `margin` a number from 0",
                      help="`over = \"Majority\", margin = 0.03`")  # fmt: skip
-    steady = None if over is None else (choice.option_names.index(over), float(margin))
+    steady = None if over is None else (choice.parts.option_names.index(over), float(margin))
     choice = copy(choice)  # a hidden run may make an advisor, and who has the choice sees nothing of it
     choice._policies, choice._benches, choice._steadied = [], dict(choice._benches), {}
     return Advisor(choice, call, int(version), amounts, str(seeds), True, steady)

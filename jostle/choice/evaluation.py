@@ -26,7 +26,7 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
 from jostle.choice.models import AnyModel, Array, Groups
-from jostle.choice.policies import Candidate, Predicts, View, candidate_of, decide, regrets, view_of
+from jostle.choice.policies import Candidate, Learner, Predicts, View, candidate_of, decide, view_of
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.program import ProgramBench, public_only, simulated_private
 from jostle.choice.table import RunTable, UtilityScale
@@ -153,24 +153,24 @@ def evaluate(
 ) -> ChoiceReport:
     """The report on a table of runs. `predicts`: the options' own predictions, where they have some.
 
-    `group(database, scale)`: the number under which a line gathers instances, such as their rows; None: the scale.
-    `only`: the data sets that are left out in turn and reported on, while the others are always trained on. `settled`:
-    the name of the policy where it is not decided anew each time, but fitted alone, as of one that ships. `ways`: of
-    other ways of choosing, the mean utility in each run of the table. Raises `ValueError` for fewer than two data
-    sets, `NameError` for a name that is none of theirs.
+    `group(database, scale)`: the number under which a line gathers instances; None: their rows, where data sets share
+    their sizes, else the scale. `only`: the data sets that are left out in turn and reported on, while the others are
+    always trained on. `settled`: the name of the policy where it is not decided anew each time, but fitted alone, as of
+    one that ships. `ways`: of other ways of choosing, the mean utility in each run of the table. Raises `ValueError`
+    for fewer than two data sets, `NameError` for a name that is none of theirs.
     """
     predicts = predicts or (None,) * len(table.options)
     databases = sorted({run.database for run in table.runs})
     if len(databases) < 2:
         raise refuse("ValueError", "a choice is evaluated on data sets left out: it needs two or more to train on")
     names = _turns(table, databases, only)
-    scale = table.scale
+    scale, learner = table.scale, Learner(model, predicts, table.scale)
 
     def piece(number: int) -> tuple[str, tuple[Array, Array, Array, Array]]:
         rest = table.without(names[number])
         name = settled or decide(rest, model, predicts).name
         winner = candidate_of(name, table, predicts)
-        return name, _left_out(table, rest, names[number], winner, model, predicts, scale)
+        return name, _left_out(table, rest, names[number], winner, learner)
 
     folds = run_all(piece, len(names), progress, workers)
     wins: dict[str, int] = {}
@@ -182,6 +182,7 @@ def evaluate(
         way: np.array([_regret(table, scale, k, utilities[k]) for k in mine]) for way, utilities in (ways or {}).items()
     }
     owner = np.array([table.runs[k].database for k in mine])
+    group = group or _rows(table)
     if group is not None:
         sizes = np.array([group(table.runs[k].database, table.runs[k].scale) for k in mine])
     figures = (losses, single, each, others, owner)
@@ -190,6 +191,14 @@ def evaluate(
         lines.append(_line(table, scale, float(size), sizes == size, *figures))
     by = "scale" if group is None else "rows"
     return ChoiceReport(scale.logarithmic, len(names), tuple(lines), wins, by, len(databases))
+
+
+def _rows(table: RunTable) -> Callable[[int, float], float] | None:
+    """The rows of an instance, where data sets share their sizes."""
+    counted = {table.rows_of(run) for run in table.runs}
+    if None in counted or len(counted) > len({run.scale for run in table.runs}):
+        return None
+    return lambda database, scale: float(f"{scale * table.rows[database]:.6g}")
 
 
 def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> list[int]:
@@ -202,21 +211,15 @@ def _turns(table: RunTable, databases: Sequence[int], only: Sequence[str]) -> li
 
 
 def _left_out(
-    table: RunTable,
-    rest: RunTable,
-    database: int,
-    winner: Candidate,
-    model: AnyModel,
-    predicts: Predicts,
-    scale: UtilityScale,
+    table: RunTable, rest: RunTable, database: int, winner: Candidate, learner: Learner
 ) -> tuple[Array, Array, Array, Array]:
     """For each run of the data set: its scale; the regret of the choice by draw, the single best, and each option."""
     best = Candidate(SINGLE_BEST, 0.0, 0, ())
 
     def losses_by(candidate: Candidate) -> tuple[View, Array]:
-        view = view_of(table, candidate, scale)
+        view = view_of(table, candidate, learner.scale)
         mine = view[view.database == database]
-        return mine, regrets(candidate, view_of(rest, candidate, scale), mine, model, predicts, scale)
+        return mine, learner.regrets(candidate, view_of(rest, candidate, learner.scale), mine)
 
     (_, losses), (plain, alone) = losses_by(winner), losses_by(best)
     draws = losses.reshape(len(plain.y), -1)
@@ -286,33 +289,6 @@ def runs(table: RunTable) -> list[Record]:
         for run in table.runs
         for option, utility in zip(table.options, run.utilities[0], strict=True)
     ]  # fmt: skip
-
-
-def report(
-    predicts: Predicts, table: RunTable, model: AnyModel, only: Sequence[str], progress: Progress | None,
-    workers: int | None, settled: str = "", ways: Utilities | None = None,
-) -> ChoiceReport:  # fmt: skip
-    """Leaving one data set out, over the whole procedure, or with a policy that is `settled`, by its name.
-
-    By rows where data sets share their sizes, else by scale.
-    """
-    counted = {table.rows_of(run) for run in table.runs}
-    shared = None not in counted and len(counted) <= len({run.scale for run in table.runs})
-
-    def rows(database: int, scale: float) -> float:
-        return float(f"{scale * table.rows[database]:.6g}")
-
-    return evaluate(
-        table,
-        model,
-        predicts,
-        group=rows if shared else None,
-        only=only,
-        progress=progress,
-        workers=workers,
-        settled=settled,
-        ways=ways or {},
-    )
 
 
 def as_record(report: ChoiceReport) -> Record:

@@ -22,15 +22,13 @@ from jostle.choice.maker import ChoiceMaker
 from jostle.choice.models import AnyModel, Array
 from jostle.choice.policies import (
     Candidate,
+    Learner,
     Predicts,
     View,
     by_database,
     candidates,
-    cross_validate,
-    fit_candidate,
     folds_of,
     losses_of,
-    valued,
     view_of,
 )
 from jostle.choice.policy import SINGLE_BEST
@@ -121,7 +119,8 @@ def improve(
     if len({run.database for run in table.runs}) < 2:
         raise refuse("ValueError", "formulas are judged on data sets left out: a choice needs two or more to train on")
     scale = table.scale
-    candidate = _look(table, model, predicts, scale)
+    learner = Learner(model, predicts, scale)
+    candidate = _look(table, learner)
     view = view_of(table, candidate, scale)
     columns = {n: view.x[:, k] for k, n in enumerate(candidate.columns) if n in table.features}
     columns = {name: values for name, values in columns.items() if np.ptp(values) > 0}
@@ -130,39 +129,39 @@ def improve(
                      help="name Features in `informed by {…}`")  # fmt: skip
     search = _Search(view, columns, scale, progress, most)
     alone = tuple(None for _ in table.options)
-    now, learned = (_values(candidate, view, model, own, scale) for own in (predicts, alone))
+    now, learned = (_values(candidate, view, replace(learner, predicts=own)) for own in (predicts, alone))
     results = [search.option(k, name, "predict" if predicts[k] else str(model), now[:, k], learned[:, k])
              for k, name in enumerate(table.options)]  # fmt: skip
     after = np.column_stack([values for _, values in results])
-    single = cross_validate(Candidate(SINGLE_BEST, 0.0, 0, ()), table, model, (), scale)
+    single = learner.cross_validate(Candidate(SINGLE_BEST, 0.0, 0, ()), table)
     regret, stays = _compared(view, now, after, learned, by_database(*single), scale), ""
     improved = [one for one, _ in results]
     if not any(one.better for one in improved):
         stays = "no formula explains more beyond one standard error"
     elif regret.gain < -regret.error:
         stays = "the formulas explain more, and choose worse"
-        improved = [replace(one, kept=False) for one in improved]
+        improved = [replace(one, better=False) for one in improved]
     return Improvement(tuple(improved), regret, candidate.name, len(folds_of(view)), scale.logarithmic, stays)
 
 
-def _look(table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Candidate:
+def _look(table: RunTable, learner: Learner) -> Candidate:
     """The policy that looks at features with the least regret by cross-validation, as the choice is now."""
-    learned = [one for one in candidates(table, predicts) if one.learned]
+    learned = [one for one in candidates(table, learner.predicts) if one.learned]
     if not learned:
         raise refuse("ValueError", "this choice looks at nothing, so there is nothing to predict by",
                      help="name Features in `informed by {…}`")  # fmt: skip
     if len(learned) == 1:
         return learned[0]
-    losses = [by_database(*cross_validate(one, table, model, predicts, scale)).mean() for one in learned]
+    losses = [by_database(*learner.cross_validate(one, table)).mean() for one in learned]
     return learned[int(np.argmin(losses))]
 
 
-def _values(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Array:
+def _values(candidate: Candidate, view: View, learner: Learner) -> Array:
     """The value that is predicted of each option on the data sets left out: shape (n, options)."""
     values = np.zeros(view.y.shape)
     for mine in folds_of(view):
-        predictor, _ = fit_candidate(candidate, view[~mine], model, predicts, scale)
-        values[mine] = valued(candidate, predictor, view[mine], predicts)
+        predictor, _ = learner.fit(candidate, view[~mine])
+        values[mine] = learner.valued(candidate, predictor, view[mine])
     return values
 
 
@@ -299,10 +298,10 @@ def _improved(choice: Any, *, epsilon: object = None, at: At) -> ChoiceMaker:
     if not is_number(epsilon) or not 0 < epsilon <= 1e6:
         raise refuse("BadAmount", "an amount is a positive number", help="such as `improved(choice, epsilon = 0.1)`")
 
-    table, predicts = choice.training(interp, "epsilon", float(epsilon))
-    improvement = improve(table, choice.model, predicts)
+    table = choice.table(interp, "epsilon", float(epsilon))
+    improvement = improve(table, choice.model, choice.bench(interp).predicts)
     options: list[Any] = []
-    for option, one in zip(choice.options, improvement.options, strict=True):
+    for option, one in zip(choice.parts.options, improvement.options, strict=True):
         run = option.run if isinstance(option, Part) else option
         text = block(one.proposed.formula, improvement.logarithmic)
         options.append(Part("Option", run, _predict(interp, text), one.option) if one.better else option)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jostle.choice import table
 from jostle.choice.models import AnyModel, UserModel
-from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
-from jostle.choice.table import EPSILON, Bench, RunTable
+from jostle.choice.policy import SINGLE_BEST, Policy, Store
+from jostle.choice.table import EPSILON, UNIT_EPSILON, Bench, RunTable, exchanged
 from jostle.choice.training import DRAWS, REPEATS, SHARES, Progress, settings_of, tenth_of_a_decade, train
 from jostle.diagnostics import refuse
+from jostle.plan.digest import digest
 from jostle.records import replace
 from jostle.version import __version__
 
@@ -69,23 +69,16 @@ SCALE = 3
 """The version of what is fitted to the runs: a change makes stored models be fitted anew, to the runs that are kept."""
 
 
-def key_of(
-    bench: Bench,
-    model: AnyModel,
-    share: float | None,
-    epsilon: float | None,
-    repeats: int = REPEATS,
-    draws: int = DRAWS,
-) -> str:
+def key_of(bench: Bench, model: AnyModel, share: float | None, epsilon: float | None) -> str:
     """The content key of a policy: those that are nearly equal have the same."""
-    return digest(runs_key(bench, share, epsilon, repeats, draws), str(model), SCALE)
+    return digest([runs_key(bench, share, epsilon), str(model), SCALE])
 
 
-def runs_key(bench: Bench, share: float | None, epsilon: float | None, repeats: int, draws: int) -> str:
+def runs_key(bench: Bench, share: float | None, epsilon: float | None) -> str:
     """The part of the key that the runs depend on, and are seeded from: models are compared on the same runs."""
     grid = [tenth_of_a_decade(epsilon)] if epsilon is not None else []
     shares = [share] if share is not None else list(SHARES)
-    return digest(VERSION, __version__, bench.key, grid, shares, repeats, draws)
+    return digest([VERSION, __version__, bench.key, grid, shares, REPEATS, DRAWS])
 
 
 def learn(
@@ -97,8 +90,6 @@ def learn(
     store: Store | None,
     progress: Progress | None = None,
     workers: int | None = None,
-    repeats: int = REPEATS,
-    draws: int = DRAWS,
 ) -> Policy:
     """The policy for calls with about `epsilon` (None: on public data, exact and free).
 
@@ -110,12 +101,12 @@ def learn(
     if len(bench.option_names) == 1:
         return _only(bench)
     bench, epsilon = training_setting(bench, model, epsilon)
-    key = key_of(bench, model, share, epsilon, repeats, draws)
+    key = key_of(bench, model, share, epsilon)
     entry = f"{key} {model.serial}" if isinstance(model, UserModel) else key
     stored = store.load(entry, (bench.option_names, bench.feature_names)) if store is not None else None
     if store is not None and stored is not None:
         return store.remember(entry, stored.with_predicts(bench.predicts))
-    table = runs_of(bench, share, epsilon, store, progress, workers=workers, repeats=repeats, draws=draws)
+    table = runs_of(bench, share, epsilon, store, progress, workers)
     from jostle.choice.policies import decide
 
     policy = decide(table, model, bench.predicts)
@@ -128,7 +119,7 @@ def training_setting(bench: Bench, model: AnyModel, epsilon: float | None) -> tu
     """The bench and epsilon that a model is trained at, for calls with this epsilon."""
     if isinstance(model, UserModel) or not model.exchange or epsilon is None:
         return bench, epsilon
-    return table.ExchangedBench(bench), table.UNIT_EPSILON
+    return exchanged(bench), UNIT_EPSILON
 
 
 def runs_of(
@@ -137,17 +128,14 @@ def runs_of(
     epsilon: float | None,
     store: Store | None,
     progress: Progress | None = None,
-    *,
     workers: int | None = None,
-    repeats: int = REPEATS,
-    draws: int = DRAWS,
 ) -> RunTable:
     """The whole table of runs that policies for about `epsilon` are learned and judged from; kept in the `store`."""
-    key = runs_key(bench, share, epsilon, repeats, draws)
+    key = runs_key(bench, share, epsilon)
     stored = store.load_runs(key, (bench.option_names, bench.feature_names)) if store is not None else None
     if stored is not None:
         return stored
-    table = train(bench, epsilon, share, progress, key=key, repeats=repeats, draws=draws, workers=workers)
+    table = train(bench, epsilon, share, progress, key=key, workers=workers)
     if store is not None:
         store.save_runs(key, table)
     return table

@@ -31,7 +31,6 @@ from jostle.choice.policy import AGAIN, Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import (
     ChoiceParts,
-    Predict,
     RunTable,
     number_from,
     only_record,
@@ -81,7 +80,7 @@ class ChoiceMaker:
         only by features there must be training data. `share`: of a call's amount for the private features; None where
         cross-validation finds it."""
         self.name, self.way = "", way
-        self._parts, self.model, self.share, self._span = parts, model, share, span
+        self.parts, self.model, self.share, self._span = parts, model, share, span
         self._progress, self._data = progress, data
         self._store = Store()
         self._policies: list[Policy] = []
@@ -91,7 +90,7 @@ class ChoiceMaker:
         self.steady: tuple[int, float] | None = None
         self._steadied: dict[int, tuple[Policy, Policy]] = {}
         if parts.databases:
-            self._bench(interp, "epsilon", 1)
+            self.bench(interp, "epsilon", 1)
 
     # Called by the interpreter ---------------------------------------------------------------------
 
@@ -110,19 +109,19 @@ class ChoiceMaker:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
         from jostle.choice.program import validated
 
-        data = only_record(args, self._parts.reads, self._parts.databases)
+        data = only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
-            picked = validated(interp, self._parts, self.way, self.share, data, span)
-            chosen = self._parts.option_names[picked.index]
+            picked = validated(interp, self.parts, self.way, self.share, data, span)
+            chosen = self.parts.option_names[picked.index]
             event.update({"chosen": chosen, "way": self.way, "why": picked.why, "share": picked.share, unit: whole})
             if whole is not None:
                 event["spent"] = whole - left_of_allotment(interp, exposures, unit)
         return picked.answers
 
     def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> object:
-        return public_answers(interp, self._parts.options[decision.index], decision.chosen, data, span)
+        return public_answers(interp, self.parts.options[decision.index], decision.chosen, data, span)
 
     @property
     def jostle_fields(self) -> dict[str, object]:
@@ -131,12 +130,12 @@ class ChoiceMaker:
             if self.way != n.FEATURES:
                 message = f"a choice by {self.way} runs every Option, and picks among their answers"
                 raise refuse("TypeError", message, help="call it: `answers = choose(data) with epsilon 1`")
-            return self._decide(interp, [data], span, lambda _, decision, *rest: self._parts.options[decision.index])
+            return self._decide(interp, [data], span, lambda _, decision, *rest: self.parts.options[decision.index])
 
         def runs(epsilon: object = None, *, at: At) -> object:
             from jostle.choice import evaluation
 
-            return evaluation.runs(self._table(at[0], "epsilon", self._amount(epsilon)))
+            return evaluation.runs(self.table(at[0], "epsilon", self._amount(epsilon)))
 
         def evaluate(epsilon: Any = None, only: Any = None, *, delta: Any = None, at: At) -> Any:
             from jostle.choice import evaluation
@@ -147,12 +146,12 @@ class ChoiceMaker:
         return {
             "pick": Builtin("pick", pick, sees_handles=True, wants_call=True),
             "runs": Builtin("runs", runs, wants_call=True), "evaluate": Builtin("evaluate", evaluate, wants_call=True),
-            "options": list(self._parts.option_names), "features": list(self._parts.feature_names),
+            "options": list(self.parts.option_names), "features": list(self.parts.feature_names),
         }  # fmt: skip
 
     @property
     def jostle_parts(self) -> list[object]:
-        parts, data = self._parts, self._parts.databases if self._data is None else [self._data]
+        parts, data = self.parts, self.parts.databases if self._data is None else [self._data]
         return [*parts.options, *parts.features, parts.utility, *data]
 
     def jostle_explain(self) -> str:
@@ -160,7 +159,7 @@ class ChoiceMaker:
         if shipped is not None:
             return explain(shipped)
         if self.way != n.FEATURES:
-            options = ", ".join(self._parts.option_names)
+            options = ", ".join(self.parts.option_names)
             return (
                 f"by {self.way}: {options} all run with an equal part each, and a noisy score picks among their answers"
             )
@@ -174,11 +173,11 @@ class ChoiceMaker:
         self, interp: Evaluator, args: Sequence[object], span: Span | None, then: Callable[..., object]
     ) -> object:
         """Decides and goes on with `then`, all within one `choice` event."""
-        data = only_record(args, self._parts.reads, self._parts.databases)
+        data = only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         stability = max((e.weighted_stability for e in exposures), default=1)
-        policy = self._policy(interp, unit, stability, whole)
+        policy = self.policy(interp, unit, stability, whole)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             look = partial(self._look, interp, data, exposures, unit, whole, span)
             if policy is self.shipped():
@@ -238,13 +237,14 @@ class ChoiceMaker:
         return out
 
     def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, object]:
-        feature = self._parts.features[self.feature_names.index(name)]
+        feature = self.parts.features[self.parts.feature_names.index(name)]
         value = interp.call(feature, [data])
         number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
         noise = {} if margin is None else {"error": margin["error"]}
         return {"name": name, "value": number, "means": meaning(feature), **noise}
 
-    def _policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
+    def policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
+        """The policy for calls with about this amount; it is trained where none is stored."""
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
         if all(policy is not other for other in self._policies) and not interp.kernel.in_a_run:
             self._policies.append(policy)
@@ -255,10 +255,10 @@ class ChoiceMaker:
         """The policy, learned from twice as many data sets while what decides is chance and a function makes them."""
         while True:
             policy = learn(
-                self._bench(interp, unit, stability), model=self.model, share=self.share, epsilon=epsilon,
+                self.bench(interp, unit, stability), model=self.model, share=self.share, epsilon=epsilon,
                 store=self._store, progress=self._teller("training"), workers=self.workers,
             )  # fmt: skip
-            many = len(self._parts.databases)
+            many = len(self.parts.databases)
             if not (self._numbered and policy.unsettled and many < MOST_SETS):
                 return policy
             self._make(interp, min(MOST_SETS, 2 * many))
@@ -275,7 +275,7 @@ class ChoiceMaker:
                 data = [interp.call(self._data, [number]) for number in range(1, many + 1)]
             else:
                 data = interp.call(self._data, [])
-        self._parts = replace(self._parts, databases=training_data(data))
+        self.parts = replace(self.parts, databases=training_data(data))
         self._benches.clear()
 
     def _steady(self, policy: Policy) -> Policy:
@@ -285,48 +285,20 @@ class ChoiceMaker:
         return self._steadied.setdefault(id(policy), (policy, replace(policy, steady=self.steady)))[1]
 
     @property
-    def options(self) -> tuple[object, ...]:
-        return self._parts.options
-
-    @property
-    def option_names(self) -> tuple[str, ...]:
-        return self._parts.option_names
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self._parts.feature_names
-
-    @property
     def workers(self) -> int | None:
         """The number of processes that may train; None where the amount of work decides."""
-        return workers_for(self._parts.databases, self._public)
-
-    def bench(self, interp: Evaluator, unit: str = "epsilon") -> ProgramBench:
-        """The bench that its policies are trained on, for data of which a row moves one row."""
-        return self._bench(interp, unit, 1)
+        return workers_for(self.parts.databases, self._public)
 
     def retrained(self, interp: Evaluator, on: object) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
-        return self._like(interp, self.parts_on(on), None)
+        return self._like(interp, replace(self.parts, databases=training_data(on)), None)
 
     def valued_by(self, interp: Evaluator, options: Sequence[object]) -> ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
-        return self._like(interp, replace(self._parts, options=tuple(options)), self._data)
+        return self._like(interp, replace(self.parts, options=tuple(options)), self._data)
 
     def _like(self, interp: Evaluator, parts: ChoiceParts, data: Function | None) -> ChoiceMaker:
         return ChoiceMaker(interp, parts, self.model, self.share, self._span, self._progress, data, self.way)
-
-    def parts_on(self, data: object) -> ChoiceParts:
-        """Its parts, over other public data."""
-        return replace(self._parts, databases=training_data(data))
-
-    def trained_for(self, interp: Evaluator, unit: str, epsilon: float | None) -> tuple[ProgramBench, Policy]:
-        """Returns the bench and the policy for calls with this amount; trains it where none is stored."""
-        return self._bench(interp, unit, 1), self._policy(interp, unit, 1, epsilon)
-
-    def training(self, interp: Evaluator, unit: str, epsilon: float) -> tuple[RunTable, tuple[Predict | None, ...]]:
-        """The training runs for calls with about this amount, and how the Options value themselves."""
-        return self._table(interp, unit, epsilon), self._bench(interp, unit, 1).predicts
 
     def report(
         self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: object = None
@@ -339,24 +311,26 @@ class ChoiceMaker:
         from jostle.choice.evaluation import utilities_by_score
 
         shipped = self.shipped()
-        predicts = self._bench(interp, unit, 1).predicts if shipped is None else ()
-        table, tell = self._table(interp, unit, epsilon), self._teller("evaluating")
+        predicts = self.bench(interp, unit).predicts if shipped is None else ()
+        table, tell = self.table(interp, unit, epsilon), self._teller("evaluating")
         workers = 1 if isinstance(self.model, UserModel) else None
         settled = shipped.name if shipped is not None else ""
         ways = {}
         if shipped is None and not (isinstance(self.model, Model) and self.model.exchange):
             share = self.share if self.way != n.FEATURES else None
-            ways = utilities_by_score(self._bench(interp, unit, 1), table, unit, delta, share, self.workers)
-        return evaluation.report(predicts, table, self.model, only, tell, workers, settled, ways)
+            ways = utilities_by_score(self.bench(interp, unit), table, unit, delta, share, self.workers)
+        return evaluation.evaluate(
+            table, self.model, predicts, only=only, progress=tell, workers=workers, settled=settled, ways=ways
+        )
 
-    def _table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
+    def table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
         shipped = self.shipped()
         if shipped is not None:
             return shipped.table
         if self._numbered:
             self._settled(interp, unit, 1, epsilon)
-        bench, at = training_setting(self._bench(interp, unit, 1), self.model, epsilon)
+        bench, at = training_setting(self.bench(interp, unit), self.model, epsilon)
         return runs_of(bench, self.share, at, self._store, self._teller("training"), workers=self.workers)
 
     def _amount(self, epsilon: object) -> float:
@@ -371,11 +345,12 @@ class ChoiceMaker:
         tell, label = self._progress, self.name or "choice"
         return (lambda done, total: tell(f"{what} {label}", done, total)) if tell is not None and KEEPS.get() else None
 
-    def _bench(self, interp: Evaluator, unit: str, stability: int) -> ProgramBench:
-        if self._data is not None and not self._parts.databases:
+    def bench(self, interp: Evaluator, unit: str = "epsilon", stability: int = 1) -> ProgramBench:
+        """The bench that its policies are trained on, for data of which a row moves so many rows."""
+        if self._data is not None and not self.parts.databases:
             self._make(interp, FIRST_SETS)
         if (unit, stability) not in self._benches:
-            self._benches[unit, stability] = ProgramBench(interp, self._parts, unit, stability)
+            self._benches[unit, stability] = ProgramBench(interp, self.parts, unit, stability)
         return self._benches[unit, stability]
 
 

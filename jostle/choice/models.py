@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -305,20 +305,6 @@ def _whole(name: str, value: float, most: int) -> int:
     return int(value)
 
 
-class Predictor(Protocol):
-    """A fitted model. `x` and the columns of `rows` follow the columns it was fitted on."""
-
-    def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
-        """For each option the utility and its standard deviation among like training runs."""
-        ...
-
-    def rows(self, x: Array) -> Array:
-        """The utilities for rows of features: shape (n, options)."""
-        ...
-
-    def path(self, option: int, x: Sequence[float]) -> tuple[Step, ...]: ...
-
-
 class TreeEnsembles(Struct, frozen=True):
     """Ensembles of trees over scores: one for each option (empty if it is not learned), or one for all `together`."""
 
@@ -333,6 +319,7 @@ class TreeEnsembles(Struct, frozen=True):
         return (self.ensembles[0], option) if self.together else (self.ensembles[option], 0)
 
     def predict(self, x: Sequence[float]) -> list[tuple[float, float]]:
+        """For each option the utility and its standard deviation among like training runs, at features `x`."""
         predictions = []
         for option in range(self.options):
             trees, output = self._place(option)
@@ -345,8 +332,7 @@ class TreeEnsembles(Struct, frozen=True):
         return predictions
 
     def rows(self, x: Array) -> Array:
-        from jostle.choice.models import rows
-
+        """The utilities for rows of features: shape (n, options)."""
         outputs = [np.mean([rows(t, x) for t in trees], axis=0) if trees else np.zeros((len(x), 1))
                    for trees in self.ensembles]  # fmt: skip
         scores = outputs[0] if self.together else np.hstack(outputs)
@@ -383,6 +369,10 @@ class Functions(Struct, frozen=True):
         return ()
 
 
+Predictor = TreeEnsembles | Functions
+"""A fitted model, by features in the order of its `columns`."""
+
+
 def constant(scale: UtilityScale, scores: Sequence[float], spreads: Sequence[float], n: int) -> TreeEnsembles:
     """The predictor of the single best option: the same scores for all features."""
     leaf = Tree((-1,), (0.0,), (-1,), (-1,), (tuple(scores),), (n,), (tuple(spreads),))
@@ -390,17 +380,14 @@ def constant(scale: UtilityScale, scores: Sequence[float], spreads: Sequence[flo
 
 
 def prune_leaves(fitted: TreeEnsembles, x: Array, y: Array, database: Groups) -> TreeEnsembles:
-    """The fitted trees, with leaves that do not convince saying what the root says.
+    """The fitted trees for all options together, with leaves that do not convince saying what the root says.
 
     A leaf of a regret tree holds few data sets, and of several options one is always the best among them by chance. So
     what a leaf says is kept if its best option is better there than the single best one beyond one standard error, over
     data sets; else it says what holds for all data, and the single best option is taken.
 
-    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row. Trees
-    of one option each are left as they are: their leaves compare nothing.
+    `x` (n, columns) and `y` (n, options) are what they were fitted on, `database` (n,) the data set of each row.
     """
-    if not fitted.together:
-        return fitted
     names, database, many = np.unique(database, return_inverse=True, return_counts=True)
     sums = [np.bincount(database, weights=scores, minlength=len(names)) for scores in y.T]
     single = int(np.argmax((np.stack(sums, axis=1) / many[:, None]).mean(axis=0)))

@@ -19,6 +19,7 @@ from jostle.accounting.composition import quanta
 from jostle.choice.policy import AGAIN, Policy
 from jostle.choice.program import ProgramBench, map_handles, public_only, simulated_private
 from jostle.choice.training import run_all, seed
+from jostle.lazy import Floats, np
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
 from jostle.privacy.reading.minting import exposed, public_cube
@@ -74,9 +75,8 @@ class ChoicePlan(Struct, frozen=True):
             return 0.0
         for i in range(1, len(errors)):
             if errors[i] <= error:
-                low, high = _logs(errors[i - 1], errors[i])
-                way = (low - math.log(error)) / (low - high)
-                return float(math.exp(_mix(math.log(self.amounts[i - 1]), math.log(self.amounts[i]), way)))
+                two = slice(i, i - 2 if i > 1 else None, -1)  # errors have to rise for `interp`
+                return float(np.exp(np.interp(math.log(error), _logs(errors)[two], np.log(self.amounts)[two])))
         return math.inf
 
 
@@ -92,7 +92,7 @@ def study(
     """The plan of one call of a ChoiceMaker; None where its utilities are no errors, or there are no training data."""
     policy: Policy | None = None
     if maker.way == FEATURES:
-        bench, policy = maker.trained_for(interp, unit, amount)
+        bench, policy = maker.bench(interp, unit), maker.policy(interp, unit, 1, amount)
         errors = policy.table.scale.logarithmic or not policy.table.runs
     else:
         bench = maker.bench(interp, unit)
@@ -103,9 +103,23 @@ def study(
 
     def piece(database: int) -> list[list[float]]:
         instance = bench.instance(database, 1.0, 0)
-        options = [_curve(bench, instance, option, database, amounts) for option in range(len(bench.option_names))]
+
+        def error(answers: Callable[[int], object]) -> float:
+            """The mean of a few runs, by their seeds."""
+            return sum(max(0.0, -bench.utility(instance, answers(k))) for k in range(REPEATS)) / REPEATS
+
+        def run(option: int, amount: float) -> Callable[[int], object]:
+            return lambda k: bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
+
+        def choose(amount: float) -> Callable[[int], object]:
+            whole = Amount(unit, quanta(amount, unit))
+            return lambda k: bench.validated(
+                maker.way, maker.share, instance, whole, seed("plan", database, maker.way, amount, k)
+            )
+
+        options = [[error(run(option, amount)) for amount in amounts] for option in range(len(bench.option_names))]
         if policy is None:
-            return [*options, _curve_by_score(bench, maker, instance, database, unit, amounts)]
+            return [*options, [error(choose(amount)) for amount in amounts]]
         return [*options, _choice_curve(bench, policy, instance, database, amounts, options)]
 
     tables = run_all(piece, len(bench.database_names), progress, maker.workers)
@@ -123,18 +137,6 @@ def _are_errors(bench: ProgramBench) -> bool:
     """Whether the utility of exact answers is not above 0."""
     first = bench.instance(0, 1.0, 0)
     return bench.utility(first, bench.answer(0, first, None, 0)) <= 0
-
-
-def _curve(bench: ProgramBench, instance: object, option: int, database: int, amounts: Sequence[float]) -> list[float]:
-    """The error of an option at each amount: the mean of a few runs."""
-    errors = []
-    for amount in amounts:
-        runs = []
-        for k in range(REPEATS):
-            answers = bench.answer(option, instance, amount, seed("plan", database, option, amount, k))
-            runs.append(max(0.0, -bench.utility(instance, answers)))
-        errors.append(sum(runs) / len(runs))
-    return errors
 
 
 def _choice_curve(
@@ -157,22 +159,6 @@ def _choice_curve(
     return errors
 
 
-def _curve_by_score(
-    bench: ProgramBench, maker: ChoiceMaker, instance: object, database: int, unit: str, amounts: Sequence[float]
-) -> list[float]:
-    """The error of a choice by validation or by margin, run whole at each amount: the mean of a few runs."""
-    errors = []
-    for amount in amounts:
-        whole = Amount(unit, quanta(amount, unit))
-        runs = []
-        for k in range(REPEATS):
-            place = seed("plan", database, maker.way, amount, k)
-            answers = bench.validated(maker.way, maker.share, instance, whole, place)
-            runs.append(max(0.0, -bench.utility(instance, answers)))
-        errors.append(sum(runs) / len(runs))
-    return errors
-
-
 def _closed(
     interp: Evaluator, maker: ChoiceMaker, option: int, data: object, unit: str, amounts: Sequence[float]
 ) -> tuple[float, ...] | None:
@@ -186,7 +172,7 @@ def _closed(
     amount = Amount(unit, quanta(amounts[-1], unit))
     view, source = simulated_private(synthetic, amount, 1, 0)
     with public_only(interp), interp.kernel.allot(amount, None, exposed(source)):
-        answers = interp.call(maker.options[option], [view])
+        answers = interp.call(maker.parts.options[option], [view])
     noise = noise_of(answers)
     if noise is None or noise.strategy is None or noise.workload is None:
         return None
@@ -211,20 +197,9 @@ def synthetic_data(interp: Evaluator, data: object) -> object:
 
 def _between(amounts: Sequence[float], errors: Sequence[float], amount: float) -> float:
     """On the line through the points in logarithms; beyond them the nearest."""
-    at = math.log(min(max(amount, amounts[0]), amounts[-1]))
-    places = [math.log(a) for a in amounts]
-    for i in range(1, len(places)):
-        if at <= places[i]:
-            low, high = _logs(errors[i - 1], errors[i])
-            return math.exp(_mix(low, high, (at - places[i - 1]) / (places[i] - places[i - 1])))
-    return errors[-1]
+    return float(np.exp(np.interp(math.log(amount), np.log(amounts), _logs(errors))))
 
 
-def _mix(low: float, high: float, way: float) -> float:
-    return low + (high - low) * way
-
-
-def _logs(left: float, right: float) -> tuple[float, float]:
-    """Logarithms of two errors, one of which may be 0: that counts as a billionth of the other."""
-    least = max(1e-9 * max(left, right), 1e-300)
-    return math.log(max(left, least)), math.log(max(right, least))
+def _logs(errors: Sequence[float]) -> Floats:
+    """Logarithms of errors, of which some may be 0: they count as a billionth of the largest."""
+    return np.log(np.maximum(errors, max(1e-9 * max(errors), 1e-300)))

@@ -18,7 +18,7 @@ from msgspec import Struct, field, to_builtins
 from jostle.choice.explain import tree_records
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
-from jostle.choice.policy import SINGLE_BEST, Policy, Store, digest
+from jostle.choice.policy import SINGLE_BEST, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
 from jostle.choice.table import (
     ChoiceParts,
@@ -35,6 +35,7 @@ from jostle.choice.table import (
 )
 from jostle.choice.training import tenth_of_a_decade
 from jostle.diagnostics import Note, Refusal, refuse
+from jostle.plan.digest import digest
 from jostle.plan.plan import Apply, Column, Constant, Filter
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
@@ -163,7 +164,7 @@ class ChoicePoint:
         parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
-        key = digest("whole runs", VERSION, bench.key, shapes, list(grid))
+        key = digest(["whole runs", VERSION, bench.key, shapes, list(grid)])
         stored = [
             self._store.load(f"{key}-{number}", (p._parts.option_names, p._parts.feature_names))
             for number, p in enumerate(whole.points)

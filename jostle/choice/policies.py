@@ -35,49 +35,6 @@ from jostle.lazy import NDArray, np
 from jostle.records import field_names, replace
 
 
-def fit(
-    model: AnyModel,
-    columns: tuple[str, ...],
-    scale: UtilityScale,
-    x: Array,
-    y: Array,
-    groups: Groups,
-    predicts: tuple[Predict | None, ...],
-) -> Predictor:
-    """A predictor of every option's utility from `x` (n, columns), with scores `y` (n, options).
-
-    `groups`: the instance of each row. Options with a function in `predicts` are not learned.
-    """
-    if isinstance(model, UserModel):
-        return _users(model, columns, scale, x, y, predicts)
-    instances = max(len(np.unique(groups)), 1)
-    least = max(1, round(model.least(instances) * len(x) / instances))
-    if model.kind == "tree":
-        alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
-        return TreeEnsembles(scale, columns, y.shape[1], tuple(alone), False)
-    samples = [np.arange(len(x))]
-    if model.kind == "forest":
-        samples = _bootstraps(groups, model.trees)
-    trees = tuple(grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
-    return TreeEnsembles(scale, columns, y.shape[1], (trees,), True)
-
-
-def _users(
-    model: UserModel,
-    columns: tuple[str, ...],
-    scale: UtilityScale,
-    x: Array,
-    y: Array,
-    predicts: tuple[Predict | None, ...],
-) -> Functions:
-    records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
-    functions: list[Predict | None] = []
-    for k, predict in enumerate(predicts):
-        pairs = [(features, scale.utility(float(score))) for features, score in zip(records, y[:, k], strict=True)]
-        functions.append(None if predict else model.fit(pairs))
-    return Functions(columns, tuple(functions))
-
-
 def _bootstraps(groups: Groups, count: int) -> list[NDArray[np.intp]]:
     """The rows of as many groups as there are, drawn with replacement, so many times."""
     names, many = np.unique(groups, return_counts=True)
@@ -238,17 +195,75 @@ def view_of(table: RunTable, candidate: Candidate, scale: UtilityScale) -> View:
     )
 
 
-def fit_candidate(
-    candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> tuple[Predictor, Predictor | None]:
-    """A predictor by the first look, and one by the second where there is one."""
-    if not candidate.learned:
-        return best_on_average(view, scale), None
-    if candidate.further is None:
-        return _fit_one(candidate, view, model, predicts, scale), None
-    second = _fit_one(candidate.further, replace(view, x=view.again, y=view.less), model, predicts, scale)
-    view = replace(view, y=with_second(view, second))
-    return _fit_one(candidate, view, model, (*predicts, None), scale), second
+class Learner(Struct, frozen=True):
+    """How predictors are made: by which model, and on which scale; options with a function in `predicts` value
+    themselves, and are not learned."""
+
+    model: AnyModel
+    predicts: Predicts
+    scale: UtilityScale
+
+    def fit(self, candidate: Candidate, view: View) -> tuple[Predictor, Predictor | None]:
+        """A predictor by the first look, and one by the second where there is one."""
+        if not candidate.learned:
+            return best_on_average(view, self.scale), None
+        if candidate.further is None:
+            return self._fit_one(candidate, view, self.predicts), None
+        second = self._fit_one(candidate.further, replace(view, x=view.again, y=view.less), self.predicts)
+        return self._fit_one(candidate, replace(view, y=with_second(view, second)), (*self.predicts, None)), second
+
+    def _fit_one(self, candidate: Candidate, view: View, predicts: Predicts) -> Predictor:
+        """A predictor of every option's utility from the features."""
+        model, columns, x, y = self.model, candidate.columns, view.x, view.y
+        if isinstance(model, UserModel):
+            records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
+            functions: list[Predict | None] = []
+            for predict, scores in zip(predicts, y.T.tolist(), strict=True):
+                pairs = [(features, self.scale.utility(score)) for features, score in zip(records, scores, strict=True)]
+                functions.append(None if predict else model.fit(pairs))
+            return Functions(columns, tuple(functions))
+        instances = max(len(np.unique(view.instance)), 1)
+        least = max(1, round(model.least(instances) * len(x) / instances))
+        if model.kind == "tree":
+            alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
+            return TreeEnsembles(self.scale, columns, y.shape[1], tuple(alone), False)
+        samples = _bootstraps(view.instance, model.trees) if model.kind == "forest" else [np.arange(len(x))]
+        trees = tuple(grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
+        return prune_leaves(TreeEnsembles(self.scale, columns, y.shape[1], (trees,), True), x, y, view.database)
+
+    def valued(self, candidate: Candidate, predictor: Predictor, view: View) -> Array:
+        """The utility that each option is predicted to have, or that it predicts itself: shape (n, options)."""
+        utilities = predictor.rows(view.x)
+        for k, predict in enumerate(self.predicts):
+            if predict is not None and candidate.learned:
+                records = (dict(zip(candidate.features, row.tolist(), strict=False)) for row in view.x)  # no `extra`
+                utilities[:, k] = [finite(predict(features)) for features in records]
+        return utilities
+
+    def regrets(self, candidate: Candidate, learn: View, judge: View) -> Array:
+        """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for,
+        when it is fitted on the rows to learn from."""
+        first, second = self.fit(candidate, learn)
+        scores = judge if second is None else replace(judge, y=with_second(judge, second))
+        return losses_of(scores, self.valued(candidate, first, judge))
+
+    def cross_validate(self, candidate: Candidate, table: RunTable) -> tuple[View, Array]:
+        """Each row's regret when the policy was fitted without its data set, beside the rows.
+
+        Data sets are left out one by one, or where there are more than `FOLDS` of them in so many groups, dealt in
+        turn.
+
+        The single best option is the one exception: it is judged where it was found. Between options that are about
+        as often the best, leaving a data set out always tips the balance against it, and features of pure noise would
+        win.
+        """
+        view = view_of(table, candidate, self.scale)
+        if not candidate.learned:
+            return view, self.regrets(candidate, view, view)
+        losses = np.zeros(len(view.y))
+        for mine in folds_of(view):
+            losses[mine] = self.regrets(candidate, view[~mine], view[mine])
+        return view, losses
 
 
 def with_second(view: View, second: Predictor) -> Array:
@@ -257,62 +272,16 @@ def with_second(view: View, second: Predictor) -> Array:
     return np.column_stack([view.y, view.less[np.arange(len(picks)), picks]])
 
 
-def _fit_one(candidate: Candidate, view: View, model: AnyModel, predicts: Predicts, scale: UtilityScale) -> Predictor:
-    predictor = fit(model, candidate.columns, scale, view.x, view.y, view.instance, predicts)
-    if isinstance(predictor, TreeEnsembles):
-        return prune_leaves(predictor, view.x, view.y, view.database)
-    return predictor
-
-
 def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
     """The predictor that looks at nothing: each option's mean over data sets."""
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
     return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
 
-def regrets(
-    candidate: Candidate, learn: View, judge: View, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> Array:
-    """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for, when
-    it is fitted on the rows to learn from."""
-    first, second = fit_candidate(candidate, learn, model, predicts, scale)
-    scores = judge if second is None else replace(judge, y=with_second(judge, second))
-    return losses_of(scores, valued(candidate, first, judge, predicts))
-
-
-def valued(candidate: Candidate, predictor: Predictor, view: View, predicts: Predicts) -> Array:
-    """The utility that each option is predicted to have, or that it predicts itself: shape (n, options)."""
-    utilities = predictor.rows(view.x)
-    for k, predict in enumerate(predicts):
-        if predict is not None and candidate.learned:
-            records = (dict(zip(candidate.features, row.tolist(), strict=False)) for row in view.x)  # without `extra`
-            utilities[:, k] = [finite(predict(features)) for features in records]
-    return utilities
-
-
 def losses_of(view: View, values: Array) -> Array:
     """The regret of each row where the option of the largest value is taken; `values` (n, options)."""
     choices = np.argmax(values, axis=1)
     return np.asarray(view.best - view.y[np.arange(len(choices)), choices])
-
-
-def cross_validate(
-    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> tuple[View, Array]:
-    """Each row's regret when the policy was fitted without its data set, beside the rows.
-
-    Data sets are left out one by one, or where there are more than `FOLDS` of them in so many groups, dealt in turn.
-
-    The single best option is the one exception: it is judged where it was found. Between options that are about
-    as often the best, leaving a data set out always tips the balance against it, and features of pure noise would win.
-    """
-    view = view_of(table, candidate, scale)
-    if not candidate.learned:
-        return view, regrets(candidate, view, view, model, predicts, scale)
-    losses = np.zeros(len(view.y))
-    for mine in folds_of(view):
-        losses[mine] = regrets(candidate, view[~mine], view[mine], model, predicts, scale)
-    return view, losses
 
 
 def folds_of(view: View) -> list[NDArray[np.bool_]]:
@@ -343,18 +312,25 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
     else with a share of 0.03.
     """
-    scale, all_ = table.scale, candidates(table, predicts)
+    learner, all_ = Learner(model, predicts, table.scale), candidates(table, predicts)
+    is_learned = isinstance(model, Model) and not any(predicts)
     judged: dict[str, tuple[Array, list[Array]]] = {}
+
+    def judge(some: list[Candidate]) -> None:
+        """The mean regret in cross-validation: of each data set, and of each at each order of magnitude of rows."""
+        for candidate in some:
+            view, regret = learner.cross_validate(candidate, table)
+            judged[candidate.name] = by_database(view, regret), by_size(table, view, regret)
+
     if len({run.database for run in table.runs}) > 1:
-        for candidate in all_:
-            judged[candidate.name] = _losses(candidate, table, model, predicts, scale)
+        judge(all_)
         expensive = [c for c in all_ if c.share >= EXPENSIVE]
-        if expensive and isinstance(model, Model) and not any(predicts):
+        if expensive and is_learned:
             more = second_looks(table, min(expensive, key=lambda c: float(judged[c.name][0].mean())))
-            judged |= {c.name: _losses(c, table, model, predicts, scale) for c in more}
+            judge(more)
             all_ = sorted([*all_, *more], key=lambda c: c.most)
         losses, sized = zip(*(judged[c.name] for c in all_), strict=True)
-        number, why, unsettled = _winner(all_, losses, sized, scale)
+        number, why, unsettled = _winner(all_, losses, sized, table.scale)
     else:
         (number, why), unsettled = _unvalidated(all_), 0
     standings = [
@@ -362,8 +338,11 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         for c in all_ if c.name in judged for per in [judged[c.name][0]]
     ]  # fmt: skip
     winner = all_[number]
-    first, second = fit_candidate(winner, view_of(table, winner, scale), model, predicts, scale)
-    others = _at_others(winner, table, model, predicts)
+    first, second = learner.fit(winner, view_of(table, winner, table.scale))
+    others = {}  # at half and at twice the amount, from the features as they are measured
+    for word, times in OTHERS.items():
+        if is_learned and times in table.levels:
+            others[word] = learner.fit(winner, view_of(table.at_level(times), winner, table.scale))
     policy = Policy(
         name=winner.name,
         model=str(model) if winner.learned else SINGLE_BEST,
@@ -385,27 +364,6 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
         predictor=second, others={word: one for word, (_, one) in others.items() if one is not None},
     )  # fmt: skip
     return replace(policy, further=further)
-
-
-def _at_others(
-    winner: Candidate, table: RunTable, model: AnyModel, predicts: Predicts
-) -> dict[str, tuple[Predictor, Predictor | None]]:
-    """What predicts at half and at twice the amount from the features as they are measured, by that word."""
-    if not isinstance(model, Model) or any(predicts):
-        return {}
-    return {
-        word: fit_candidate(winner, view_of(table.at_level(times), winner, table.scale), model, predicts, table.scale)
-        for word, times in OTHERS.items()
-        if times in table.levels
-    }
-
-
-def _losses(
-    candidate: Candidate, table: RunTable, model: AnyModel, predicts: Predicts, scale: UtilityScale
-) -> tuple[Array, list[Array]]:
-    """The mean regret in cross-validation: of each data set, and of each at each order of magnitude of rows."""
-    view, regret = cross_validate(candidate, table, model, predicts, scale)
-    return by_database(view, regret), by_size(table, view, regret)
 
 
 def _winner(

@@ -13,7 +13,6 @@ written costs the next run its time and nothing else.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -29,7 +28,8 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from jostle.choice.models import Predictor, Step, TreeEnsembles
 from jostle.choice.table import EPSILON, LIMIT, OTHERS, Parts, Predict, RunTable, finite
 from jostle.diagnostics import refuse
-from jostle.records import replace
+from jostle.plan.digest import digest
+from jostle.records import field_names, replace
 from jostle.resources import KEEPS, cache_folder, loads, replacing
 
 T = TypeVar("T")
@@ -69,11 +69,9 @@ class Stored(Struct, frozen=True, omit_defaults=True):
     def read(self, parts: Parts | None) -> Policy:
         """The policy, without the options' own `predict`: `with_predicts` gives them back. Raises `ValueError` where
         its parts do not fit."""
-        further = None if self.further is None else self.further.read(parts)
-        policy = Policy(
-            self.name, self.model, self.share, self.needs, self.columns, self.predictor, self.table.sound(parts),
-            self.standings, self.why, unsettled=self.unsettled, further=further, others=self.others,
-        )  # fmt: skip
+        self.table.sound(parts)
+        fields = {name: getattr(self, name) for name in field_names(Stored)}
+        policy = Policy(**fields | {"further": self.further and self.further.read(parts)})
         names = {*self.table.features, EPSILON}
         if self.predictor is None or not (0 <= self.share < 1 and {*self.needs, *self.columns} <= names):
             raise ValueError("no policy")
@@ -241,13 +239,8 @@ class Policy:
         return self.predictor is None or isinstance(self.predictor, TreeEnsembles)
 
     def stored(self) -> Stored:
-        predictor = self.predictor if isinstance(self.predictor, TreeEnsembles) else None
-        further = None if self.further is None else self.further.stored()
-        others = {word: one for word, one in self.others.items() if isinstance(one, TreeEnsembles)}
-        return Stored(
-            self.name, self.model, self.share, self.needs, self.columns, predictor, self.standings, self.why,
-            self.table, self.unsettled, further, others,
-        )  # fmt: skip
+        fields = {name: getattr(self, name) for name in field_names(Stored)}
+        return Stored(**fields | {"further": self.further and self.further.stored()})
 
     def with_predicts(self, predicts: tuple[Predict | None, ...]) -> Policy:
         """This policy with the options' own predictions; itself where it has them already."""
@@ -265,12 +258,6 @@ def default_folder() -> Path | None:
         return cache_folder() / "models"
     except RuntimeError:
         return None
-
-
-def digest(*parts: object) -> str:
-    """SHA-256 of JSON values, by their canonical text."""
-    text = json.dumps(parts, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass
@@ -330,7 +317,7 @@ def write_policy(path: Path, key: str, policy: Policy, about: Mapping[str, objec
 
 def _write(path: Path, key: str, what: str, content: object, about: Mapping[str, object] | None = None) -> Path | None:
     content = to_builtins(content)
-    document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest(FORMAT, key, content), what: content}
+    document = {"format": FORMAT, "key": key, **(about or {}), "digest": digest([FORMAT, key, content]), what: content}
     text = json.dumps(document, indent=1 if what == "policy" else None, allow_nan=False, ensure_ascii=False)
     text = _NUMBERS.sub(lambda numbers: re.sub(r"\n *", " ", numbers[0]).replace("[ ", "[").replace(" ]", "]"), text)
     try:
@@ -353,7 +340,7 @@ def _read(path: Path, key: str, what: str, read: Callable[..., T], ships: bool =
         document = loads(data.decode())
         if ships and document["key"] != key:
             return None
-        checksum = digest(document["format"], document["key"], document[what])
+        checksum = digest([document["format"], document["key"], document[what]])
         if (document["digest"], document["key"], document["format"]) != (checksum, key, FORMAT):
             raise ValueError("another content")
         return read(document[what])

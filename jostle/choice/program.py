@@ -222,16 +222,12 @@ class ProgramBench:
 
     def validated(self, way: str, share: float | None, instance: object, amount: Amount, seed: int) -> object:
         """The answers of a call by validation or by margin for this amount."""
-        from jostle.choice.program import validated
-
         view, source = simulated_private(instance, amount, self._stability, seed)
         with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):
             return validated(self._interp, self._parts, way, share, view, None).answers
 
     def scores(self, instance: object) -> bool:
         """Whether the Utility gives a score of private data, so that a choice by validation could be made."""
-        from jostle.choice.program import scores
-
         amount = Amount(self._unit, quanta(1.0, self._unit))
         view, source = simulated_private(instance, amount, self._stability, 0)
         with self._training(), self._interp.kernel.allot(amount, None, exposed(source)):

@@ -74,7 +74,6 @@ class StudyResult(Struct, frozen=True):
     that over data sets.
     """
 
-    fixed: tuple[int, ...]
     always: Means
     predictors: tuple[TreeEnsembles, ...] | None
     standings: tuple[Standing, ...]
@@ -146,14 +145,14 @@ class Study(Struct):
 
         def behave(run_seed: int) -> Chooser:
             count = itertools.count()
-            preferred = [_part(run_seed, "prefers", p) % many[p] for p in range(len(many))]
-            faithful = _part(run_seed, "faithful") % 3  # never, half of the time, mostly
+            preferred = [seed(run_seed, "prefers", p) % many[p] for p in range(len(many))]
+            faithful = seed(run_seed, "faithful") % 3  # never, half of the time, mostly
 
             def choose(point: int, x: Sequence[float]) -> int:
                 call = next(count)
-                if _part(run_seed, "stay", call) % 4 < (0, 2, 3)[faithful]:
+                if seed(run_seed, "stay", call) % 4 < (0, 2, 3)[faithful]:
                     return preferred[point]
-                return _part(run_seed, "any", call) % many[point]
+                return seed(run_seed, "any", call) % many[point]
 
             return choose
 
@@ -168,8 +167,8 @@ class Study(Struct):
 
             def choose(point: int, x: Sequence[float]) -> int:
                 call = next(count)
-                if _part(run_seed, "stray", call) % 1000 < STRAY * 1000:
-                    return _part(run_seed, "any", call) % len(self.points[point].options)
+                if seed(run_seed, "stray", call) % 1000 < STRAY * 1000:
+                    return seed(run_seed, "any", call) % len(self.points[point].options)
                 return best_of(predictors[point], x)
 
             return choose
@@ -224,10 +223,10 @@ class Study(Struct):
         if len(learned) > 1 and is_significant_gain(lost[best], lost[-1]):
             gain = f"a regret of {lost[-1].mean():.3g} on data sets left out"
             why = f"{gain}; the best fixed way has {lost[best].mean():.3g}, which is more than chance"
-            return StudyResult(ways[best], always, self._fit(), standings, why)
+            return StudyResult(always, self._fit(), standings, why)
         gain = f"always {self._name_of(ways[best])}: a regret of {lost[best].mean():.3g}"
         why = f"{gain}; the learned way has {lost[-1].mean():.3g}, no less beyond chance"
-        return StudyResult(ways[best], always, None, standings, why)
+        return StudyResult(always, None, standings, why)
 
     def _always(self, ways: Sequence[tuple[int, ...]], fixed: Sequence[Array], best: int) -> Means:
         """What `StudyResult.always` says. An option that does as well as the best way's stands just below it, and one
@@ -263,18 +262,13 @@ def best_of(predictor: TreeEnsembles, x: Sequence[float]) -> int:
     return max(range(len(predictions)), key=lambda k: (predictions[k][0], -k))
 
 
-def _part(run_seed: int, *what: object) -> int:
-    """A number drawn by hash from the seed of a run."""
-    return seed(run_seed, *what)
-
-
 def _thinned(calls: Sequence[PointCall], run_seed: int) -> tuple[PointCall, ...]:
     """At most `KEPT` calls of each point, drawn by hash, so that a run of many nodes weighs no more than others."""
     sample: list[PointCall] = []
     for point in {c.point for c in calls}:
         mine = [c for c in calls if c.point == point]
         if len(mine) > KEPT:
-            order = sorted(range(len(mine)), key=lambda i: _part(run_seed, "keep", point, i))
+            order = sorted(range(len(mine)), key=lambda i: seed(run_seed, "keep", point, i))
             mine = [mine[i] for i in sorted(order[:KEPT])]
         sample += mine
     return tuple(sample)

@@ -32,7 +32,7 @@ import statistics
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import takewhile
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -294,38 +294,26 @@ LEAST = 10.0
 """The least number of rows of an instance."""
 
 
-class ExchangedBench:
-    """A bench on data sets of more sizes, for one epsilon."""
+class _Exchanged:
+    """A bench on data sets of more sizes, for one epsilon; in all else the one that it is made of."""
 
     def __init__(self, bench: Bench) -> None:
-        self._bench = bench
-        self.option_names, self.feature_names = bench.option_names, bench.feature_names
-        self.predicts: tuple[Predict | None, ...] = bench.predicts
-        self.database_names, self.database_rows = bench.database_names, bench.database_rows
-        self.feature_is_public = bench.feature_is_public
-        self.key = f"{bench.key} for any epsilon"
+        self._bench, self.key = bench, f"{bench.key} for any epsilon"
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._bench, name)
 
     def scales(self, database: int) -> tuple[float, ...]:
-        rows, own = self.database_rows[database], self._bench.scales(database)
+        rows, own = self._bench.database_rows[database], self._bench.scales(database)
         if not rows:
             return own
         more = {float(f"{scale * factor:.12g}") for scale in own for factor in FACTORS}
         return tuple(sorted(s for s in more if s in own or s * rows >= LEAST))
 
-    def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
-        return self._bench.epsilons(database, grid)
 
-    def instance(self, database: int, scale: float, seed: int) -> object:
-        return self._bench.instance(database, scale, seed)
-
-    def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
-        return self._bench.features(instance, epsilon, seed, names)
-
-    def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
-        return self._bench.answer(option, instance, epsilon, seed)
-
-    def utility(self, instance: object, answers: object) -> float:
-        return self._bench.utility(instance, answers)
+def exchanged(bench: Bench) -> Bench:
+    """The bench that a model which serves every epsilon is trained on."""
+    return cast(Bench, _Exchanged(bench))
 
 
 EPSILON = "epsilon"

@@ -17,6 +17,7 @@ import hashlib
 import math
 import os
 import signal
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -30,7 +31,6 @@ from jostle.records import replace
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
-    from multiprocessing.process import BaseProcess
 
 
 T = TypeVar("T")
@@ -66,104 +66,68 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _forked(task: Callable[[int], object], count: int, report: Progress, many: int) -> list[object]:
+def _forked(task: Callable[[int], T], count: int, report: Progress, many: int) -> list[T]:
     """The results of pieces 1, 2, …, in order."""
-    from multiprocessing.connection import wait
-
-    team: dict[Connection, BaseProcess] = {}
-    doing: dict[Connection, int] = {}
-    results: dict[int, object] = {}
-    refused: dict[int, tuple[Diagnostic, ...]] = {}
-    todo = iter(range(1, count))
-    try:
-        for _ in range(many):
-            ours, process = _start(task, list(team))
-            team[ours] = process
-            _hand_out(ours, todo, doing)
-        while doing:
-            ready = wait(list(doing))
-            for ours in [c for c in doing if c in ready]:
-                piece = doing.pop(ours)
-                try:
-                    diagnostics, result = ours.recv()
-                except EOFError:
-                    raise _worker_lost(task, piece, team[ours]) from None
-                if diagnostics is not None:
-                    refused[piece] = diagnostics
-                    todo = iter(())
-                    continue
-                results[piece] = result
-                report(1 + len(results), count)
-                _hand_out(ours, todo, doing)
-    finally:
-        for ours, process in team.items():
-            ours.close()
-            process.terminate()
-        for process in team.values():
-            process.join()
-    if refused:
-        raise Refusal(*refused[min(refused)])
-    return [results[piece] for piece in range(1, count)]
-
-
-def _start(task: Callable[[int], object], others: list[Connection]) -> tuple[Connection, BaseProcess]:
     import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(task, theirs, [*others, ours]), daemon=True)
-    with warnings.catch_warnings():
-        # Python 3.12 warns of threads at any fork; the workers use no thread of their parent.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
-    theirs.close()
-    return ours, process
-
-
-def _hand_out(ours: Connection, todo: Any, doing: dict[Connection, int]) -> None:
-    piece = next(todo, None)
-    if piece is not None:
-        ours.send(piece)
-        doing[ours] = piece
-
-
-def _work(task: Callable[[int], object], theirs: Connection, inherited: list[Connection]) -> None:
-    """The life of a worker. Inherited ends are closed, so that it notices when its parent is gone; what the parent
-    made is never collected here, since an embedded database may not be closed in another process than its own."""
-    gc.freeze()
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    for connection in inherited:
-        connection.close()
-    ended = False
+    theirs, ours = context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(many, context, _begin, (task, theirs, ours))
+    results: list[T] = []
     try:
-        while True:
-            try:
-                piece = theirs.recv()
-            except EOFError:
-                ended = True
-                break
-            try:
-                answer: tuple[object, object] = (None, task(piece))
-            except Refusal as refusal:
-                answer = (refusal.diagnostics, None)
-            theirs.send(answer)
+        with warnings.catch_warnings():
+            # Python 3.12 warns of threads at any fork; the workers use no thread of their parent.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            futures = [pool.submit(_piece, piece) for piece in range(1, count)]
+        for future in futures:
+            diagnostics, result = future.result()
+            if diagnostics is not None:
+                raise Refusal(*diagnostics)
+            results.append(result)
+            report(1 + len(results), count)
+    except BrokenProcessPool:
+        raise refuse(
+            "DataError",
+            "training stopped: the system ended one of its processes",
+            help="most often memory was short: train on smaller data sets, or on fewer at a time",
+        ) from None
     finally:
-        # Anything but a refusal is a fault, shown where the parent meets it again, not here.
-        os._exit(0 if ended else 1)
+        ours.close()
+        pool.shutdown(cancel_futures=True)
+        theirs.close()
+    return results
 
 
-def _worker_lost(task: Callable[[int], object], piece: int, process: BaseProcess) -> Exception:
-    """A worker ended early: if by a fault of its own, that fault is met again here; else the system ended it."""
-    process.join()
-    if process.exitcode is not None and process.exitcode > 0:
-        task(piece)
-    return refuse(
-        "DataError",
-        "training stopped: the system ended one of its processes",
-        help="most often memory was short: train on smaller data sets, or on fewer at a time",
-    )
+_task: Callable[[int], Any]
+"""What a worker does."""
+
+
+def _begin(task: Callable[[int], object], theirs: Connection, ours: Connection) -> None:
+    """The start of a worker, which ends as soon as no other process has `ours`: the parent closed it, or is gone. What
+    the parent made is never collected here, since an embedded database may not be closed in another process than its
+    own."""
+    global _task
+    _task = task
+    gc.freeze()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    ours.close()
+    threading.Thread(target=_end_with, args=(theirs,), daemon=True).start()
+
+
+def _end_with(theirs: Connection) -> None:
+    theirs.poll(None)
+    os._exit(0)
+
+
+def _piece(number: int) -> tuple[tuple[Diagnostic, ...] | None, Any]:
+    """The result of a piece of a worker's task, or why it is refused. A fault is raised, and met by the parent."""
+    try:
+        return None, _task(number)
+    except Refusal as refusal:
+        return refusal.diagnostics, None
 
 
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1)

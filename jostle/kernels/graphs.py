@@ -25,32 +25,65 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, whole_number
 
 
 @dataclass(slots=True)
+class Weights:
+    """How far the weights of cells are from measured ones, Σ|Q − m|, kept while they change. `aim` has the measured
+    ones; other cells count nowhere."""
+
+    aim: dict[tuple[int, ...], float]
+    counts: dict[tuple[int, ...], float] = field(default_factory=dict)
+    distance: float = 0.0
+
+    @classmethod
+    def of(cls, measured: Floats) -> Weights:
+        aim = {cell: float(weight) for cell, weight in np.ndenumerate(measured)}
+        return cls(aim, distance=sum(map(abs, aim.values())))
+
+    def change(self, cell: tuple[int, ...], step: float) -> None:
+        aim = self.aim.get(cell)
+        if aim is None:
+            return
+        before = self.counts.get(cell, 0.0)
+        self.counts[cell] = after = before + step
+        self.distance += abs(after - aim) - abs(before - aim)
+
+
+@dataclass(slots=True)
 class Network:
-    """Nodes 0 … n − 1 with their neighbours."""
+    """Nodes 0 … n − 1 with their neighbours.
+
+    An edge between nodes of degrees d and d′ gives the cells (d, d′) and (d′, d) of `joint` the weight 1/(2 + 2d + 2d′)
+    each. A triangle of the degrees d ≤ e ≤ f gives 3/(d² + e² + f²) to the cell of their bins, of `wide` degrees each,
+    in `by_degree`: three paths around it, each in two directions, weigh 1/(2d²), 1/(2e²) and 1/(2f²), and joined
+    1/(2(d² + e² + f²)) each. Cells are numbered from 0, which is the degree 1.
+    """
 
     near: list[set[int]]
     degrees: list[int]
+    joint: Weights | None = None
+    by_degree: Weights | None = None
+    wide: int = 1
     triangles: int = 0
     weight: float = 0.0
-    by_degree: TriangleDegrees | None = None
 
     @classmethod
-    def of(cls, edges: Iterable[tuple[int, int]], nodes: int, by_degree: object = None, wide: int = 1) -> Network:
-        """`by_degree` (k, k, k): measured weights, in bins of `wide` degrees, which the triangles are compared with."""
+    def of(
+        cls, edges: Iterable[tuple[int, int]], nodes: int, joint: Floats | None = None, by_degree: Floats | None = None,
+        wide: int = 1,
+    ) -> Network:  # fmt: skip
+        """`joint` (k, k), `by_degree` (k, k, k): measured weights, which those of the graph are compared with."""
         pairs = list(edges)
         degrees = [0] * nodes
         for a, b in pairs:
             degrees[a] += 1
             degrees[b] += 1
-        cells = None if by_degree is None else TriangleDegrees(np.asarray(by_degree, dtype=float), degrees, wide)
-        network = cls([set() for _ in range(nodes)], degrees, by_degree=cells)
+        of_joint, of_triangles = (None if cells is None else Weights.of(cells) for cells in (joint, by_degree))
+        network = cls([set() for _ in range(nodes)], degrees, of_joint, of_triangles, wide)
         for a, b in pairs:
             network.add(a, b)
         return network
@@ -68,11 +101,15 @@ class Network:
         self._count(a, b, -1)
 
     def _count(self, a: int, b: int, sign: int) -> None:
+        degrees = self.degrees
+        mine, theirs = degrees[a], degrees[b]
+        if self.joint is not None:
+            step = sign / (2 + 2 * mine + 2 * theirs)
+            self.joint.change((mine - 1, theirs - 1), step)
+            self.joint.change((theirs - 1, mine - 1), step)
         common = self.near[a] & self.near[b]
         if not common:
             return
-        degrees = self.degrees
-        mine, theirs = degrees[a], degrees[b]
         weight = len(common) / max(mine, theirs)
         for node in common:
             degree = degrees[node]
@@ -81,81 +118,9 @@ class Network:
         self.weight += sign * weight
         if self.by_degree is not None:
             for node in common:
-                self.by_degree.change(a, b, node, sign)
-
-
-@dataclass(slots=True)
-class TriangleDegrees:
-    """How far triangles by the degrees of their nodes are from measured weights: Σ|Q(x, y, z) − m(x, y, z)|.
-
-    A triangle of the degrees d ≤ e ≤ f gives 3/(d² + e² + f²) to the cell of their bins, of `wide` degrees each: three
-    paths around it, each in two directions, weigh 1/(2d²), 1/(2e²) and 1/(2f²), and joined 1/(2(d² + e² + f²)) each.
-    Triangles with a degree beyond the bins count nowhere.
-    """
-
-    aim: NDArray[np.float64]
-    degrees: list[int]
-    wide: int
-    counts: dict[tuple[int, ...], float] = field(default_factory=dict)
-    distance: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.distance = float(np.abs(self.aim).sum())
-
-    def change(self, a: int, b: int, c: int, sign: int) -> None:
-        around = sorted((self.degrees[a], self.degrees[b], self.degrees[c]))
-        cell = tuple((degree - 1) // self.wide for degree in around)
-        if cell[2] >= len(self.aim):
-            return
-        before = self.counts.get(cell, 0.0)
-        after = before + sign * 3 / (around[0] ** 2 + around[1] ** 2 + around[2] ** 2)
-        aim = float(self.aim[cell])
-        self.counts[cell] = after
-        self.distance += abs(after - aim) - abs(before - aim)
-
-
-@dataclass(slots=True)
-class JointDegrees:
-    """How far the joint degrees of a graph are from measured weights: Σ|Q(d, d′) − m(d, d′)|, kept while edges change.
-
-    An edge between nodes of degrees d and d′ gives the cells (d, d′) and (d′, d) the weight 1/(2 + 2d + 2d′) each;
-    `aim` (k, k) has those of degrees 1 to k.
-    """
-
-    aim: list[list[float]]
-    degrees: list[int]
-    counts: list[list[float]] = field(default_factory=list)
-    distance: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.counts = [[0.0] * len(self.aim) for _ in self.aim]
-        self.distance = float(np.abs(np.asarray(self.aim)).sum())
-
-    def change(self, a: int, b: int, sign: int) -> None:
-        one, other = self.degrees[a] - 1, self.degrees[b] - 1
-        if max(one, other) >= len(self.aim):
-            return
-        step = sign / (6 + 2 * one + 2 * other)
-        for x, y in ((one, other), (other, one)):
-            before = self.counts[x][y]
-            self.counts[x][y] = before + step
-            self.distance += abs(before + step - self.aim[x][y]) - abs(before - self.aim[x][y])
-
-
-def facts(edges: list[tuple[int, int]]) -> dict[str, float]:
-    """What a graph is like: its numbers of nodes, edges and triangles, what these weigh, its largest degree, and the
-    correlation of degrees along edges (0 where all are equal)."""
-    names = {node: i for i, node in enumerate(sorted({node for edge in edges for node in edge}))}
-    network = Network.of([(names[a], names[b]) for a, b in edges], len(names))
-    ends = np.array([(network.degrees[names[a]], network.degrees[names[b]]) for a, b in edges], dtype=float)
-    both = np.concatenate([ends, ends[:, ::-1]]) if edges else np.zeros((1, 2))
-    spread = both[:, 0].std()
-    centred = both - both.mean(axis=0)
-    along = float((centred[:, 0] * centred[:, 1]).mean() / spread**2) if spread > 0 else 0.0
-    return {
-        "nodes": float(len(names)), "edges": float(len(edges)), "triangles": float(network.triangles),
-        "weight": network.weight, "largest_degree": float(max(network.degrees, default=0)), "assortativity": along,
-    }  # fmt: skip
+                d, e, f = sorted((mine, theirs, degrees[node]))
+                cell = ((d - 1) // self.wide, (e - 1) // self.wide, (f - 1) // self.wide)
+                self.by_degree.change(cell, sign * 3 / (d**2 + e**2 + f**2))
 
 
 MOST_EDGES = 10**6
@@ -261,37 +226,44 @@ def fitted_graph(
 
 
 def graph_facts(edges: object) -> dict[str, float]:
-    """Numbers of nodes, edges and triangles, their weight, the largest degree and the correlation of degrees."""
-    return facts(edges_of(edges))
+    """What a graph is like: its numbers of nodes, edges and triangles, what these weigh, its largest degree, and the
+    correlation of degrees along edges (0 where all are equal)."""
+    edges = edges_of(edges)
+    names = {node: i for i, node in enumerate(sorted({node for edge in edges for node in edge}))}
+    network = Network.of([(names[a], names[b]) for a, b in edges], len(names))
+    ends = np.array([(network.degrees[names[a]], network.degrees[names[b]]) for a, b in edges], dtype=float)
+    both = np.concatenate([ends, ends[:, ::-1]]) if edges else np.zeros((1, 2))
+    spread = both[:, 0].std()
+    centred = both - both.mean(axis=0)
+    along = float((centred[:, 0] * centred[:, 1]).mean() / spread**2) if spread > 0 else 0.0
+    return {
+        "nodes": float(len(names)), "edges": float(len(edges)), "triangles": float(network.triangles),
+        "weight": network.weight, "largest_degree": float(max(network.degrees, default=0)), "assortativity": along,
+    }  # fmt: skip
 
 
 def _walk(
-    edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, table: Any = None,
-    scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, cube: object = None, wide: int = 1,
+    edges: list[tuple[int, int]], steps: int, seed: int, aim: float | None = None, joint: Floats | None = None,
+    scales: Sequence[float] = (1.0, 1.0, 1.0), power: float = 1.0, by_degree: Floats | None = None, wide: int = 1,
 ) -> dict[str, object]:  # fmt: skip
     names = sorted({node for edge in edges for node in edge})
     place = {node: i for i, node in enumerate(names)}
     pairs = [(place[a], place[b]) for a, b in edges]
-    network = Network.of(pairs, len(names), cube, wide)
-    joint = None if table is None else JointDegrees(table.tolist(), network.degrees)
-    if joint is not None:
-        for a, b in pairs:
-            joint.change(a, b, 1)
-
-    energy = partial(_misfit, network, joint, aim, scales)
+    network = Network.of(pairs, len(names), joint, by_degree, wide)
+    energy = partial(_misfit, network, aim, scales)
     near, now, every, accepted = network.near, energy(), max(1, steps // SHOWN), 0
     trace = {"steps": [0.0], "triangles": [float(network.triangles)], "weights": [network.weight], "misfits": [now]}
     for step, (i, j), turn, chance in _draws(seed, len(pairs), steps):
         a, b = pairs[i] if turn & 1 else pairs[i][::-1]
         c, d = pairs[j] if turn & 2 else pairs[j][::-1]
         if a != d and b != c and d not in near[a] and b not in near[c]:  # so a is not c, and b not d
-            _swap(network, joint, a, b, c, d)
+            _swap(network, a, b, c, d)
             later = energy()
             if later <= now or chance < math.exp(-power * (later - now)):
                 pairs[i], pairs[j], now = (a, d), (c, b), later
                 accepted += 1
             else:
-                _swap(network, joint, a, d, c, b)
+                _swap(network, a, d, c, b)
         if step % every == 0:
             for name, value in zip(trace, (step, network.triangles, network.weight, now), strict=True):
                 trace[name].append(float(value))
@@ -299,12 +271,12 @@ def _walk(
     return {"edges": ends.reshape(-1, 2), "accepted": float(accepted), **trace}
 
 
-def _misfit(network: Network, joint: JointDegrees | None, aim: float | None, scales: Sequence[float]) -> float:
+def _misfit(network: Network, aim: float | None, scales: Sequence[float]) -> float:
     """E, of what was measured."""
-    cells = network.by_degree
     misfit = 0.0 if aim is None else abs(network.weight - aim) / scales[0]
-    misfit += 0.0 if joint is None else joint.distance / scales[1]
-    return misfit + (0.0 if cells is None else cells.distance / scales[2])
+    for cells, scale in ((network.joint, scales[1]), (network.by_degree, scales[2])):
+        misfit += 0.0 if cells is None else cells.distance / scale
+    return misfit
 
 
 def _draws(seed: int, edges: int, steps: int) -> Iterator[tuple[int, list[int], int, float]]:
@@ -317,11 +289,8 @@ def _draws(seed: int, edges: int, steps: int) -> Iterator[tuple[int, list[int], 
         yield from zip(range(begun + 1, begun + some + 1), pairs, turns, chances, strict=True)
 
 
-def _swap(network: Network, joint: JointDegrees | None, a: int, b: int, c: int, d: int) -> None:
+def _swap(network: Network, a: int, b: int, c: int, d: int) -> None:
     network.remove(a, b)
     network.remove(c, d)
     network.add(a, d)
     network.add(c, b)
-    if joint is not None:
-        for x, y, sign in ((a, b, -1), (c, d, -1), (a, d, 1), (c, b, 1)):
-            joint.change(x, y, sign)

@@ -363,12 +363,12 @@ def _improved(
     progress: Callable[[str, int, int], None] | None,
 ) -> tuple[ChoiceImprovement, dict[int, Edit]]:  # fmt: skip
     """What was found for one choice, and the edits that write it, by their place."""
-    table, predicts = maker.training(interp, unit, amount)
+    table, predicts = maker.table(interp, unit, amount), maker.bench(interp, unit).predicts
     tell = None if progress is None else lambda done, total: progress(f"improving {name}", done, total)
     improvement = improved(table, maker.model, predicts, tell, most)
     program, texts, absent = parse(source), dict[str, str](), list[str]()
     edits: dict[int, Edit] = {}
-    for option, one in zip(maker.options, improvement.options, strict=True):
+    for option, one in zip(maker.parts.options, improvement.options, strict=True):
         if not one.better:
             continue
         formula, part = one.proposed.formula, option_part(program, source, option)

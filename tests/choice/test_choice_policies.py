@@ -18,10 +18,10 @@ from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, 
 from jostle.choice.policies import (
     FOLDS,
     Candidate,
+    Learner,
     _winner,
     by_size,
     candidates,
-    cross_validate,
     data_sets_to_settle,
     is_significant_gain,
     prune_leaves,
@@ -401,7 +401,7 @@ def test_many_data_sets_are_left_out_in_groups() -> None:
 
     table = train(FakeBench(sizes, {"A": lambda n, e: n, "B": lambda n, e: 2.0}), None)
     exact = Candidate("exact features", 0.0, 0, ("size",))
-    cross_validate(exact, table, UserModel("own", fit), (None, None), table.scale)
+    Learner(UserModel("own", fit), (None, None), table.scale).cross_validate(exact, table)
     left_out = [size for given in seen[::2] for size in set(sizes) - given]  # one fit for each of two options
     assert len(seen) == 2 * FOLDS and sorted(left_out) == list(sizes)
 
@@ -417,7 +417,7 @@ def test_an_option_that_predicts_itself_sees_its_features_and_nothing_else() -> 
 
     names = [candidate for candidate in candidates(table, (own, None)) if candidate.extra]
     for candidate in names:
-        cross_validate(candidate, table, tree(), (own, None), table.scale)
+        Learner(tree(), (own, None), table.scale).cross_validate(candidate, table)
         assert candidate.columns == (*candidate.features, "epsilon")
         assert {frozenset(some) for some in seen} == {frozenset(candidate.features)}
         seen.clear()

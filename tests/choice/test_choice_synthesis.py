@@ -148,6 +148,16 @@ def test_a_valuation_that_is_right_stays() -> None:
     assert got.regrets.before == got.regrets.after and got.regrets.gain == 0
 
 
+def test_formulas_that_explain_more_and_choose_worse_are_not_taken() -> None:
+    """Valued a thousand times too low, and always in the right order, which a line in the size does not tell."""
+    own = {name: lambda f, error=error: -1000 * error(f["size"], 1.0) for name, error in CROSSING.items()}
+    bench = FakeBench(SIZES, CROSSING, own=own)
+    got = improve(train(bench, 1.0, 0.1), tree(), bench.predicts, most=1)
+    assert got.regrets.gain < -got.regrets.error
+    assert got.stays == "the formulas explain more, and choose worse"
+    assert not any(one.better for one in got.options)
+
+
 def test_utilities_that_are_no_errors_are_predicted_as_they_are() -> None:
     """2 − error, which a formula says without an exponential; the model is what it has to beat."""
     smooth = {"Falling": lambda size, epsilon: 4 - math.log10(size), "Even": lambda size, epsilon: 1.5}

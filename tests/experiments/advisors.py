@@ -34,8 +34,8 @@ from jostle.choice.advisors import Advisor
 from jostle.choice.learning import single_best, within
 from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench
-from jostle.choice.table import ChoiceParts
 from jostle.choice.training import seed, with_the_leader
+from jostle.records import replace
 from jostle.run.externals import to_jostle
 from jostle.run.values import Record
 from jostle.source import Source
@@ -188,7 +188,7 @@ def points_bench(
         session._interp.call(record, [Record(rows=to_jostle(rows), test=to_jostle(test)), float(k), name])
         for name, rows, test, k in sets
     ]
-    parts: ChoiceParts = advisor.choice.parts_on(databases)
+    parts = replace(advisor.choice.parts, databases=tuple(databases))
     return ProgramBench(session._interp, parts)
 
 
@@ -198,7 +198,7 @@ def bench_of(session: Session, advisor: Advisor, text: list[str]) -> ProgramBenc
     known = session.names()
     many = sum(len(re.findall(r"^d\d+ = ", line, re.MULTILINE)) for line in text)
     data = [known[f"d{i}"] for i in range(many)]
-    parts: ChoiceParts = advisor.choice.parts_on(data)
+    parts = replace(advisor.choice.parts, databases=tuple(data))
     return ProgramBench(session._interp, parts)
 
 

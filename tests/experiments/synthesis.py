@@ -26,12 +26,11 @@ from jostle.choice.maker import ChoiceMaker
 from jostle.choice.models import Array
 from jostle.choice.policies import (
     Candidate,
+    Learner,
     best_on_average,
     by_database,
     candidates,
-    fit_candidate,
     losses_of,
-    valued,
     view_of,
 )
 from jostle.choice.policy import SINGLE_BEST
@@ -89,8 +88,8 @@ class Judged:
         scale, none = table.scale, tuple(None for _ in table.options)
         look = next(one for one in candidates(there, predicts) if one.name == found.policy)
         view = view_of(there, look, scale)
-        tree, _ = fit_candidate(look, view_of(table, look, scale), choice.model, none, scale)
-        own, learned = (valued(look, tree, view, those) for those in (predicts, none))
+        tree, _ = Learner(choice.model, none, scale).fit(look, view_of(table, look, scale))
+        own, learned = (Learner(choice.model, those, scale).valued(look, tree, view) for those in (predicts, none))
         columns = {name: view.x[:, k] for k, name in enumerate(look.columns)}
         new = [-np.exp(one.proposed.formula.values(columns)) if one.kept else own[:, k]
                for k, one in enumerate(found.options)]  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.graphical.junction import calibrate, cells_needed, plan, propagate
-from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model, stratified_sample
+from jostle.kernels.graphical.model import GraphicalModel, SyntheticRows, graphical_model, sample
 
 FIVE = dict.fromkeys("abcde", 3)
 GRAPHS = {
@@ -101,10 +101,14 @@ def test_divergence_and_likelihood() -> None:
     assert other.log_likelihood(rows.frame()) == pytest.approx(other.log_likelihood(rows), abs=1e-12)
 
 
+def stratified_rows(model: GraphicalModel, rows: int, seed: int) -> SyntheticRows:
+    return SyntheticRows(model.domain, sample(model.calibrated, rows, np.random.default_rng(seed), stratified=True))
+
+
 def test_samples_are_as_expected() -> None:
     """Randomised rounding: every count of a bag lies within 1 of what its parent's counts make it, at any size."""
     model = drawn(GRAPHS["a chain"], wide=1)
-    stratified = SyntheticRows(model.domain, stratified_sample(model.calibrated, 20_000, 3))
+    stratified = stratified_rows(model, 20_000, 3)
     rows = model.sample(20_000, 3)
     assert rows.codes.shape == (20_000, 5)
     for clique in GRAPHS["a chain"]:
@@ -122,7 +126,7 @@ def test_samples_have_the_pairs_of_the_model(many: int, least: float) -> None:
     """Of all pairs of columns, also those that no clique holds together: squares off, over those of rounding alone."""
     for seed in range(3):
         model = drawn(GRAPHS["a chain"], seed=seed, wide=1)
-        first = SyntheticRows(model.domain, stratified_sample(model.calibrated, many, seed))
+        first = stratified_rows(model, many, seed)
 
         def off(rows: SyntheticRows, model: GraphicalModel = model) -> float:
             pairs = list(itertools.combinations(model.domain.names, 2))

@@ -7,7 +7,7 @@ import pytest
 
 from jostle.error_laws import law_named
 from jostle.kernels.graphical import learn
-from jostle.kernels.graphical.model import GraphicalModel, graphical_model, noise_array, steady_chain, steady_tables
+from jostle.kernels.graphical.model import GraphicalModel, graphical_model, steady_chain, steady_tables
 from jostle.kernels.graphical.synthetic import intervals
 from jostle.kernels.noisy_array import NoiseModel as Told
 from jostle.kernels.noisy_array import noise_of, with_noise
@@ -28,7 +28,9 @@ def steps_of(rows: float) -> np.ndarray:
 
 
 def noisy(table: np.ndarray, scale: float, seed: int, kind: str = "laplace") -> np.ndarray:
-    return with_noise(table + noise_array(table.shape, law_named(kind, scale), seed, 0), Told(law_named(kind, scale)))
+    rng = np.random.default_rng([seed, 0])
+    drawn = (rng.laplace if kind == "laplace" else rng.normal)(0.0, scale, table.shape)
+    return with_noise(table + drawn, Told(law_named(kind, scale)))
 
 
 def test_what_is_tied_is_one_potential_and_a_mean_table() -> None:

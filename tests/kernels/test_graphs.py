@@ -10,7 +10,6 @@ import pytest
 
 from jostle.kernels import KernelError
 from jostle.kernels.graphs import (
-    JointDegrees,
     Network,
     degrees_of,
     fitted_graph,
@@ -99,13 +98,10 @@ def test_what_is_kept_while_edges_change_is_what_is_counted_anew() -> None:
     triangles, weight = by_definition(fit["edges"])
     assert fit["triangles"][-1] == triangles and fit["weights"][-1] == pytest.approx(weight)
     degrees = np.bincount(fit["edges"].astype(int).ravel())
-    network = Network.of([], 0)
-    assert network.triangles == 0
-    joint = JointDegrees(np.zeros((17, 17)).tolist(), degrees.tolist())
-    for a, b in fit["edges"].astype(int).tolist():
-        joint.change(a, b, 1)
+    assert Network.of([], 0).triangles == 0
+    joint = Network.of(fit["edges"].astype(int).tolist(), len(degrees), np.zeros((17, 17))).joint
     ends = degrees[fit["edges"].astype(int)]
-    assert joint.distance == pytest.approx((2 / (2 + 2 * ends.sum(axis=1))).sum())
+    assert joint is not None and joint.distance == pytest.approx((2 / (2 + 2 * ends.sum(axis=1))).sum())
     assert fit["misfits"][-1] == pytest.approx(abs(weight - 2) + joint.distance / 3)
     assert degrees_in(fit["edges"]) == degrees_in(edges)
 

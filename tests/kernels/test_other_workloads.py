@@ -102,7 +102,7 @@ def test_gram_on_buckets(workload, most_dense, monkeypatch):
         np.testing.assert_allclose(gram.dot(rows), rows @ expected)
         np.testing.assert_allclose(gram.diagonal(), np.diag(expected))
         np.testing.assert_allclose(gram.dense(), expected, atol=1e-12)
-        np.testing.assert_allclose(gram.answers(rows[0]), dense(workload) @ share @ rows[0])
+        np.testing.assert_allclose(gram.workload.answers(gram.spread(rows[0])), dense(workload) @ share @ rows[0])
 
 
 @pytest.mark.parametrize("workload", CASES, ids=IDS)

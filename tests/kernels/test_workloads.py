@@ -56,7 +56,7 @@ def test_gram_on_buckets(workload, most_dense, monkeypatch):
         np.testing.assert_allclose(gram.dot(rows), rows @ expected)
         np.testing.assert_allclose(gram.diagonal(), np.diag(expected))
         np.testing.assert_allclose(gram.dense(), expected)
-        np.testing.assert_allclose(gram.answers(rows[0]), dense(workload) @ share @ rows[0])
+        np.testing.assert_allclose(gram.workload.answers(gram.spread(rows[0])), dense(workload) @ share @ rows[0])
 
 
 def test_long_axes_and_scattered_labels():
@@ -64,7 +64,7 @@ def test_long_axes_and_scattered_labels():
     workload, rng = workloads.ranges(700, 50), np.random.default_rng(2)
     gram = grams.on_buckets(workload, rng.permutation(700))
     x = rng.random(700)
-    np.testing.assert_allclose(x @ gram.dot(x[None])[0], (gram.answers(x) ** 2).sum())
+    np.testing.assert_allclose(x @ gram.dot(x[None])[0], (gram.workload.answers(gram.spread(x)) ** 2).sum())
 
 
 def test_random_ranges_are_seeded_and_of_uniform_length():

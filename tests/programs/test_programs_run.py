@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from jostle.choice.policy import AGAIN
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.source import Source
 from jostle.tools.data import verify
@@ -246,7 +247,8 @@ def test_choose_decides_by_what_it_bought(tmp_path: Path) -> None:
 def test_choose_1d(tmp_path: Path) -> None:
     result = run("choose_1d.jst", tmp_path)
     (choice,) = choices(result)
-    assert set(choice["predictions"]) == {"Flat", "Uniform", "Hb", "Dawa", "Mwem", "Hdmm"}
+    options = {"Flat", "Uniform", "Hb", "Dawa", "Mwem", "Hdmm"}  # and a second look, if what is seeded by code pays it
+    assert options <= set(choice["predictions"]) <= {*options, AGAIN}
     assert len(result["answers"]) == 200
     assert float(result.budget["people"]["epsilon"]["spent"]) <= 1
 

@@ -93,4 +93,4 @@ def test_a_triangle_weighs_what_is_said() -> None:
                 meant[d - 1, e - 1, f - 1] += 3 / (d * d + e * e + f * f)
         found = np.array(weights(edges), dtype=float).reshape(meant.shape) / 2**CELL_BITS
         assert found == pytest.approx(meant, abs=1e-4) and found.sum() > 0
-        assert Network.of(edges, 6, meant).by_degree.distance == pytest.approx(0, abs=1e-9)  # type: ignore[union-attr]
+        assert Network.of(edges, 6, by_degree=meant).by_degree.distance == pytest.approx(0, abs=1e-9)  # type: ignore[union-attr]

@@ -28,8 +28,8 @@ MAY_DRAW = {
     "jostle/kernels/statistics/moments.py",  # seeded: the law of a statistic of released means, if groups were alike
     "jostle/kernels/mixtures/gaussians.py",  # seeded: where fits of mixtures start, and samples of released ones
     "jostle/kernels/graphical/ising.py",  # seeded: rows of public Ising models, and the chains that fit large ones
-    "jostle/kernels/graphical/model.py",  # seeded: rows and synthetic potentials of public models
-    "jostle/kernels/graphical/synthetic.py",  # seeded: synthetic numbers within their bins
+    "jostle/kernels/graphical/model.py",  # seeded: rows of public models
+    "jostle/kernels/graphical/synthetic.py",  # seeded: synthetic models, and numbers within their bins
     "jostle/kernels/graphs.py",  # seeded: walks over graphs that fit released numbers
     "jostle/kernels/workloads/boxes.py",  # seeded: which ranges a random workload asks
 }

@@ -174,7 +174,7 @@ def prior_counts(tables: Sequence[Floats], deviation: float) -> Floats:
     """
     classes = tables[0].shape[0]
     each = np.array([1 / table.shape[1] for table in tables])
-    counts = (each[:, None] * np.array([table.sum(axis=1) for table in tables])).sum(axis=0) / each.sum()
+    counts = class_counts(tables)
     variance = deviation**2 / each.sum()
     size = max(float(counts.sum()), float(classes))
     even = counts.mean()

@@ -369,10 +369,8 @@ def psgd_fit(model: GraphicalModel, batches: Mapping[str, Any], rows: object = N
         noises[0] *= math.sqrt(places)
     if sums.ndim != 2 or sums.shape[1] != sum(structure.lengths) or not len(sums):
         raise KernelError(f"batches have the {sum(structure.lengths):,} cells of the model's tables")
-    if rows is not None and not (isinstance(rows, (int, float)) and math.isfinite(rows)):
-        raise KernelError(f"the number of rows is a number, not {rows}")
     tables = max(1, len(structure.lengths))
-    n = max(1.0, float(rows) if rows is not None else float(sums.sum(axis=1).mean()) / (rate * tables))
+    n = rows_in((), float(sums.sum(axis=1).mean()) / (rate * tables) if rows is None else rows)
     spreads = noises / (rate * math.sqrt(2 * len(sums)))
     pairs = zip(structure.lengths, spreads, strict=True)
     ridge = np.concatenate([np.full(k, public_ridge(spread, n, k)) for k, spread in pairs])

@@ -18,7 +18,7 @@ are then moved from row to row while that brings the tables of all pairs of colu
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
 from itertools import combinations, pairwise
 from operator import getitem
@@ -32,7 +32,6 @@ from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.graphical.domain import Domain, Structure, TiedStructure, tie_cliques
 from jostle.kernels.graphical.junction import Calibrated, PairTables, calibrate, plan
 from jostle.kernels.noisy_array import NoiseModel, noise_of, with_noise
-from jostle.noise_laws import Gaussian, Laplace
 
 
 class SyntheticRows(Model):
@@ -100,14 +99,6 @@ def _plain(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def stratified_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
-    """(rows, variables) positions of values; seeded, since nothing private is left to hide."""
-    rng = np.random.default_rng(seed)
-    positions = _down(calibrated, rows, rng, stratified=True)
-    out: Ints = positions[rng.permutation(rows)]
-    return out
-
-
 WORK, MOST_PAIRED = 2e8, 100
 """Cells that are looked up, and columns, up to which a sample is brought nearer to the model's pairs."""
 TURNS, MOVED_AT_ONCE, SETTLED = 40, 60, 1e-4
@@ -117,7 +108,8 @@ IMPOSSIBLE = 1e9
 
 def paired_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
     """A stratified sample, whose values are moved while tables of pairs come nearer to the expected, in squares."""
-    codes, sizes = stratified_sample(calibrated, rows, seed), calibrated.plan.sizes
+    rng, sizes = np.random.default_rng(seed), calibrated.plan.sizes
+    codes: Ints = sample(calibrated, rows, rng, stratified=True)[rng.permutation(rows)]
     columns = len(sizes)
     turns = min(TURNS, int(WORK / (rows * columns * sum(sizes))))
     if not 1 < columns <= MOST_PAIRED or turns < 1:
@@ -162,31 +154,8 @@ def _moved(codes: Ints, excess: Mapping[tuple[int, int], Floats], v: int) -> int
     return 0
 
 
-def independent_sample(calibrated: Calibrated, rows: int, seed: int) -> Ints:
-    """Draws (rows, variables) positions of values, each row independently."""
-    return _down(calibrated, rows, np.random.default_rng(seed), stratified=False)
-
-
-def dirichlet(lengths: Sequence[int], concentration: float, seed: int) -> list[NDArray[np.float64]]:
-    """Points of simplices, for synthetic potentials."""
-    rng = np.random.default_rng(seed)
-    return [rng.dirichlet(np.full(n, float(concentration))) for n in lengths]
-
-
-def noise_array(shape: Sequence[int], law: Laplace | Gaussian, seed: int, stream: int) -> NDArray[np.float64]:
-    """Laplace noise of scale b or Gaussian noise of deviation σ, seeded: for what has been released already."""
-    rng = np.random.default_rng([seed, stream])
-    return (rng.laplace if isinstance(law, Laplace) else rng.normal)(0.0, law.scale, shape)
-
-
-def subsets(of: int, size: int, seed: int, tries: int = 10_000) -> Iterator[list[int]]:
-    """Random subsets of 0 … of − 1, in order, one after the other."""
-    rng = np.random.default_rng(seed)
-    for _ in range(tries):
-        yield sorted(int(i) for i in rng.choice(of, size, replace=False))
-
-
-def _down(calibrated: Calibrated, rows: int, rng: np.random.Generator, *, stratified: bool) -> Ints:
+def sample(calibrated: Calibrated, rows: int, rng: np.random.Generator, *, stratified: bool) -> Ints:
+    """(rows, variables) positions of values, each row independently of the others if they are not stratified."""
     plan = calibrated.plan
     positions = np.zeros((rows, len(plan.sizes)), dtype=np.int64)
     for bag, conditional in zip(reversed(plan.bags), reversed(calibrated.conditionals), strict=True):

@@ -34,27 +34,29 @@ from jostle.kernels.graphical.model import (
     MOST_ROWS,
     GraphicalModel,
     SyntheticRows,
-    dirichlet,
-    independent_sample,
-    noise_array,
-    subsets,
+    sample,
 )
 from jostle.kernels.graphical.shrunken import shrunken_fit
 from jostle.kernels.noisy_array import NoiseModel, with_noise
-from jostle.noise_laws import ADDITIVE
+from jostle.noise_laws import ADDITIVE, Laplace
 
 
 def random_model(model: GraphicalModel, seed: float = 0, concentration: float = 1.0) -> GraphicalModel:
     """Draws a model over the same cliques; the exponentials of each clique's potentials are Dirichlet."""
-    potentials = [np.log(np.maximum(p, 1e-300)) for p in dirichlet(model.structure.lengths, concentration, int(seed))]
-    return GraphicalModel(model.structure, np.concatenate(potentials))
+    rng = np.random.default_rng(int(seed))
+    shares = [rng.dirichlet(np.full(cells, float(concentration))) for cells in model.structure.lengths]
+    return GraphicalModel(model.structure, np.log(np.maximum(np.concatenate(shares), 1e-300)))
 
 
 def population(model: GraphicalModel, rows: float, seed: float = 0) -> SyntheticRows:
     """Independent rows of a model, with the sampling error that real rows have (`model.sample` has next to none)."""
     if not 1 <= rows <= MOST_ROWS:
         raise KernelError(f"a population has 1 to {MOST_ROWS:,} rows, not {rows}")
-    return SyntheticRows(model.domain, independent_sample(model.calibrated, int(rows), int(seed)))
+    return _population(model, int(rows), int(seed))
+
+
+def _population(model: GraphicalModel, rows: int, seed: int) -> SyntheticRows:
+    return SyntheticRows(model.domain, sample(model.calibrated, rows, np.random.default_rng(seed), stratified=False))
 
 
 def joined_tables(model: GraphicalModel, rows: SyntheticRows) -> Floats:
@@ -71,14 +73,18 @@ def tables_with_noise(model: GraphicalModel, flat: object, scale: float, kind: s
     return [with_noise(t, NoiseModel(ADDITIVE[kind](float(scale)))) for t in split] if scale > 0 else split
 
 
+MOST_TRIES = 10_000
+
+
 def random_graph(names: Sequence[str], edges: float, seed: float = 0) -> list[list[str]]:
     """A connected Erdős–Rényi graph with so many edges, as pairs of names."""
     names, many = list(names), int(edges)
     pairs = [[a, b] for i, a in enumerate(names) for b in names[i + 1 :]]
     if not len(names) - 1 <= many <= len(pairs):
         raise KernelError(f"a connected graph of {len(names)} variables has {len(names) - 1} to {len(pairs)} edges")
-    for selection in subsets(len(pairs), many, int(seed)):
-        selected_edges = [pairs[i] for i in selection]
+    rng = np.random.default_rng(int(seed))
+    for _ in range(MOST_TRIES):
+        selected_edges = [pairs[i] for i in sorted(rng.choice(len(pairs), many, replace=False))]
         component = {names[0]}
         for _ in names:
             component |= {v for pair in selected_edges if component & set(pair) for v in pair}
@@ -119,17 +125,16 @@ def intervals(
 def _replicate(model: GraphicalModel, seed: int) -> GraphicalModel:
     rows = max(1, round(model.notes["rows"]))
     if rows <= MOST_RESAMPLED_ROWS:
-        replica = SyntheticRows(model.domain, independent_sample(model.calibrated, rows, 2 * seed))
-        flat = model.structure.joined([replica.table(*model.domain.names_of(c)) for c in model.structure.cliques])
+        flat = joined_tables(model, _population(model, rows, 2 * seed))
     else:
         flat = rows * np.concatenate([t.ravel() for t in model.tables])
     learning = model.learning
     exact = learning.split(flat if model.ties is None else model.ties.means(flat))
     tables: list[object] = []
     for i, (table, noise) in enumerate(zip(exact, model.notes["measured"], strict=True)):
-        law = ADDITIVE[noise["mechanism"]](noise["scale"])
-        noisy = table + noise_array(table.shape, law, 2 * seed + 1, i) if law.scale > 0 else table
-        tables.append(with_noise(noisy, NoiseModel(law)) if law.scale > 0 else table)
+        law, rng = ADDITIVE[noise["mechanism"]](noise["scale"]), np.random.default_rng([2 * seed + 1, i])
+        draw = rng.laplace if isinstance(law, Laplace) else rng.normal
+        tables.append(with_noise(table + draw(0.0, law.scale, table.shape), NoiseModel(law)) if law.scale else table)
     plain = GraphicalModel(model.structure, ties=model.ties)
     return ESTIMATORS[model.notes["learned"]](plain, tables, model.notes["rows"])
 

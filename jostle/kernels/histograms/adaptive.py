@@ -292,20 +292,9 @@ def _line(shape: tuple[int, ...], turn: int = 0) -> _Line:
 
     With a `turn` of 1 it begins a third of each axis later, and of equal axes the last is halved first.
     """
-    sides = [cells + turn * (cells // 3) for cells in shape]
-    left = [max(0, (side - 1).bit_length()) for side in sides]
-    places = [
-        np.arange(cells) + side - cells if turn else np.arange(cells) * (1 << k) // cells
-        for cells, side, k in zip(shape, sides, left, strict=True)
-    ]
-    bits, key = sum(left), np.zeros(shape, dtype=np.int64)
-    for _ in range(bits):
-        axis = max(range(len(shape)), key=lambda a: (left[a], a if turn else -a))
-        left[axis] -= 1
-        bit = places[axis] >> left[axis] & 1
-        key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    order = np.argsort(key.ravel())
-    return _Line(order, key.ravel()[order], bits, len(shape))
+    order, places = grids.halving_order(shape, turn)
+    bits = sum((cells + turn * (cells // 3) - 1).bit_length() for cells in shape)
+    return _Line(order, places, bits, len(shape))
 
 
 def _of_blocks(

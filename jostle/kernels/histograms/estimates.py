@@ -23,6 +23,7 @@ from jostle.kernels.histograms.grams import on_cells
 from jostle.kernels.linear_algebra import on_one_thread
 from jostle.kernels.noisy_array import noise_of, with_noise
 from jostle.kernels.workloads.boxes import Workload
+from jostle.kernels.workloads.marginals import predicates
 
 
 @on_one_thread
@@ -87,12 +88,8 @@ def mwem_learn(
     if queries.boxes:
         lows, highs = (np.stack(bound) for bound in zip(*(queries.box(at) for at in places), strict=True))
         return mwem_update(estimate, lows, highs, answers, total, passes)
-    region = np.zeros(queries.cells, dtype=np.int64)
-    inside = np.zeros((0, 1), dtype=bool)
-    for at in places:
-        used, region = np.unique(2 * region + queries.member(at), return_inverse=True)
-        inside = np.concatenate([inside[:, used // 2], (used % 2 == 1)[None]])
-    return _updated(np.asarray(estimate, dtype=np.float64), region, inside, answers, total, passes)
+    some = predicates(queries.shape, [queries.member(at) for at in places])
+    return _updated(np.asarray(estimate, dtype=np.float64), some.labels, some.inside, answers, total, passes)
 
 
 def _updated(

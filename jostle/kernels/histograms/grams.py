@@ -23,6 +23,7 @@ import numpy as np
 
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints, along
+from jostle.kernels.histograms.grids import extents
 from jostle.kernels.workloads.boxes import Workload, prefix_sums, suffix_sums
 from jostle.kernels.workloads.marginals import Marginals, Predicates, Union
 
@@ -40,11 +41,7 @@ Axis = tuple[Ints, Ints]
 
 def box_extents(shape: tuple[int, ...], labels: Ints, sizes: Floats) -> tuple[Ints, Ints] | None:
     """The lowest and highest cell, (b, d) each, of every bucket; None where one is no box."""
-    n = len(labels)
-    first, last = np.full((2, len(sizes)), -1, dtype=np.int64)
-    last[labels] = np.arange(n)
-    first[labels[::-1]] = np.arange(n)[::-1]
-    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1).astype(np.int64) for at in (first, last))
+    lows, highs = extents(shape, labels)
     if (np.prod(highs - lows + 1.0, axis=1) != sizes).any():
         return None
     for axis, side in enumerate(shape):
@@ -198,10 +195,6 @@ class Gram:
         units = np.eye(self.buckets)
         some = max(1, WORK // self.workload.cells)
         return np.concatenate([self.dot(units[i : i + some]) for i in range(0, self.buckets, some)])
-
-    def answers(self, z: Floats) -> Floats:
-        """The workload's answers, shape (m,), on bucket counts `z`, shape (b,)."""
-        return self.workload.answers(self.spread(z))
 
     def spread(self, z: Floats) -> Floats:
         """Ez: bucket counts `z` shared evenly among cells; of the workload's shape."""
@@ -436,15 +429,10 @@ def other_gram(workload: Workload, labels: Ints, sizes: Floats, contiguous: bool
 def _sum_gram(workload: Union, labels: Ints, sizes: Floats, contiguous: bool) -> Gram:
     """In one dimension, over intervals, also with the metric of the cumulative sums, which the projection wants."""
     in_order = contiguous and workload.boxes
-    parts = tuple((on_buckets(_as_boxes(p) if in_order else p, labels), w) for p, w in
-                  zip(workload.parts, workload.weights, strict=True))  # fmt: skip
+    each = (Workload("boxes", p.shape, *p.bounds()) if in_order else p for p in workload.parts)  # boxes have a metric
+    parts = tuple((on_buckets(p, labels), w) for p, w in zip(each, workload.weights, strict=True))
     metric: Any = sum(w**2 * g.metric for g, w in parts) if in_order else True
     return SumGram(workload, labels, sizes, in_order, None, metric, parts=parts)
-
-
-def _as_boxes(workload: Workload) -> Workload:
-    """Lists the queries as boxes, which have a metric of cumulative sums."""
-    return Workload("boxes", workload.shape, *workload.bounds())
 
 
 def _by_rows(product: Callable[[Floats], Floats], rows: Floats, width: int) -> Floats:

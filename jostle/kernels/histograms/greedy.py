@@ -220,18 +220,15 @@ def _levels(cells: int) -> list[dict[str, Any]]:
     The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half.
     """
     place = np.arange(cells)
-    levels = [_wavelet_level(np.zeros(cells, dtype=np.int64), np.ones(cells, dtype=np.int8), 1)]
+    levels: list[dict[str, Any]] = [{"labels": np.zeros_like(place), "signs": np.ones(cells, dtype=np.int8), "size": 1}]
     for edges in _edges(cells)[:-1]:
         sizes = np.diff(edges)
         node = np.searchsorted(edges, place, side="right") - 1
         number = np.where(sizes > 1, np.cumsum(sizes > 1) - 1, -1)
         first = place < (edges[:-1] + (sizes + 1) // 2)[node]
-        levels.append(_wavelet_level(number[node], np.where(first, 1, -1).astype(np.int8), int((sizes > 1).sum())))
+        signs = np.where(first, 1, -1).astype(np.int8)
+        levels.append({"labels": number[node], "signs": signs, "size": int((sizes > 1).sum())})
     return levels
-
-
-def _wavelet_level(labels: Ints, signs: object, size: int) -> dict[str, object]:
-    return {"labels": labels, "signs": signs, "size": size}
 
 
 def _edges(cells: int) -> list[Ints]:

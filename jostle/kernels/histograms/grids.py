@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups, labels_of
 
 
 def best_branching(n: int) -> int:
@@ -144,6 +144,24 @@ def _grid_cost(shape: tuple[int, ...], side: int) -> float:
     h = max(height(cells, side) for cells in shape)
     b = float(side ** len(shape))
     return (b - 1) * h**3 - 2 * (b + 1) * h**2 / 3
+
+
+def halving_order(shape: tuple[int, ...], turn: int = 0) -> tuple[Ints, Ints]:
+    """The flat cells of a cube in the order of a tree that halves the longest axis first, and their paths in it, a bit
+    a halving; with a `turn` of 1 the tree begins a third of each axis later, and of equal axes the last comes first."""
+    sides = [cells + turn * (cells // 3) for cells in shape]
+    left = [(side - 1).bit_length() for side in sides]
+    places = [
+        np.arange(cells) + side - cells if turn else np.arange(cells) * (1 << k) // cells
+        for cells, side, k in zip(shape, sides, left, strict=True)
+    ]
+    path = np.zeros(shape, dtype=np.int64)
+    for _ in range(sum(left)):
+        axis = max(range(len(shape)), key=lambda a: (left[a], a if turn else -a))
+        left[axis] -= 1
+        path = 2 * path + along(places[axis] >> left[axis] & 1, axis, len(shape))
+    order = np.argsort(path.ravel(), kind="stable")
+    return order, path.ravel()[order]
 
 
 Box = tuple[slice, ...]
@@ -266,12 +284,13 @@ def uniform_grid(shape: int | tuple[int, ...], target: float) -> Ints:
 
 
 def extents(shape: tuple[int, ...], labels: Ints) -> tuple[Ints, Ints]:
-    """The lowest and the highest cell, (m, d) each, of every group of `labels`, (n,); groups are boxes."""
-    size = len(labels)
-    _, first = np.unique(labels, return_index=True)
-    _, last = np.unique(labels[::-1], return_index=True)
-    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1) for at in (first, size - 1 - last))
-    return lows.astype(np.int64), highs.astype(np.int64)
+    """The first and the last cell, (m, d) each, of every group 0 … m − 1 of `labels`, (n,): of boxes, their corners."""
+    n = len(labels)
+    first, last = np.full((2, int(labels.max()) + 1), -1, dtype=np.int64)
+    last[labels] = np.arange(n)
+    first[labels[::-1]] = np.arange(n)[::-1]
+    lows, highs = (np.stack(np.unravel_index(at, shape), axis=1).astype(np.int64) for at in (first, last))
+    return lows, highs
 
 
 def _finite(value: float) -> float:

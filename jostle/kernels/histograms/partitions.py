@@ -21,7 +21,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups
 from jostle.kernels.histograms import grids
 
 
@@ -72,9 +72,6 @@ def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints
 Ranges = tuple[tuple[int, int], ...]
 """The first place along every axis, and the one after the last."""
 
-Halving = tuple[int, Ints, int]
-"""A halving of an axis: the axis, for each of its places 0 or 1 (the half), and the level."""
-
 BOLD = 0.3
 """A cut of an axis must save this share of the squares that chance alone could save; a wrong cut costs little."""
 
@@ -108,25 +105,6 @@ def box_tree(
     boxes = _boxes([line / max(float(line.sum()), 1e-9) for line in even], total, WORTH / epsilon**2)
     orders, levels = zip(*(_halved(axes, box, rows * epsilon > FULL) for box, rows in boxes), strict=True)
     return np.concatenate(orders), np.concatenate(levels)
-
-
-def _halving_order(shape: tuple[int, ...], halvings: Sequence[Halving]) -> tuple[Ints, Ints]:
-    """The flat cells of a cube in the order of its halvings, and the level of the place before each, −1 for the first.
-
-    The level before a cell is that of the first halving that separates it from the cell before it.
-    """
-    key = np.zeros(shape, dtype=np.int64)
-    for axis, bit, _ in halvings:
-        key = 2 * key + along(bit, axis, len(shape))
-    order = np.argsort(key.ravel(), kind="stable")
-    path = key.ravel()[order]
-    differing = path[1:] ^ path[:-1]
-    high = differing >> 31
-    highest = np.where(high > 0, np.frexp(high)[1] + 31, np.frexp(differing & (2**31 - 1))[1]) - 1
-    depths = np.array([depth for _, _, depth in halvings], dtype=np.int64)
-    levels = np.full(key.size, -1, dtype=np.int64)
-    levels[1:] = depths[len(depths) - 1 - highest]
-    return order, levels
 
 
 def _evened(sums: Floats, scale: float) -> Floats:
@@ -163,15 +141,19 @@ def _cut(shares: list[Floats], box: Ranges) -> tuple[float, int, int]:
 
 
 def _halved(shape: tuple[int, ...], box: Ranges, at_once: bool) -> tuple[Ints, Ints]:
-    """The cells of a box in the order of its halvings, and the level of the place before each."""
+    """The cells of a box in the order of its halvings, and the level of the place before each, −1 for the first.
+
+    The level before a cell is that of the first halving that separates it from the cell before it; those of all axes
+    that are as long have one level.
+    """
     sides = [high - low for low, high in box]
     bits = [(side - 1).bit_length() for side in sides]
-    order, levels = _halving_order(tuple(sides), [
-        (axis, np.arange(sides[axis]) * (1 << bits[axis]) // sides[axis] >> (left - 1) & 1, depth)
-        for depth, left in enumerate(range(max(bits), 0, -1))
-        for axis in (a for a, most in enumerate(bits) if most >= left)
-    ])  # fmt: skip
-    levels[1:] -= at_once
+    order, path = grids.halving_order(tuple(sides))
+    depths = np.repeat(np.arange(max(bits)), [sum(most >= left for most in bits) for left in range(max(bits), 0, -1)])
+    differing = path[1:] ^ path[:-1]
+    high = differing >> 31
+    highest = np.where(high > 0, np.frexp(high)[1] + 31, np.frexp(differing & (2**31 - 1))[1]) - 1
+    levels = np.append(-1, depths[len(depths) - 1 - highest] - at_once)
     places = np.ix_(*(np.arange(low, high) for low, high in box))
     cells = np.broadcast_arrays(*places) if len(places) > 1 else places
     return np.ravel_multi_index(tuple(c.ravel()[order] for c in cells), shape).astype(np.int64), levels

@@ -7,9 +7,17 @@ from typing import TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jostle.kernels import KernelError, Model, members
+from jostle.kernels import KernelError, members
 from jostle.kernels.arrays import Floats, Moments, Rows
-from jostle.kernels.mixtures.gaussians import GaussianMixture, Rng, Space, dispersed_points, generator, inside_ball
+from jostle.kernels.mixtures.gaussians import (
+    GaussianMixture,
+    OfVectors,
+    Rng,
+    Space,
+    dispersed_points,
+    generator,
+    inside_ball,
+)
 
 
 class Map(TypedDict):
@@ -21,7 +29,7 @@ class Map(TypedDict):
     noise: float | None
 
 
-class Centres(Model):
+class Centres(OfVectors):
     """Centres of clusters that were paid for: a public value with scikit-learn's face.
 
     `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
@@ -33,10 +41,6 @@ class Centres(Model):
     @property
     def cluster_centers_(self) -> Floats:
         return self.space.outside(self.centres)
-
-    @property
-    def n_features_in_(self) -> int:
-        return self.space.size
 
     def transform(self, rows: ArrayLike) -> Floats:
         """The distances to the centres, in the units of the data, (n, K)."""
@@ -64,10 +68,6 @@ class Centres(Model):
     def size(self) -> int:
         return len(self.centres)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.space.columns
-
     def nearest(self, rows: ArrayLike) -> Floats:
         """The nearest centre of each row, as numbers of the language."""
         return self.predict(rows).astype(float)
@@ -80,8 +80,6 @@ class Centres(Model):
         lines = [f"{len(self.centres)} centres over {', '.join(self.space.columns[:8])}"]
         lines += ["  " + ", ".join(f"{v:.4g}" for v in centre[:8]) for centre in self.cluster_centers_[:20]]
         return "\n".join(lines)
-
-    __repr__ = __str__
 
 
 def centres_start(rows: Rows | GaussianMixture, clusters: int, seed: int = 0) -> Centres:

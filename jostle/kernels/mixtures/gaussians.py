@@ -13,6 +13,7 @@ Factor analysis from one noisy covariance: the EM iterations look at nothing els
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,39 @@ class Space:
         return units * self.scales + self.centres
 
 
-class GaussianMixture(Model):
+class OfVectors(Model):
+    """A public value that was made of rows in a space: what all such have in scikit-learn's face."""
+
+    space: Space
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.space.columns
+
+    @property
+    def n_features_in_(self) -> int:
+        return self.space.size
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Density(OfVectors, ABC):
+    """One that has a density."""
+
+    @abstractmethod
+    def score_samples(self, rows: ArrayLike) -> Floats:
+        """The log of the density at each row, in the units of the data."""
+
+    def score(self, rows: ArrayLike, y: object = None) -> float:
+        """The mean log-likelihood of rows."""
+        return float(self.score_samples(rows).mean())
+
+    def _likelihood(self, rows: ArrayLike) -> float:
+        return self.score(rows)
+
+
+class GaussianMixture(Density):
     """A mixture of Gaussians that was paid for: a public value, and of scikit-learn's shape in Python.
 
     `weights_` (K,), `means_` (K, d) and `covariances_` (K, d, d) are in the units of the data; `means`, `covariances`
@@ -97,10 +130,6 @@ class GaussianMixture(Model):
     @property
     def n_components(self) -> int:
         return len(self.weights)
-
-    @property
-    def n_features_in_(self) -> int:
-        return self.space.size
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
@@ -134,10 +163,6 @@ class GaussianMixture(Model):
         top = logs.max(axis=1)
         return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))  # type: ignore[no-any-return]
 
-    def score(self, rows: ArrayLike, y: object = None) -> float:
-        """The mean log-likelihood of rows."""
-        return float(self.score_samples(rows).mean())
-
     def predict_proba(self, rows: ArrayLike) -> Floats:
         """The responsibilities of the components, (n, K)."""
         logs = self._logs(rows)
@@ -165,15 +190,8 @@ class GaussianMixture(Model):
         log_likelihood="_likelihood", responsibilities="predict_proba", predict="likeliest", sample="rows",
     )  # fmt: skip
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.space.columns
-
     def density(self, rows: ArrayLike) -> Floats:
         return np.asarray(np.exp(self.score_samples(rows)))
-
-    def _likelihood(self, rows: ArrayLike) -> float:
-        return self.score(rows)
 
     def likeliest(self, rows: ArrayLike) -> Floats:
         """The likeliest component of each row, as numbers of the language."""
@@ -213,10 +231,8 @@ class GaussianMixture(Model):
             lines.append(f"  {self.weights[k]:.3f}  {columns}{', …' if self.space.size > 6 else ''}")
         return "\n".join(lines + (["  …"] if len(self.weights) > 8 else []))
 
-    __repr__ = __str__
 
-
-class FactorAnalysis(Model):
+class FactorAnalysis(Density):
     """x = W z + mean + noise, z ~ N(0, I), noise ~ N(0, diag): a public value with scikit-learn's face.
 
     `components_` (factors, d), `noise_variance_` and `mean_` (d,) are in the units of the data.
@@ -249,15 +265,8 @@ class FactorAnalysis(Model):
 
     def score_samples(self, rows: ArrayLike) -> Floats:
         """The log of the density at each row, in the units of the data."""
-        u = self.space.inside(rows) - self.mean
-        lower = np.linalg.cholesky(self.loadings @ self.loadings.T + np.diag(self.noise))
-        y = np.linalg.solve(lower, u.T)
-        constant = np.log(np.diag(lower)).sum() + np.log(np.abs(self.space.scales)).sum()
-        return np.asarray(-0.5 * (y * y).sum(axis=0) - constant - self.space.size / 2 * math.log(2 * math.pi))
-
-    def score(self, rows: ArrayLike, y: object = None) -> float:
-        """The mean log-likelihood of rows."""
-        return float(self.score_samples(rows).mean())
+        covariance = self.loadings @ self.loadings.T + np.diag(self.noise)
+        return GaussianMixture(self.space, np.ones(1), self.mean[None], covariance[None]).score_samples(rows)
 
     def angle(self, other: ArrayLike) -> float:
         """The largest principal angle, in degrees, between the loadings and the rows of `other` (factors, d)."""
@@ -269,12 +278,8 @@ class FactorAnalysis(Model):
     jostle_kind = "a factor analysis"
     jostle_members = members(
         "columns transform angle", loadings="components_", noise="noise_variance_", mean="mean_",
-        log_likelihood="score",
+        log_likelihood="_likelihood",
     )  # fmt: skip
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.space.columns
 
     def as_json(self) -> dict[str, object]:
         return {
@@ -284,8 +289,6 @@ class FactorAnalysis(Model):
 
     def __str__(self) -> str:
         return f"{self.loadings.shape[1]} factors of {self.space.size} columns"
-
-    __repr__ = __str__
 
 
 def factor_model(pooled: GaussianMixture, factors: int, steps: int = 200) -> FactorAnalysis:

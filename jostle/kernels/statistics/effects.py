@@ -225,17 +225,13 @@ class Study:
         outcome = rng.beta(mean * self.concentration, (1 - mean) * self.concentration)
         return stratum, arm, np.asarray(outcome * self.used)
 
-    def columns(self, rng: Rng) -> dict[str, NDArray[np.int64] | Floats]:
-        """The rows of a sample as a table: covariates `x1`, …, `treated` and `outcome`."""
-        stratum, arm, outcome = self.sample(rng)
+    def data_set(self, seed: int, number: int) -> dict[str, NDArray[np.int64] | Floats]:
+        """The rows of the sample of study `number` of a seed as a table: covariates `x1`, …, `treated`, `outcome`."""
+        stratum, arm, outcome = self.sample(np.random.default_rng([seed, number, 1]))
         places = np.unravel_index(stratum, self.sizes)
         covariates = {f"x{i + 1}": np.asarray(place, dtype=np.int64) for i, place in enumerate(places)}
         last = outcome.astype(np.int64) if self.binary else outcome
         return {**covariates, "treated": arm, "outcome": last}
-
-    def data_set(self, seed: int, number: int) -> dict[str, NDArray[np.int64] | Floats]:
-        """The same of the sample that belongs to study `number` of a seed."""
-        return self.columns(np.random.default_rng([seed, number, 1]))
 
 
 def simulated_study(number: int, seed: int, least: int, most: int) -> Study:

@@ -28,7 +28,7 @@ from statistics import NormalDist
 from typing import Annotated, Any
 
 import numpy as np
-from scipy.special import chdtrc
+from scipy.special import chdtrc, log_ndtr
 
 from jostle.error_laws import sum_quantile
 from jostle.formulas import error_text
@@ -215,17 +215,9 @@ def chance_of(distance: float, noise: float, sampling: float, laplace: bool) -> 
     # a normal beyond d, and what the exponential tails on either side carry over or take away
     near, ratio = distance / sampling, sampling / scale
     out = 0.5 * math.erfc(near / math.sqrt(2))
-    carried = _scaled_tail(ratio - near, ratio**2 / 2 - distance / scale)
-    overlap = _scaled_tail(ratio + near, ratio**2 / 2 + distance / scale)
+    carried = math.exp(log_ndtr(near - ratio) + ratio**2 / 2 - distance / scale)
+    overlap = math.exp(log_ndtr(-near - ratio) + ratio**2 / 2 + distance / scale)
     return min(max(2 * (out + 0.5 * (carried - overlap)), 0.0), 1.0)
-
-
-def _scaled_tail(at: float, logs: float) -> float:
-    """exp(logs) · P(Z ≥ at) for a standard normal Z, without overflow."""
-    if at > 25:
-        tail = -(at**2) / 2 - math.log(at * math.sqrt(2 * math.pi))
-        return math.exp(min(tail + logs, 0.0))
-    return math.exp(math.log(max(0.5 * math.erfc(at / math.sqrt(2)), 1e-300)) + logs)
 
 
 def _percent(chance: float) -> str:
@@ -456,8 +448,7 @@ def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: b
 
 
 def alike(chance: float, what: str) -> str:
-    share = f"{100 * chance:.2g} %" if chance >= 1e-4 else "less than 0.01 %"
-    return f"if groups {what} alike, so large a difference would come by chance {share} of the time"
+    return f"if groups {what} alike, so large a difference would come by chance {_percent(chance)} of the time"
 
 
 def weighted_values(

@@ -280,7 +280,7 @@ class Predicates(Workload):
 
     @property
     def mean_length(self) -> float:
-        return float(self.over(self._sizes()[:, None]).mean())
+        return float(self.answers(np.ones(self.cells)).mean())
 
     def bounds(self) -> tuple[Ints, Ints]:
         raise KernelError("queries of predicates have no bounds; this takes ranges, rectangles or marginals")
@@ -292,14 +292,12 @@ class Predicates(Workload):
         return np.asarray(self.inside[at][self.labels], dtype=np.int64)
 
     def answers(self, x: Floats) -> Floats:
-        return self.over(self._sums(np.asarray(x, dtype=np.float64).reshape(1, -1)).T)[:, 0]
+        cells = np.asarray(x, dtype=np.float64).ravel()
+        sums: Floats = np.bincount(self.labels, weights=cells, minlength=self.regions).astype(np.float64)
+        return self.over(sums[:, None])[:, 0]
 
     def gram_diagonal(self) -> Floats:
         return np.asarray(self.inside.sum(axis=0).astype(np.float64)[self.labels].reshape(self.shape))
-
-    def dot(self, rows: Floats) -> Floats:
-        """`rows @ WᵀW` for `rows` of shape (k, n)."""
-        return np.asarray(self.under(self.over(self._sums(rows).T)).T[:, self.labels])
 
     def sums(self) -> list[dict[str, Any]]:
         return [{"kind": "sets", "labels": self.labels, "inside": self.inside}]
@@ -319,13 +317,6 @@ class Predicates(Workload):
         for start in range(0, len(columns), step):
             product += self.inside[start : start + step].astype(np.float64).T @ columns[start : start + step]
         return product
-
-    def _sums(self, rows: Floats) -> Floats:
-        """Sums of `rows`, (k, n), over the regions: (k, r)."""
-        return np.stack([np.bincount(self.labels, weights=row, minlength=self.regions) for row in rows])
-
-    def _sizes(self) -> Floats:
-        return np.bincount(self.labels, minlength=self.regions).astype(np.float64)
 
 
 def predicates(shape: int | tuple[int, ...], holds: Sequence[object]) -> Predicates:

@@ -30,7 +30,6 @@ from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.language.builtins import OPENERS
-from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.resources import Json, replacing
@@ -252,6 +251,7 @@ Facts = Mapping[str, str]
 def clauses(dataset: Dataset, grant: Dataset) -> str:
     """What is published of a dataset, as a declaration says it, under the limit of a grant, which a linked table has
     not; empty of counts, whose shape is not published."""
+    from jostle.tools.datacheck import domain_text
     from jostle.tools.draft.columns import name_of
 
     terms, measure = dataset.terms, grant.terms.measure
@@ -259,18 +259,12 @@ def clauses(dataset: Dataset, grant: Dataset) -> str:
         return ""
     never = [" never missing" * (name in terms.filled) for name, _ in terms.schema]
     columns = (
-        f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
+        f"{name_of(name)}: {domain_text(domain, whole=True)}{end}"
+        for (name, domain), end in zip(terms.schema, never, strict=True)
     )
     budget = f" budget {measure.limit}{' counted by basic' * (measure.kind == 'basic')}" * (not terms.persons)
     text = f"described by {{{', '.join(columns)}}} protecting {terms.unit}{budget}"
     return text if len(text) <= MOST_CLAUSES else ""
-
-
-def _text(domain: Domain) -> str:
-    from jostle.tools.datacheck import domain_text
-    from jostle.tools.draft.columns import categories
-
-    return categories(domain.values) if isinstance(domain, Categories) else domain_text(domain)
 
 
 def with_facts(program: str, facts: Facts) -> str:

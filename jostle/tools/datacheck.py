@@ -262,8 +262,8 @@ def _real(domain: Domain) -> str:
     return f"`{domain.low}.0..{domain.high}.0`" if isinstance(domain, Integer) else "`real`"
 
 
-def domain_text(domain: Domain) -> str:
-    """A domain as a program writes it; of many categories, the first ones."""
+def domain_text(domain: Domain, *, whole: bool = False) -> str:
+    """A domain as a program writes it; of many categories the first ones, unless the `whole` of it is wanted."""
     if isinstance(domain, Integer):
         return f"{domain.low}..{domain.high}"
     if isinstance(domain, Real):
@@ -273,6 +273,8 @@ def domain_text(domain: Domain) -> str:
         return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
     if isinstance(domain, Open):
         return "{true, false}" if domain.kind == "boolean" else domain.kind
+    if whole:
+        return categories(domain.values)
     examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
     more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
     return "{" + ", ".join(examples) + more + "}"

@@ -422,10 +422,10 @@ def is_of_library(name: str, names: Mapping[str, object]) -> bool:
 
 def describe(name: str, value: object) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
-    from jostle.plan.plan import Categories, Integer, Real
     from jostle.privacy.kernel.exposures import Handle
     from jostle.privacy.kernel.handles import Cube, Table
     from jostle.run.values import Function, is_vector, kind_name
+    from jostle.tools.datacheck import domain_text
 
     lines = [f"{name}: {kind_name(value)}"]
     if isinstance(value, Function):
@@ -438,15 +438,7 @@ def describe(name: str, value: object) -> str:
             lines.append(f"  private to {source.name} (protecting {exposure.unit}), stability {stability}{steps}")
         if isinstance(value, Table):
             for column, domain in value.schema:
-                match domain:
-                    case Integer() | Real():
-                        words = f"{domain.low:g}..{domain.high:g}"
-                    case Categories():
-                        examples = ", ".join(str(v) for v in domain.values[:6])
-                        words = "{" + examples + (", …" if len(domain.values) > 6 else "") + "}"
-                    case _:
-                        words = domain.kind
-                lines.append(f"  {column}: {words}")
+                lines.append(f"  {column}: {domain_text(domain)}")
         elif isinstance(value, Cube):
             lines.append("  " + " × ".join(f"{n} ({s})" for n, s in zip(value.names, value.shape, strict=True)))
     else:

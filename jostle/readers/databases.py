@@ -31,7 +31,7 @@ from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
 from jostle.lazy import Array, np, pa
 from jostle.readers.csvfile import lists
-from jostle.readers.filesets import reader_of
+from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
 
@@ -46,8 +46,8 @@ _AS_TEXT = re.compile(r"UUID|U?HUGEINT|ENUM\(.*\)", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+,[0-9]+\)")
 
 
-def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
-    """A table of a SQLite file, each cell a text."""
+def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+    """A table of a SQLite file, each cell a text; all columns are read."""
     import sqlite3
 
     from jostle.readers.frames import text_of
@@ -58,7 +58,7 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
         try:
             connection.text_factory = bytes
             tables = connection.execute(_STORED)
-            name = _choice(label, part, [table.decode("utf-8", "replace") for (table,) in tables])
+            name = _choice(label, reading.part or "", [table.decode("utf-8", "replace") for (table,) in tables])
             described = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
             columns = [row[1].decode("utf-8", "replace") for row in described if row[6] == 0]
             cursor = connection.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}")
@@ -71,10 +71,10 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
     except (sqlite3.Error, OSError):
         raise _unreadable(label) from None
     file.check()
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)})
+    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)}), ()
 
 
-def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+def duckdb_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
     """A table of a DuckDB file; and the columns of types that are not read (lists, structs, blobs), with these."""
     import duckdb
 
@@ -87,7 +87,7 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple
                 "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' "
                 "AND sql NOT ILIKE '%GENERATED ALWAYS AS%'"
             ).fetchall()
-            name = _choice(label, part, [_full(*table) for table in tables])
+            name = _choice(label, reading.part or "", [_full(*table) for table in tables])
             schema, table = next(table for table in tables if _full(*table) == name)
             place = f"source.{_quoted(schema)}.{_quoted(table)}"
             described = connection.execute(f"DESCRIBE {place}").fetchall()

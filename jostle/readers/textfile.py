@@ -168,6 +168,10 @@ class TextFile(ReadRaw):
         if not self._read:
             self._load(look=True)
 
+    @abstractmethod
+    def check(self) -> None:
+        """Reads a public file, or refuses it."""
+
     def check_regular(self, ragged: str, help: str) -> None:
         """Reads a public file; `ragged` says, after a line's number, what one does not have that should."""
         self.look()

@@ -30,10 +30,9 @@ from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
 from jostle.lazy import Array, np, pa
-from jostle.readers.csvfile import lists
 from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.limits import beside
-from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
+from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -216,11 +215,12 @@ class JsonFile(TextFile):
     """A file of JSON lines under the table name `name`, with the columns `names`."""
 
     __slots__ = ()
+    written_anew = True
 
     def __init__(
         self, file: OpenFile, names: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection
     ) -> None:
-        super().__init__(file, names, name, label, connection, "utf-8")
+        super().__init__(file, names, name, label, connection)
 
     def fits(self, line: str) -> bool:
         return record(line) is not None
@@ -229,9 +229,10 @@ class JsonFile(TextFile):
         """Reads a public file, whose lines are objects in UTF-8, or is refused."""
         self.check_regular("is no JSON object", "a record is one line: {…}")
 
-    def cells(self, lines: bytes) -> pa.ListArray:
-        full = [line for line in decoded(lines, "utf-8").split("\n") if line.rstrip("\r")]
-        return lists([[cell(record.get(name)) or "" for name in self.columns] for record in map(_any_record, full)])
+    def plain(self, block: bytes, *, exact: bool) -> tuple[bytes, bool]:
+        records = [record(line) for line in decoded(block, "utf-8").split("\n") if line.rstrip("\r")]
+        cells = [[cell((one or {}).get(name)) or "" for name in self.columns] or [""] for one in records]
+        return quoted(cells), None not in records
 
 
 def names_of(file: OpenFile, label: str) -> tuple[str, ...]:
@@ -268,10 +269,6 @@ def cell(value: object) -> str | None:
     if not isinstance(value, str) or not value:
         return None
     return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _any_record(line: str) -> dict[str, object]:
-    return record(line) or {}
 
 
 def _none(name: str) -> None:

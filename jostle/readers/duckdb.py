@@ -51,12 +51,11 @@ from jostle.plan.plan import (
     rows_below,
 )  # fmt: skip
 from jostle.readers.arrays import Arrays
-from jostle.readers.csvfile import MOST_PARTS
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import FileDuckDb, Union, has_names, opened_file
 from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
-from jostle.readers.textfile import ReadRaw
+from jostle.readers.textfile import MOST_PARTS, ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding

@@ -40,11 +40,6 @@ def braced(text: str) -> str:
     return text if text.lstrip().startswith("{") else f"{{{text}}}"
 
 
-def schema(text: str) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a text says."""
-    return description(text)[0]
-
-
 def report(path: str | Path, described: str, read_as: Reading | None = None, engine: str | None = None) -> str:
     """What does not fit, column by column, of a file, of those that a pattern matches or of data of the server at the
     URL `engine`. Raises `Refusal` for a bad schema or what cannot be read."""

@@ -131,16 +131,16 @@ def test_domains_are_shown_as_they_are_written() -> None:
 
 
 def test_the_schema_is_the_languages_own() -> None:
-    assert datacheck.schema('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}') == SCHEMA
+    assert datacheck.description('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}')[0] == SCHEMA
     for text in ("{age: }", "{age: 12}", "3", "{}", "{age: nowhere}"):
         with pytest.raises(Refusal):
-            datacheck.schema(text)
+            datacheck.description(text)
 
 
 def test_quotes_that_are_missing_or_too_many_are_told() -> None:
     for text, way in (("sex: {F, M}", '`"F"`'), ('day: "2024-01-01".."2024-12-31"', "`2024-01-01..2024-12-31`")):
         with pytest.raises(Refusal) as caught:
-            datacheck.schema(text)
+            datacheck.description(text)
         assert way in caught.value.first.help
 
 

@@ -369,12 +369,10 @@ def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
         domains = dict(record.items)
         for column, span in described(record):
             domain = domains[column]
-            at = domain.span
             values: tuple[object, ...] = ()
             if isinstance(domain, n.SetOf):
                 values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
-            text = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
-            yield column, Column(span, name, text, values)
+            yield column, Column(span, name, domain.span.text, values)
         if _has_periods(statement):
             yield PERIOD, Column(statement.span, name, "the first day of a row's period")
 

@@ -304,15 +304,10 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.documentation import ALL, index, page
+        from jostle.tools.documentation import explanation
 
-        kinds = {name.lower(): name for name in ALL}
-        if kind is None:
-            self._say(index().rstrip())
-        elif kind.lower() in kinds:
-            self._say(page(kinds[kind.lower()]).rstrip())
-        else:
-            self._say(f"{kind} is no kind of error and no warning; :explain lists them")
+        text = explanation(kind)
+        self._say(f"{kind} is no kind of error and no warning; :explain lists them" if text is None else text.rstrip())
 
     def _load(self, path: str) -> None:
         from jostle.tools.arguments import read_program

@@ -376,12 +376,18 @@ def again_command(_: Namespace) -> int:
 
 
 def _text(document: dict[str, Json]) -> str:
-    lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
+    head = f"{document.get('program', '')}, {document.get('time', '')}"
+    lines = [head, *document_lines(document, width_of(sys.stdout)), ""]
+    return "".join(clean(line).rstrip() + "\n" for line in lines)
+
+
+def document_lines(document: Mapping[str, Json], width: int) -> list[str]:
+    """What a run printed, gave and spent, of its JSON object."""
     titled = {"released": document.get("released") or {}, "measured, not released": document.get("measured") or {}}
-    lines += answer_lines(titled, document.get("margins") or {}, width_of(sys.stdout))
+    lines = [*document.get("output", ()), *answer_lines(titled, document.get("margins") or {}, width)]
     if document.get("budget"):
         lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
-    return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])
+    return lines
 
 
 class Provenance(Struct, frozen=True):

@@ -256,7 +256,7 @@ def record(line: str) -> dict[str, object] | None:
     if not text.startswith("{") or _depth(text) > _DEEPEST:
         return None
     try:
-        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=_none)
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda name: None)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -269,10 +269,6 @@ def cell(value: object) -> str | None:
     if not isinstance(value, str) or not value:
         return None
     return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _none(name: str) -> None:
-    return None
 
 
 def _depth(text: str) -> int:

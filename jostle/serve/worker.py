@@ -299,7 +299,7 @@ def edited(request: Mapping[str, Json], folder: Path) -> dict[str, object]:
     public = str(request.get("public") or "")
     with _session(folder, public) as opened:
         if request["ask"] == "format":
-            return {"text": _formatted(text)}
+            return {"text": Document("program.jst", text).format() or text}
         document = Document("program.jst", _session=opened)
         whole = with_facts(text, dict(request.get("facts") or {}))
         for part in _readable(whole, line):  # what cannot be read yet is known by what can
@@ -318,12 +318,6 @@ def _readable(text: str, line: int) -> tuple[str, ...]:
     lines = text.split("\n")
     declared = [one if one.startswith("private ") else "" for one in lines]
     return "\n".join(declared), "\n".join([*lines[:line], "", *lines[line + 1 :]]), text
-
-
-def _formatted(text: str) -> str:
-    from jostle.tools.editors.document import Document
-
-    return Document("program.jst", text).format() or text
 
 
 def simulated(program: str, settings: Mapping[str, str], folder: Path, listener: Callable[[Event], None]) -> Result:

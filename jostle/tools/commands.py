@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    """Runs a program, with its results as text or as one JSON object.
+    """Runs a program here or, with `--server`, where the data are, with its results as text or as one JSON object.
 
     What was released is printed, or kept, also where the run was stopped or its output cannot be written. Of a run
     that failed, what was measured and not released is printed and kept.
@@ -42,14 +42,18 @@ def run(options: Namespace) -> int:
 
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
+    from jostle.trace.pictures import need_to_draw
 
+    if options.server is not None:
+        return _run_there(options)
     if options.dry:
         session = Session(ledger=options.ledger, allow=options.allow, look=not options.no_look)
         return _foreseen(options, session, options.bind, dict(options.set))
     if options.explain:
         return _explained(options, Session(ledger=options.ledger, allow=options.allow))
 
-    _need_to_draw(options.pictures)
+    if options.pictures is not None:  # refused before anything is spent
+        need_to_draw()
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
     as_json = options.format == "json"
@@ -111,11 +115,6 @@ def ask(options: Namespace) -> int:
     return run(as_run)
 
 
-def run_here_or_there(options: Namespace) -> int:
-    """Runs a program on this machine or, with `--server`, where the data are."""
-    return run(options) if options.server is None else _run_there(options)
-
-
 def _run_there(options: Namespace) -> int:
     """Runs a program by a server; prints what it answered as a run here would."""
     from jostle.tools.remote import Remote
@@ -171,14 +170,6 @@ def _print(say: Callable[[str], None], line: str) -> None:
         say(line)
     except OSError as fault:
         raise unwritable("what the program prints", fault) from fault
-
-
-def _need_to_draw(folder: str | None) -> None:
-    """Refuses, before anything is spent, to draw where nothing can be drawn."""
-    from jostle.trace.pictures import need_to_draw
-
-    if folder is not None:
-        need_to_draw()
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:
@@ -427,6 +418,6 @@ _MODULES = {
 
 
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "run": run_here_or_there, "check": check, "repl": repl, "trace": trace, "data": data, "explain": explain,
+    "run": run, "check": check, "repl": repl, "trace": trace, "data": data, "explain": explain,
     "ask": ask,
 }  # fmt: skip

@@ -322,7 +322,8 @@ def _names(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
         row = BUILTINS.get(name)
         is_table = any(word in kind for word in _TABLES)
         if here.kind == "table":
-            fits = is_table or (bool(here.typed or name not in BUILTINS) and row is not None and _gives_table(name))
+            gives_table = row is not None and row.effect in (Effect.TRANSFORMS, Effect.DECLARES)
+            fits = is_table or (bool(here.typed) and gives_table)
         elif here.kind == "result":
             fits = not is_table and row is None
         elif here.kind in ("rows", "select", "value"):
@@ -331,10 +332,6 @@ def _names(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
             fits = True
         if fits:
             yield Completion(name, kind)
-
-
-def _gives_table(name: str) -> bool:
-    return BUILTINS[name].effect in (Effect.TRANSFORMS, Effect.DECLARES)
 
 
 def _parameters(function: str, vocabulary: Vocabulary) -> tuple[str, ...]:

@@ -361,7 +361,13 @@ def start(
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     say_text = page_text if interactive else _say
-    listeners = [hearing(heard), _show_release, *([_show_picture] if interactive else [])]
+
+    def show(event: Event) -> None:
+        if event.kind == "release":
+            _say(release_text(event, width_of(sys.stdout)))
+        elif event.kind == "picture" and interactive:
+            show_picture(event)
+
     with progress_on(sys.stderr) as bar:
 
         def say(text: str) -> None:
@@ -369,8 +375,8 @@ def start(
             say_text(text)
 
         session = Session(
-            listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine, allow=allow,
-            look=look,
+            listeners=[hearing(heard), show], progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine,
+            allow=allow, look=look,
         )  # fmt: skip
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
@@ -391,17 +397,6 @@ def start(
                 keep("a session", result.document())
             raise
     return 1 if repl.failed and not interactive else 0
-
-
-def _show_release(event: Event) -> None:
-    if event.kind == "release":
-        _say(release_text(event, width_of(sys.stdout)))
-
-
-def _show_picture(event: Event) -> None:
-    """A picture, where the terminal can show one."""
-    if event.kind == "picture":
-        show_picture(event)
 
 
 def _confirm(question: str) -> bool:

@@ -251,8 +251,7 @@ Facts = Mapping[str, str]
 def clauses(dataset: Dataset, grant: Dataset) -> str:
     """What is published of a dataset, as a declaration says it, under the limit of a grant, which a linked table has
     not; empty of counts, whose shape is not published."""
-    from jostle.tools.datacheck import domain_text
-    from jostle.tools.draft.columns import name_of
+    from jostle.tools.draft.columns import domain_text, name_of
 
     terms, measure = dataset.terms, grant.terms.measure
     if not terms.schema:

@@ -42,7 +42,6 @@ def run(options: Namespace) -> int:
 
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
-    from jostle.trace.pictures import need_to_draw
 
     if options.server is not None:
         return _run_there(options)
@@ -52,8 +51,7 @@ def run(options: Namespace) -> int:
     if options.explain:
         return _explained(options, Session(ledger=options.ledger, allow=options.allow))
 
-    if options.pictures is not None:  # refused before anything is spent
-        need_to_draw()
+    _need_to_draw(options.pictures)
     # A warning of a numerical library may quote or depend on private values.
     warnings.simplefilter("ignore")
     as_json = options.format == "json"
@@ -170,6 +168,14 @@ def _print(say: Callable[[str], None], line: str) -> None:
         say(line)
     except OSError as fault:
         raise unwritable("what the program prints", fault) from fault
+
+
+def _need_to_draw(folder: str | None) -> None:
+    """Refuses, before anything is spent, to draw where nothing can be drawn."""
+    from jostle.trace.pictures import need_to_draw
+
+    if folder is not None:
+        need_to_draw()
 
 
 def _pictures(result: Result, folder: str | None, say: Callable[[str], None] | None) -> None:

@@ -71,8 +71,7 @@ def place(text: str) -> Place:
     typed = word[0] if word else ""
     before = statement[: len(statement) - len(typed)]
     around, query = _around(before, scan), _query(before, scan)
-    begins = around is not None and around.at == scan.last and not around.parts[-1].strip()
-    call, keywords = (around.name, around.keywords) if around is not None and begins else ("", ())
+    call, keywords = _beginning(around, scan)
     tables = tuple(re.findall(rf"\b(?:from|join)\s+({_NAME})", query, re.IGNORECASE))
     compared = _COMPARED.search(before) if query or before.rstrip().endswith("=") else None
     if compared and (any(compared.groups()[:3]) or scan.innermost == "["):
@@ -104,11 +103,6 @@ class _Around(Struct, frozen=True):
     at: int
     parts: tuple[str, ...]
 
-    @property
-    def keywords(self) -> tuple[str, ...]:
-        """The names of the arguments that have one."""
-        return tuple(name for name in map(_keyword, self.parts) if name)
-
 
 def _keyword(part: str) -> str:
     own = re.match(rf"\s*({_NAME})\s*=(?!=)", part)
@@ -131,6 +125,13 @@ def _around(statement: str, scan: _Scan) -> _Around | None:
         if bracket == "{{":
             return None
     return None
+
+
+def _beginning(around: _Around | None, scan: _Scan) -> tuple[str, tuple[str, ...]]:
+    """The function whose next argument begins where a text ends, and the names of those that it was given."""
+    if around is None or around.at != scan.last or around.parts[-1].strip():
+        return "", ()
+    return around.name, tuple(name for name in map(_keyword, around.parts) if name)
 
 
 class _Scan:

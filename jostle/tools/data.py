@@ -45,7 +45,8 @@ from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
 from jostle.resources import Json, loads
 from jostle.source import Source
-from jostle.tools.datacheck import domain_text, misfits
+from jostle.tools.datacheck import misfits
+from jostle.tools.draft.columns import domain_text
 from jostle.tools.draft.init import reading_of
 from jostle.trace.text import align, clean, plural
 

@@ -22,7 +22,7 @@ from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
-from jostle.tools.costs import Charge
+from jostle.tools.costs import Charge, Cost
 from jostle.tools.costs.ledger import looks_text
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.render import progress_on
@@ -128,8 +128,11 @@ def plan(
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
     parts = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
-    charges = [charge for cost in Session().checked(source, settings)[1] for charge in cost.charges]
-    return ErrorPlan(*parts, tuple(charge for charge in charges if charge.looked))
+    return ErrorPlan(*parts, _looks(Session().checked(source, settings)[1]))
+
+
+def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
+    return tuple(charge for cost in costs for charge in cost.charges if charge.looked)
 
 
 def _advice(event: Event) -> Advice:

@@ -381,7 +381,7 @@ def _text(document: dict[str, Json]) -> str:
     return "".join(clean(line).rstrip() + "\n" for line in lines)
 
 
-def document_lines(document: Mapping[str, Json], width: int) -> list[str]:
+def document_lines(document: Mapping[str, Any], width: int) -> list[str]:
     """What a run printed, gave and spent, of its JSON object."""
     titled = {"released": document.get("released") or {}, "measured, not released": document.get("measured") or {}}
     lines = [*document.get("output", ()), *answer_lines(titled, document.get("margins") or {}, width)]
@@ -431,7 +431,7 @@ def describe(name: str, value: object) -> str:
     from jostle.privacy.kernel.exposures import Handle
     from jostle.privacy.kernel.handles import Cube, Table
     from jostle.run.values import Function, is_vector, kind_name
-    from jostle.tools.datacheck import domain_text
+    from jostle.tools.draft.columns import domain_text
 
     lines = [f"{name}: {kind_name(value)}"]
     if isinstance(value, Function):

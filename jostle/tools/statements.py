@@ -44,7 +44,7 @@ from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.tools.datacheck import domain_text
+from jostle.tools.draft.columns import domain_text
 from jostle.trace.text import UNITS, number
 
 if TYPE_CHECKING:

@@ -14,9 +14,12 @@ from msgspec import Struct
 
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
+from jostle.language.moments import moment_of
 from jostle.lazy import pa
+from jostle.plan.plan import Domain, Integer, Moments, Open, Real
 from jostle.readers.filesets import Reading
 from jostle.records import as_dict
+from jostle.trace.text import clean
 
 UNKNOWN = "?"
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -83,6 +86,24 @@ def categories(values: Sequence[object], kind: str = "") -> str:
     if numeric and all(v is not None for v in parsed):
         return "{" + ", ".join(dict.fromkeys(number(v) for v in parsed if v is not None)) + "}"
     return "{" + ", ".join(dict.fromkeys(quoted(str(v)) for v in values)) + "}"
+
+
+def domain_text(domain: Domain, *, whole: bool = False) -> str:
+    """A domain as a program writes it; of many categories the first ones, unless the `whole` of it is wanted."""
+    if isinstance(domain, Integer):
+        return f"{domain.low}..{domain.high}"
+    if isinstance(domain, Real):
+        return f"{domain.low!r}..{domain.high!r}"
+    if isinstance(domain, Moments):
+        low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
+        return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
+    if isinstance(domain, Open):
+        return "{true, false}" if domain.kind == "boolean" else domain.kind
+    if whole:
+        return categories(domain.values)
+    examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
+    more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
+    return "{" + ", ".join(examples) + more + "}"
 
 
 def as_number(value: object) -> float | None:

@@ -16,8 +16,8 @@ from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real
-from jostle.tools.datacheck import bounded, domain_text, reading
-from jostle.tools.draft.columns import column_word, name_of, number, quoted
+from jostle.tools.datacheck import bounded, reading
+from jostle.tools.draft.columns import column_word, domain_text, name_of, number, quoted
 
 _WORDS = frozenset({
     "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell",

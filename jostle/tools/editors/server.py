@@ -58,7 +58,7 @@ def server() -> LanguageServer:
     def codec() -> PositionCodec:
         return language_server.workspace.position_codec
 
-    def asked(of: lsp.TextDocumentIdentifier, at: lsp.Position) -> tuple[Document, tuple[int, int]]:
+    def place(of: lsp.TextDocumentIdentifier, at: lsp.Position) -> tuple[Document, tuple[int, int]]:
         """A document, and a place in it as its line and character."""
         here = document(of.uri)
         return here, (at.line, character_of(codec(), here.text.split("\n"), at))
@@ -77,13 +77,13 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         text = here.hover(*at)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","]))
     def _(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         signature = here.signature(*at)
         if signature is None:
             return None
@@ -93,23 +93,23 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         span = here.definition(*at)
         return _location(codec(), params.text_document.uri, span, here.name) if span is not None else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         return [lsp.Location(params.text_document.uri, range_of(codec(), span)) for span in here.references(*at)]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         return [lsp.DocumentHighlight(range_of(codec(), span)) for span in here.references(*at)]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_RENAME)
     def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        here, at = asked(params.text_document, params.position)
+        here, at = place(params.text_document, params.position)
         edits = [lsp.TextEdit(range_of(codec(), span), params.new_name) for span in here.rename(*at, params.new_name)]
         return lsp.WorkspaceEdit({params.text_document.uri: edits}) if edits else None
 
@@ -132,12 +132,12 @@ def server() -> LanguageServer:
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{", '"', " ", "/"])
     )
     def _(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
-        at, (here, place) = params.position, asked(params.text_document, params.position)
+        at, (here, begin) = params.position, place(params.text_document, params.position)
         by_space = params.context is not None and params.context.trigger_character == " "
-        typed, candidates = here.completions(*place)
+        typed, candidates = here.completions(*begin)
         begun = lsp.Range(lsp.Position(at.line, at.character - codec().client_num_units(typed)), at)
         return [
-            _item(c, place, begun) for place, c in enumerate(candidates) if not by_space or c.kind not in _NOT_UNASKED
+            _item(c, rank, begun) for rank, c in enumerate(candidates) if not by_space or c.kind not in _NOT_UNASKED
         ]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)

@@ -123,8 +123,8 @@ def _predictions(fields: Mapping[str, object]) -> Html | None:
         name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
         rows.append([name, figure, spread, tag("span", class_="meter", style=f"width:{lengths[option]:.3g}px")])
     ahead = tree.margin(fields)
-    told = table(["option", tree.heading(fields), "", ""], rows, class_="data")
-    return join(told, tag("p", ahead) if ahead else None)
+    body = table(["option", tree.heading(fields), "", ""], rows, class_="data")
+    return join(body, tag("p", ahead) if ahead else None)
 
 
 def _lengths(predictions: Mapping[str, float], errors: bool) -> dict[str, float]:

@@ -20,7 +20,6 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from jostle.engine.sql.cells import NONE, WHOLE
 from jostle.integers import fixed_width, same_bits
@@ -307,4 +306,8 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
 
 
 def _uuids(chunk: pa.Array) -> pa.Array:
-    return pa.array([cell if cell is None else str(UUID(bytes=cell)) for cell in chunk.to_pylist()], pa.string())
+    return pa.array([cell if cell is None else _hyphened(cell.hex()) for cell in chunk.to_pylist()], pa.string())
+
+
+def _hyphened(digits: str) -> str:
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -126,7 +126,7 @@ class CsvFile(TextFile):
         import numpy as np
 
         text = np.frombuffer(lines, dtype=np.uint8)
-        quotes, stops = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _END)
+        stops, quotes = np.flatnonzero(text == _END), np.flatnonzero(text == _QUOTE if b'"' in lines else ())
         line = np.searchsorted(stops, quotes)
         first = np.searchsorted(line, np.arange(len(stops)))  # of the quotes in each line
         before, after = np.where(quotes > 0, text[quotes - 1], _END), text[quotes + 1]
@@ -134,12 +134,14 @@ class CsvFile(TextFile):
         separator = ord(self._separator)
         odd = np.bincount(line, minlength=len(stops)) % 2 == 1
         odd[line[(beside != separator) & (beside != _END) & (beside != _QUOTE)]] = True
-        odd[np.searchsorted(stops, np.flatnonzero(text == _RETURN))] = True
+        if b"\r" in lines:
+            odd[np.searchsorted(stops, np.flatnonzero(text == _RETURN))] = True
         if exact:
             places = np.flatnonzero(text == separator)
-            line = np.searchsorted(stops, places)
-            apart = (np.searchsorted(quotes, places) - first[line]) % 2 == 0  # not in a quoted cell
-            odd |= np.bincount(line[apart], minlength=len(stops)) != len(self.columns) - 1
+            if len(quotes):  # those in quoted cells do not count
+                line = np.repeat(np.arange(len(stops)), np.diff(np.searchsorted(places, stops), prepend=0))
+                places = places[(np.searchsorted(quotes, places) - first[line]) % 2 == 0]
+            odd |= np.diff(np.searchsorted(places, stops), prepend=0) != len(self.columns) - 1
         for number in np.flatnonzero(odd).tolist():
             yield int(stops[number - 1]) + 1 if number else 0, int(stops[number])
 

@@ -343,6 +343,8 @@ def decoded(data: bytes, encoding: str) -> str:
 
 
 def decodes(data: bytes, encoding: str) -> bool:
+    if data.isascii():  # as every encoding here has it
+        return True
     try:
         data.decode(encoding)
     except UnicodeDecodeError:

@@ -27,7 +27,7 @@ from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
-from jostle.tools.outlet import OutputFault, keep, report
+from jostle.tools.outlet import Others, OutputFault, keep
 from jostle.tools.render import progress_on, tell, width_of
 from jostle.tools.show import (
     Provenance,
@@ -188,7 +188,8 @@ class Repl:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         began, first = time.monotonic(), len(self.events)
         try:
-            with self._session.hold_stops():
+            # A fault of Jostle does not cost a person the names and the trace of a session: it is told, and on it goes.
+            with Others().excepted(), self._session.hold_stops():
                 value = self._session.execute(source)
                 self._cost_preview.ran(source.text.rstrip())
                 if value is not None:
@@ -201,12 +202,6 @@ class Repl:
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
             self.say_left()
-        except OutputFault:
-            raise
-        # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
-        except Exception as fault:
-            self.failed = True
-            report(fault)
         if self._session.warnings:
             self._tell(Refusal(*self._session.warnings))
             self._session.warnings.clear()

@@ -79,7 +79,7 @@ class Arrays:
 
     def stamp(self) -> str | None:
         """A text that changes when the cells do, whatever the order of rows; or None."""
-        mixed = np.zeros(self.size, dtype=np.uint64)
+        columns = []
         for name in self._stored:
             column = self._column(name)
             if column is None:
@@ -88,8 +88,9 @@ class Arrays:
             if texts is not None:
                 numbers = [int.from_bytes(hashlib.blake2b(t.encode(), digest_size=8).digest(), "big") for t in texts]
                 cells = np.array([*numbers, 0], dtype=np.uint64)[cells]
-            mixed = _mixed(mixed * np.uint64(31) + cells.astype(np.uint64))
-        return f"{self.size}:{int(mixed.sum(dtype=np.uint64)):x}:{int((mixed ^ (mixed >> np.uint64(7))).sum()):x}"
+            columns.append(cells.astype(np.uint64))
+        rows = np.stack(columns)[:, np.lexsort(columns)]
+        return f"{self.size}:{hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()}"
 
     # Inside ----------------------------------------------------------------------------------------
 
@@ -173,13 +174,6 @@ def _listed(values: range | tuple[str, ...], codes: NDArray[np.intp]) -> list[ob
         numbers: list[object] = (codes + values.start).astype(float).tolist()
         return numbers
     return [values[at] for at in codes.tolist()]
-
-
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Scatters numbers of 64 bits, one to one (splitmix64)."""
-    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return numbers ^ (numbers >> np.uint64(31))
 
 
 _MOST_DIGITS = 1000  # before or after the point that are written out

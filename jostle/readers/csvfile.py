@@ -7,188 +7,33 @@ line is the header, or the one that the program says, and public as what stands 
 and which encoding the file has, where the program does not. Columns without a name, and those that share one, are not
 read.
 
-The cells of lines as lists of Arrow, and those of CSV found by arithmetic on bytes: all lines of a block at once.
-
 In UTF-8 the bytes of a separator, a quote and a line's end are no part of another character. A line is regular when
 every quote in it opens a cell, closes one, or is one of two within a quoted cell: then the number of quotes before a
-separator tells whether it separates. Other lines are taken apart one by one, and written as regular ones.
-
-Of most files all lines can be written so that DuckDB's own reader finds the same cells. A copy is written then when
-something is first asked, in a file without a name, and a column is read of it when it is asked about.
+separator tells whether it separates, which is found by arithmetic on bytes, of all lines of a block at once. Other
+lines are taken apart one by one, and written as regular ones, as DuckDB's own reader takes them.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import os
 import re
-import weakref
-from collections.abc import Callable, Collection, Iterator, Sequence
-from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 
 from jostle.diagnostics import refuse
-from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.files import OpenFile
-from jostle.integers import narrowed
-from jostle.readers.filesets import TWICE, Reading, reader_of
-from jostle.readers.limits import beside
-from jostle.readers.textfile import (
-    BOM,
-    FAULTS,
-    LONGEST,
-    Irregular,
-    TextFile,
-    blocks,
-    content,
-    damaged,
-    decoded,
-    decodes,
-)
+from jostle.readers.filesets import TWICE, Reading
+from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, content, damaged, decoded, decodes, quoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
-    from numpy.typing import NDArray
 
-    Whole = NDArray[Any]
-
-_END, _QUOTE = ord("\n"), ord('"')
+_END, _RETURN, _QUOTE = b'\n\r"'
 _RETURNS = re.compile(rb"(?<!\r)\r+\n")
 _EMPTY = re.compile(rb"\n\n+")
-MOST_PARTS = 4  # times that some columns of a table are stored before all are
-_LONG = 1 << 20  # bytes of a line that is taken apart by itself, since it may have as many cells
-_LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
-_OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,
-compression = 'none', strict_mode = true"""
-
-
-def full_lines(data: bytes) -> bytes:
-    """Whole lines without carriage returns at their ends, and without those that have no character then."""
-    import numpy as np
-
-    if b"\r" in data:
-        data = _RETURNS.sub(b"\n", data)
-    stops = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _END)
-    if np.any(np.diff(stops, prepend=-1) == 1):
-        data = _EMPTY.sub(b"\n", data).removeprefix(b"\n")
-    return data
-
-
-def lists(rows: Sequence[Sequence[str]]) -> pa.ListArray:
-    """Rows of texts, none in place of one that is empty."""
-    import numpy as np
-
-    texts = [text.encode() for row in rows for text in row]
-    ends = np.cumsum([0, *map(len, texts)])[1:]
-    return _lists(b"".join(texts), ends, np.cumsum([0, *map(len, rows)])[1:])
-
-
-def cells(data: bytes, separator: str, split: Callable[[str], list[str]]) -> pa.ListArray:
-    """For each of the full lines, in UTF-8, its cells; none in place of one that is empty. `split` gives those of a
-    line that is not regular, or long."""
-    import numpy as np
-    import pyarrow as pa
-
-    if len(data) <= _LONG:
-        return _cells_of_short(data, separator, split)
-    stops = np.flatnonzero(np.frombuffer(data, dtype=np.uint8) == _END)
-    parts, at = [], 0
-    for number in np.flatnonzero(np.diff(stops, prepend=-1) > _LONG).tolist():
-        start, stop = int(stops[number - 1]) + 1 if number else 0, int(stops[number])
-        parts += [_cells_of_short(data[at:start], separator, split), lists([split(data[start:stop].decode())])]
-        at = stop + 1
-    return pa.concat_arrays([*parts, _cells_of_short(data[at:], separator, split)])
-
-
-def _cells_of_short(data: bytes, separator: str, split: Callable[[str], list[str]]) -> pa.ListArray:
-    import numpy as np
-
-    quoted = b'"' in data
-    if quoted:
-        data = _regular(data, separator, split)
-    text = np.frombuffer(data, dtype=np.uint8)
-    marks = (text == ord(separator)) | (text == _END)
-    if quoted:
-        dropped, ends = _unquoted(text, marks)
-        mask = np.ones(len(text), dtype=bool)
-        mask[dropped] = False
-        content: bytes | Whole = text[mask]
-    else:
-        dropped = np.flatnonzero(marks)
-        ends = np.arange(len(dropped))
-        content = data.translate(None, f"{separator}\n".encode())
-    last = dropped[ends]
-    before = last - ends  # the bytes before a cell's end that were not dropped
-    return _lists(content, before, np.flatnonzero(text[last] == _END) + 1)
-
-
-def _lists(content: bytes | Whole, ends: Whole, rows: Whole) -> pa.ListArray:
-    """Lists of texts: `ends` are those of the texts in their bytes, `rows` those of the lists among the texts."""
-    import numpy as np
-    import pyarrow as pa
-
-    ends, rows = (narrowed(np.concatenate([[0], places]), np.int32) for places in (ends, rows))
-    full = np.packbits(ends[1:] > ends[:-1], bitorder="little")
-    buffers = [pa.py_buffer(part) for part in (ends, content, full)]
-    texts = pa.StringArray.from_buffers(len(ends) - 1, *buffers)
-    return pa.Array.from_buffers(pa.list_(pa.string()), len(rows) - 1, [None, pa.py_buffer(rows)], children=[texts])
-
-
-def _unquoted(text: Whole, marks: Whole) -> tuple[Whole, Whole]:
-    """Of regular lines the places of what is no text, and which of these places end a cell."""
-    import numpy as np
-
-    places = np.flatnonzero(marks | (text == _QUOTE))
-    quote = text[places] == _QUOTE
-    inside = np.logical_xor.accumulate(quote)  # of a quoted cell, after the place
-    second = np.zeros(len(places), dtype=bool)  # of two quotes beside each other
-    second[1:] = quote[1:] & quote[:-1] & (np.diff(places) == 1)
-    plain = inside & (second | ~quote)
-    places, quote = places[~plain], quote[~plain]
-    return places, np.flatnonzero(~quote)
-
-
-def _regular(data: bytes, separator: str, split: Callable[[str], list[str]]) -> bytes:
-    """Lines with the same cells that are all regular."""
-    import numpy as np
-
-    text = np.frombuffer(data, dtype=np.uint8)
-    quotes, stops = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _END)
-    line = np.searchsorted(stops, quotes)
-    opens = (np.arange(len(quotes)) - np.searchsorted(line, line)) % 2 == 0
-    before = np.where(quotes > 0, text[quotes - 1], _END)
-    beside = np.where(opens, before, text[quotes + 1])
-    odd = (beside != ord(separator)) & (beside != _END) & (beside != _QUOTE)
-    odd |= np.bincount(line, minlength=len(stops))[line] % 2 == 1
-    parts, at = [], 0
-    for number in np.unique(line[odd]).tolist():
-        start, stop = int(stops[number - 1]) + 1 if number else 0, int(stops[number])
-        cells = [cell.replace('"', '""') for cell in split(data[start:stop].decode())]
-        parts += [data[at:start], separator.join(f'"{cell}"' for cell in cells).encode()]
-        at = stop
-    return b"".join([*parts, data[at:]]) if parts else data
-
-
-def _append(file: BinaryIO, lines: bytes) -> bool:
-    """Adds lines to a file, if there is room."""
-    try:
-        return file.write(lines) == len(lines)
-    except OSError:
-        return False
-
-
-def _unnamed(file: BinaryIO) -> OpenFile:
-    """A file without a name, open until what is given goes."""
-    descriptor = os.dup(file.fileno())
-    copy = OpenFile(descriptor, "", "", os.fstat(descriptor))
-    weakref.finalize(copy, os.close, descriptor)
-    return copy
-
-
 SEPARATORS = (",", "\t", ";", "|")
 OTHER_SEPARATORS = (" ", ":", "~")
 """What separates cells only where a program says so."""
@@ -233,18 +78,15 @@ class Header(Struct, frozen=True):
 class CsvFile(TextFile):
     """A CSV file under the table name `name`."""
 
-    __slots__ = ("_above", "_copy", "_decimal", "_parts", "_separator")
+    __slots__ = ("_above", "_decimal")
 
     def __init__(
         self, file: OpenFile, name: str, label: str, connection: DuckDBPyConnection, reading: Reading | None = None
     ) -> None:
         reading = reading or Reading()
         head = header(file, label, reading)
-        self._separator, self._decimal = head.separator, reading.decimal
-        self._above = reading.header or 1
-        self._copy: OpenFile | None = None  # of the records, while columns of it are not read
-        self._parts: dict[frozenset[int], str] = {}  # tables of some columns
-        super().__init__(file, head.names, name, label, connection, head.encoding)
+        self._decimal, self._above = reading.decimal, reading.header or 1
+        super().__init__(file, head.names, name, label, connection, head.encoding, head.separator)
         self.unread = head.unread
 
     def lines_above(self, source: BinaryIO) -> int:
@@ -262,96 +104,46 @@ class CsvFile(TextFile):
             "write texts with line breaks as Parquet or JSON lines",
         )
 
-    def table(self, needed: Collection[int]) -> str:
-        name, copy = super().table(needed), self._copy
-        return name if copy is None else self._reading(lambda: self._of_copy(copy, frozenset(needed)))
+    def plain(self, block: bytes, *, exact: bool) -> tuple[bytes, bool]:
+        if not block.isascii() and (self._encoding != "utf-8" or not decodes(block, "utf-8")):
+            block = decoded(block, self._encoding).encode()
+        lines = _RETURNS.sub(b"\n", block) if b"\r" in block else block
+        if lines.startswith(b"\n") or b"\n\n" in lines:
+            lines = _EMPTY.sub(b"\n", lines).removeprefix(b"\n")
+        if not exact and b'"' not in lines and b"\r" not in lines:
+            return lines, False
+        parts, at, fit = list[bytes](), 0, exact
+        for start, stop in self._odd(lines, exact):
+            cells = self._split(lines[start:stop].decode())
+            fit = fit and len(cells) == len(self.columns)
+            parts += [lines[at:start], quoted([(cells + [""] * self.width)[: self.width]], self._separator)]
+            at = stop + 1
+        return b"".join([*parts, lines[at:]]) if parts else lines, fit
 
-    def _records(self, look: bool) -> Irregular:
-        import duckdb
+    def _odd(self, lines: bytes, exact: bool) -> Iterator[tuple[int, int]]:
+        """Where lines start and stop that are not regular or hold a carriage return or, where it is to be `exact`, have
+        other than the header's cells."""
+        import numpy as np
 
-        copy = self._copy_of_records(look)
-        if copy is None:
-            return super()._records(look)
-        if not look:
-            self._copy = copy
-            return Irregular()
-        try:
-            self._read_columns(copy, self._every, self._name)
-        except duckdb.InvalidInputException:  # of a line that does not have the header's cells
-            return super()._records(look)
-        return Irregular()
-
-    @property
-    def _every(self) -> frozenset[int]:
-        return frozenset(range(len(self.columns)))
-
-    def _copy_of_records(self, look: bool) -> OpenFile | None:
-        """The records as DuckDB reads them, in a file without a name, after a line that it skips; None where some
-        cannot be written so, where a `look` counts some, or where there is no room."""
-        if len(self.columns) == 1:  # of which a record may be a quoted cell without a text
-            return None
-        try:
-            file = TemporaryFile(buffering=0)  # noqa: SIM115
-        except OSError:
-            return None
-        with file, content(self._file) as source:
-            self.lines_above(source)
-            for lines in itertools.chain((b"\n",), (self._plain(block, look) for block in blocks(source))):
-                if lines is None or not _append(file, lines):
-                    return None
-            return _unnamed(file)
-
-    def _plain(self, lines: bytes, look: bool) -> bytes | None:
-        """A block of lines as DuckDB reads them; None as above."""
-        if not lines.isascii() and (self._encoding != "utf-8" or not decodes(lines, "utf-8")):
-            if look and not decodes(lines, self._encoding):
-                return None
-            lines = decoded(lines, self._encoding).encode()
+        text = np.frombuffer(lines, dtype=np.uint8)
+        stops, quotes = np.flatnonzero(text == _END), np.flatnonzero(text == _QUOTE if b'"' in lines else ())
+        line = np.searchsorted(stops, quotes)
+        first = np.searchsorted(line, np.arange(len(stops)))  # of the quotes in each line
+        before, after = np.where(quotes > 0, text[quotes - 1], _END), text[quotes + 1]
+        beside = np.where((np.arange(len(quotes)) - first[line]) % 2 == 0, before, after)
+        separator = ord(self._separator)
+        odd = np.bincount(line, minlength=len(stops)) % 2 == 1
+        odd[line[(beside != separator) & (beside != _END) & (beside != _QUOTE)]] = True
         if b"\r" in lines:
-            lines = lines.replace(b"\r\n", b"\n")
-        if len(lines) > _LARGEST or lines.startswith(b"\n") or b"\n\n" in lines or b"\r" in lines:
-            return None
-        return _regular(lines, self._separator, self._split) if b'"' in lines else lines
-
-    def _of_copy(self, copy: OpenFile, needed: frozenset[int]) -> str:
-        """The name of a table with the needed columns: of them alone the first few times, then of all."""
-        import duckdb
-
-        for places, name in self._parts.items():
-            if needed <= places:
-                return name
-        needed = needed or frozenset({0}) if len(self._parts) < MOST_PARTS else self._every
-        name = self._name if needed == self._every else f"{self._name}{len(self._parts)}"
-        try:
-            self._read_columns(copy, needed, name)
-        except duckdb.InvalidInputException:
-            name, self._encoding = self._name, "utf-8"  # of the copy
-            self._taken_apart(reader_of(copy), 1, look=False)
-        self._parts[needed] = name
-        if name == self._name:
-            self._copy = None
-        return name
-
-    def _read_columns(self, copy: OpenFile, places: frozenset[int], name: str) -> None:
-        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.columns)))
-        items = ", ".join(f"{self.cell_of(f'c{i}')} AS c{i}" for i in sorted(places))
-        query = f"""CREATE OR REPLACE TABLE {name} AS SELECT {items}
-            FROM read_csv({DUCKDB.literal(copy.name)}, delim = {DUCKDB.literal(self._separator)},
-            columns = {{{columns}}}, {_OPTIONS})"""
-        ((size,),) = beside(lambda: self._connection.execute(query).fetchall(), self._connection.interrupt)
-        if self.size not in (None, size):
-            raise refuse("DataError", f"{self.label} cannot be read")
-        self.size = size
-
-    def cells(self, lines: bytes) -> pa.ListArray:
-        if self._encoding != "utf-8" or not decodes(lines, "utf-8"):
-            lines = decoded(lines, self._encoding).encode()
-        return cells(full_lines(lines), self._separator, self._split)
-
-    def all_fit(self, cells: pa.ListArray) -> bool:
-        import pyarrow.compute as pc
-
-        return not pc.any(pc.not_equal(pc.list_value_length(cells), len(self.columns))).as_py()
+            odd[np.searchsorted(stops, np.flatnonzero(text == _RETURN))] = True
+        if exact:
+            places = np.flatnonzero(text == separator)
+            if len(quotes):  # those in quoted cells do not count
+                line = np.repeat(np.arange(len(stops)), np.diff(np.searchsorted(places, stops), prepend=0))
+                places = places[(np.searchsorted(quotes, places) - first[line]) % 2 == 0]
+            odd |= np.diff(np.searchsorted(places, stops), prepend=0) != len(self.columns) - 1
+        for number in np.flatnonzero(odd).tolist():
+            yield int(stops[number - 1]) + 1 if number else 0, int(stops[number])
 
     def _split(self, line: str) -> list[str]:
         """The cells of a line, and one more where it has more than the header."""

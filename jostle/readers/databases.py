@@ -30,10 +30,9 @@ from jostle.engine.files import OpenFile, open_file
 from jostle.engine.sql.cells import NATIVE
 from jostle.integers import fixed_width, truncated
 from jostle.lazy import Array, np, pa
-from jostle.readers.csvfile import lists
-from jostle.readers.filesets import reader_of
+from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.limits import beside
-from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded
+from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -46,8 +45,8 @@ _AS_TEXT = re.compile(r"UUID|U?HUGEINT|ENUM\(.*\)", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+,[0-9]+\)")
 
 
-def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
-    """A table of a SQLite file, each cell a text."""
+def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+    """A table of a SQLite file, each cell a text; all columns are read."""
     import sqlite3
 
     from jostle.readers.frames import text_of
@@ -58,7 +57,7 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
         try:
             connection.text_factory = bytes
             tables = connection.execute(_STORED)
-            name = _choice(label, part, [table.decode("utf-8", "replace") for (table,) in tables])
+            name = _choice(label, reading.part or "", [table.decode("utf-8", "replace") for (table,) in tables])
             described = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
             columns = [row[1].decode("utf-8", "replace") for row in described if row[6] == 0]
             cursor = connection.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}")
@@ -71,10 +70,10 @@ def sqlite_table(file: OpenFile, label: str, part: str) -> pa.Table:
     except (sqlite3.Error, OSError):
         raise _unreadable(label) from None
     file.check()
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)})
+    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)}), ()
 
 
-def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+def duckdb_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
     """A table of a DuckDB file; and the columns of types that are not read (lists, structs, blobs), with these."""
     import duckdb
 
@@ -87,7 +86,7 @@ def duckdb_table(file: OpenFile, label: str, part: str) -> tuple[pa.Table, tuple
                 "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'source' "
                 "AND sql NOT ILIKE '%GENERATED ALWAYS AS%'"
             ).fetchall()
-            name = _choice(label, part, [_full(*table) for table in tables])
+            name = _choice(label, reading.part or "", [_full(*table) for table in tables])
             schema, table = next(table for table in tables if _full(*table) == name)
             place = f"source.{_quoted(schema)}.{_quoted(table)}"
             described = connection.execute(f"DESCRIBE {place}").fetchall()
@@ -216,11 +215,12 @@ class JsonFile(TextFile):
     """A file of JSON lines under the table name `name`, with the columns `names`."""
 
     __slots__ = ()
+    written_anew = True
 
     def __init__(
         self, file: OpenFile, names: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection
     ) -> None:
-        super().__init__(file, names, name, label, connection, "utf-8")
+        super().__init__(file, names, name, label, connection)
 
     def fits(self, line: str) -> bool:
         return record(line) is not None
@@ -229,9 +229,10 @@ class JsonFile(TextFile):
         """Reads a public file, whose lines are objects in UTF-8, or is refused."""
         self.check_regular("is no JSON object", "a record is one line: {…}")
 
-    def cells(self, lines: bytes) -> pa.ListArray:
-        full = [line for line in decoded(lines, "utf-8").split("\n") if line.rstrip("\r")]
-        return lists([[cell(record.get(name)) or "" for name in self.columns] for record in map(_any_record, full)])
+    def plain(self, block: bytes, *, exact: bool) -> tuple[bytes, bool]:
+        records = [record(line) for line in decoded(block, "utf-8").split("\n") if line.rstrip("\r")]
+        cells = [[cell((one or {}).get(name)) or "" for name in self.columns] or [""] for one in records]
+        return quoted(cells), None not in records
 
 
 def names_of(file: OpenFile, label: str) -> tuple[str, ...]:
@@ -255,7 +256,7 @@ def record(line: str) -> dict[str, object] | None:
     if not text.startswith("{") or _depth(text) > _DEEPEST:
         return None
     try:
-        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=_none)
+        value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda name: None)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
@@ -268,14 +269,6 @@ def cell(value: object) -> str | None:
     if not isinstance(value, str) or not value:
         return None
     return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _any_record(line: str) -> dict[str, object]:
-    return record(line) or {}
-
-
-def _none(name: str) -> None:
-    return None
 
 
 def _depth(text: str) -> int:

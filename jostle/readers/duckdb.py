@@ -32,31 +32,13 @@ from jostle.engine.sql.cells import FLOATS, number, text
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import key_value
 from jostle.lazy import Array, np, pa
-from jostle.plan.plan import (
-    Bound,
-    Column,
-    Count,
-    Derive,
-    Domain,
-    Filter,
-    FixedSum,
-    Integer,
-    Join,
-    Key,
-    Open,
-    Plan,
-    RowExpr,
-    Scan,
-    Term,
-    rows_below,
-)  # fmt: skip
+from jostle.plan import plan as p
 from jostle.readers.arrays import Arrays
-from jostle.readers.csvfile import MOST_PARTS
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import FileDuckDb, Union, has_names, opened_file
 from jostle.readers.limits import Endless, SpillFolder, beside, memory_limit
 from jostle.readers.public_sql import PublicSql
-from jostle.readers.textfile import ReadRaw
+from jostle.readers.textfile import MOST_PARTS, ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
@@ -195,12 +177,12 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         super().__init__(memory_limit(memory), SpillFolder())
         self._beside = beside
         self._opened: dict[object, tuple[Opened, Any]] = {}  # by what gives the same rows, with the origin itself
-        self._tallies: dict[tuple[Scan | Bound, str], str] = {}
+        self._tallies: dict[tuple[p.Scan | p.Bound, str], str] = {}
         self.objects = Objects()
         self._private: dict[str, OpenFile] = {}  # by where they were
-        self._parts: dict[Scan, list[Scan]] = {}  # of a scan that is stored those that have some of its columns
-        self._asked: dict[Scan, int] = {}  # of scans with reals of a file: how often
-        self._stored: dict[Scan, int] = {}  # of those that are stored, the last one asked about last: how many bytes
+        self._parts: dict[p.Scan, list[p.Scan]] = {}  # of a scan that is stored those that have some of its columns
+        self._asked: dict[p.Scan, int] = {}  # of scans with reals of a file: how often
+        self._stored: dict[p.Scan, int] = {}  # of those that are stored, the last one asked about last: how many bytes
         self._room, self._wanted = ROOM, 0  # bytes for them, and those that there was no room for
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
@@ -268,8 +250,8 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         parts = [opened_file(self, f, self._next(), files.reading, names, public=public) for f in files.parts]
         return parts[0] if len(parts) == 1 else Union(parts, files.label)
 
-    def base(self, plan: Scan | Bound) -> relations.Relation:
-        if isinstance(plan, Scan) and plan in self._asked and plan in self._kept:
+    def base(self, plan: p.Scan | p.Bound) -> relations.Relation:
+        if isinstance(plan, p.Scan) and plan in self._asked and plan in self._kept:
             self._asked[plan] += 1
             if plan in self._stored:
                 self._stored[plan] = self._stored.pop(plan)
@@ -286,12 +268,12 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             self.fetch(f"DROP TABLE {self._kept.pop(oldest).sql.rpartition(' ')[2]}")
         self._wanted = 0
 
-    def stores(self, plan: Scan | Bound, scan: Scan, raw: Raw) -> bool:
+    def stores(self, plan: p.Scan | p.Bound, scan: p.Scan, raw: Raw) -> bool:
         """Also those with reals of a file, when they are asked about for the third time and there is room."""
         if super().stores(plan, scan, raw):
             return True
         names = [name for name, _ in scan.columns]
-        if isinstance(plan, Scan) and raw.numbered and any(raw.cell(name)[1] in FLOATS for name in names):
+        if isinstance(plan, p.Scan) and raw.numbered and any(raw.cell(name)[1] in FLOATS for name in names):
             size = 8 * self._size(raw, raw.table(list(map(raw.columns.index, names)))) * (len(names) + 1)
             times = self._asked.setdefault(plan, 1)
             if sum(self._stored.values()) + size <= self._room:
@@ -316,21 +298,21 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         """The rows of a query of our own making as an Arrow table."""
         return self._run(query, label, lambda connection: connection.sql(query).to_arrow_table())
 
-    def relation(self, plan: Plan, asked: Iterable[RowExpr] | None = None) -> relations.Relation:
+    def relation(self, plan: p.Plan, asked: Iterable[p.RowExpr] | None = None) -> relations.Relation:
         """A plan as a SELECT, where a column that nothing asked is made of is neither cleaned nor read."""
         scan = plan
-        while isinstance(scan, Filter | Derive | Join):
-            scan = scan.left if isinstance(scan, Join) else scan.source
-        if asked is None or not isinstance(scan, Scan):
+        while isinstance(scan, p.Filter | p.Derive | p.Join):
+            scan = scan.left if isinstance(scan, p.Join) else scan.source
+        if asked is None or not isinstance(scan, p.Scan):
             return super().relation(plan)
         narrow = narrowed(plan, asked)
         return relations.relation(narrow, lambda few: self.base(self._part(few, scan)), self.dialect)
 
-    def _part(self, few: Scan | Bound, whole: Scan) -> Scan | Bound:
+    def _part(self, few: p.Scan | p.Bound, whole: p.Scan) -> p.Scan | p.Bound:
         """What has the few columns that are asked of a scan: where cells are stored, these alone the first times, then
         all. Tables of some of its columns have the rows in one order, so that their numbers are the same."""
         raw = self._raw_with(whole)
-        if isinstance(few, Bound) or few.data != whole.data or (raw.numbered and not super().stores(few, few, raw)):
+        if isinstance(few, p.Bound) or few.data != whole.data or (raw.numbered and not super().stores(few, few, raw)):
             return few
         parts = self._parts.setdefault(whole, [])
         for part in (*parts, whole) if whole in self._kept else parts:
@@ -339,7 +321,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         parts.append(few if len(parts) < MOST_PARTS else whole)
         return parts[-1]
 
-    def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
+    def guess(self, key: str) -> tuple[tuple[str, p.Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `text` elsewhere. Reads the data."""
         raw, table = self.raw(key)
@@ -347,7 +329,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         cells = map(raw.cell, names)
         tests = [f"count({text(self.dialect, c, kind)}) = count({number(self.dialect, c, kind)})" for c, kind in cells]
         (row,) = self.fetch(f"SELECT {', '.join(tests) or 'count(*)'} FROM {table}", raw.label)
-        return tuple((name, Open("real" if real else "text")) for name, real in zip(names, row, strict=False))
+        return tuple((name, p.Open("real" if real else "text")) for name, real in zip(names, row, strict=False))
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
@@ -361,11 +343,11 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
     def grouped(
-        self, source: relations.Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]
+        self, source: relations.Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]
     ) -> relations.Grouped:  # fmt: skip
         return grouped(source, keys, terms)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+    def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
         cost a database more than the rows do."""
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
@@ -373,7 +355,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         cells = arrays.counts(plan, keys, shape) if arrays is not None else None
         if cells is not None:
             return [cells.copy() for _ in terms]
-        if isinstance(plan, Scan) and not keys and set(terms) == ROWS:
+        if isinstance(plan, p.Scan) and not keys and set(terms) == ROWS:
             source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
                 return [np.array(source.most_rows) for _ in terms]
@@ -381,44 +363,44 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         if cells is not None:
             return [cells.copy() for _ in terms]
         ranges = keys and all(isinstance(key.values, range) for key in keys)
-        if terms != (Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
+        if terms != (p.Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
             return super().group(plan, keys, terms)
         cells = np.zeros(math.prod(shape), dtype=np.int64)
         for batch in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
         return [cells.reshape(shape)]
 
-    def _added_up(self, plan: Plan, keys: tuple[Key, ...]) -> Array | None:
+    def _added_up(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> Array | None:
         """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""
         if (tally := self._tallied(plan, keys)) is not None:
-            return super().group(tally, keys, (FixedSum(Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
+            return super().group(tally, keys, (p.FixedSum(p.Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
         return uncommon(self.group, plan, keys)
 
-    def _tallied(self, plan: Plan, keys: tuple[Key, ...]) -> Plan | None:
+    def _tallied(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> p.Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
         number of rows of each. They are counted once, when a question that describes the column so first asks."""
-        of = rows_below(plan)
-        whole = over(plan, of, of.scan) if isinstance(of, Bound) and not of.weighted else plan
+        of = p.rows_below(plan)
+        whole = over(plan, of, of.scan) if isinstance(of, p.Bound) and not of.weighted else plan
         steps = [narrowed(whole, [key.expr for key in keys])]
-        while isinstance(steps[-1], Filter | Derive):
+        while isinstance(steps[-1], p.Filter | p.Derive):
             steps.append(steps[-1].source)
         few = steps.pop()
-        if not isinstance(few, Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
+        if not isinstance(few, p.Scan) or len(few.columns) != 1 or self._raw_of(few.data).stale():
             return None
         ((name, domain),) = few.columns
-        of = undescribed(of) if isinstance(of, Bound) else Scan(few.data, ())  # columns may be described otherwise
+        of = undescribed(of) if isinstance(of, p.Bound) else p.Scan(few.data, ())  # columns may be described otherwise
         key = self._tallies.get((of, name))
         if key is None and groups_of(domain) <= FEW:
             key = self._tallies[of, name] = self._tally(of, few.data, name)
         if not key:
             return None
-        at: Plan = Scan(key, ((name, domain), (_MANY, Integer(0, _MOST_ROWS))))
+        at: p.Plan = p.Scan(key, ((name, domain), (_MANY, p.Integer(0, _MOST_ROWS))))
         for step in reversed(steps):
-            more = {"columns": (*step.columns, (_MANY, Column(_MANY)))} if isinstance(step, Derive) else {}
+            more = {"columns": (*step.columns, (_MANY, p.Column(_MANY)))} if isinstance(step, p.Derive) else {}
             at = replace(step, source=at, **more)
         return at
 
-    def _tally(self, of: Scan | Bound, data: str, name: str) -> str:
+    def _tally(self, of: p.Scan | p.Bound, data: str, name: str) -> str:
         """The key of a data set of the different cells of a column; empty where these are not asked about."""
         raw = self._raw_of(data)
         if name not in raw.columns or not raw.numbered or raw.arrays or raw.cell(name)[1] not in GROUPED:
@@ -427,7 +409,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         def source() -> _Tally:
             raw = self._raw_of(data)
             cell, kind = raw.cell(name)
-            at = self._staying(of, raw)[0] if isinstance(of, Bound) else raw.table([raw.columns.index(name)])
+            at = self._staying(of, raw)[0] if isinstance(of, p.Bound) else raw.table([raw.columns.index(name)])
             table = self.keep(f"SELECT {cell} AS c0, count(*) AS c1 FROM {at} GROUP BY {cell}", raw)
             return _Tally((name, _MANY), (kind, "BIGINT"), raw.label, table)
 
@@ -438,7 +420,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         self.fetch(f"DROP TABLE {tally.name}")
         return ""
 
-    def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
+    def at_most(self, plan: p.Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
         """Chosen in arrays, part by part, where these can decide."""
         return Bounding(self, plan, most, raw, items).table(source, size)
 
@@ -452,23 +434,23 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         self.fetch(f"CREATE VIEW {name}n AS SELECT *, row_number() OVER () - 1 AS rowid FROM {name}")
         return f"{name}n"
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
+    def codes(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> list[Array]:
         arrays = self._arrays(plan)
         codes = arrays.codes(plan, keys) if arrays is not None else None
         return super().codes(plan, keys) if codes is None else codes
 
-    def different(self, plan: Plan, names: Sequence[str]) -> tuple[list[list[object]], list[float]]:
+    def different(self, plan: p.Plan, names: Sequence[str]) -> tuple[list[list[object]], list[float]]:
         arrays = self._arrays(plan)
         rows = arrays.different(plan, names) if arrays is not None else None
         return super().different(plan, names) if rows is None else rows
 
-    def _arrays(self, plan: Plan) -> Arrays | None:
+    def _arrays(self, plan: p.Plan) -> Arrays | None:
         """The arrays of a table in memory, which a fork has too."""
-        raw = self._raw.get(plan.data) if isinstance(plan, Scan) else None
+        raw = self._raw.get(plan.data) if isinstance(plan, p.Scan) else None
         return raw.arrays if isinstance(raw, ReadRaw) else None
 
 
-def _places(source: relations.Relation, keys: tuple[Key, ...]) -> str:
+def _places(source: relations.Relation, keys: tuple[p.Key, ...]) -> str:
     """A column `place`: where each row's group stands among those of all keys, which are ranges, the last of them
     moving fastest; NULL of a row that is in none. There are fewer than 2^31 groups."""
     rows = source.rows()

@@ -123,7 +123,7 @@ class FileSet(Struct, frozen=True, eq=False):
         reading = reading or Reading()
         owners: dict[tuple[object, ...], int] = {}
         for place, file in enumerate(parts):
-            for name in _names(file):
+            for name in {file.identity, *identities(file.real)}:
                 part = () if reading.part is None else (reading.part.casefold(),)
                 first = owners.setdefault((*name, *part), place)
                 if first != place:
@@ -167,10 +167,6 @@ def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
         if places:
             return [*places]
     raise refuse("DataError", f"no file matches `{text}`", help="paths in a program start at its folder")
-
-
-def _names(file: OpenFile) -> set[tuple[object, ...]]:
-    return {file.identity, *identities(file.real)}
 
 
 def _exists(path: Path) -> bool:
@@ -266,11 +262,8 @@ class Objects:
             group.marks |= fresh
             group.spans += [span for span in entry.spans if span not in group.spans]
         self._groups += [group for group in overlaps if group not in self._groups]
-        return frozenset([*map(id, overlaps), *(mark for mark in entry.reads if _is_file(mark))])
-
-
-def _is_file(mark: Hashable) -> bool:
-    return isinstance(mark, tuple) and mark[0] == "file"
+        files = (mark for mark in entry.reads if isinstance(mark, tuple) and mark[0] == "file")
+        return frozenset([*map(id, overlaps), *files])
 
 
 def _apart(spans: list[Span]) -> tuple[list[int], list[int]]:
@@ -292,10 +285,11 @@ def _meets(span: Span, starts: list[int], ends: list[int]) -> bool:
 def _mapped(spans: list[Span]) -> set[Hashable]:
     """The files, or shared memory, that memory is a map of, as Linux tells: every map of one has its own addresses."""
     files = set[Hashable]()
+    first_of = lambda line: int(line[: line.index(b"-")], 16)  # noqa: E731 (the address at which one begins)
     with suppress(OSError):
         maps = Path("/proc/self/maps").read_bytes().splitlines()  # in the order of their addresses
         for start, end in zip(*_apart(spans), strict=True):
-            for line in islice(maps, max(0, bisect_right(maps, start, key=_first_of) - 1), None):
+            for line in islice(maps, max(0, bisect_right(maps, start, key=first_of) - 1), None):
                 place, _, _, device, inode, *path = line.split(maxsplit=5)
                 first, last, major, minor = (int(number, 16) for number in (*place.split(b"-"), *device.split(b":")))
                 if first >= end:
@@ -304,11 +298,6 @@ def _mapped(spans: list[Span]) -> set[Hashable]:
                     files |= {("file", os.makedev(major, minor), int(inode))}
                     files |= set(identities(os.fsdecode(path[0]))) if path else set()
     return files
-
-
-def _first_of(line: bytes) -> int:
-    """The first address of a line of `/proc/self/maps`."""
-    return int(line[: line.index(b"-")], 16)
 
 
 def _spans(column: Any) -> list[Span]:

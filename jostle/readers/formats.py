@@ -26,7 +26,7 @@ from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import np, pa
 from jostle.readers.filesets import Reading, reader_of
-from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, content, damaged, is_compressed
+from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, TextFile, content, damaged, is_compressed
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -108,7 +108,7 @@ def opened_file(
         message = f"{label} is compressed, and what stands in it is no text"
         raise refuse("DataError", message, help="give it as it is: Parquet and Arrow compress by themselves")
     try:
-        return _READERS[kind](engine, file, name, label, reading, names, public)
+        return _read(engine, kind, file, name, label, reading, names, public)
     except OSError as error:
         raise refuse("DataError", f"{label} cannot be read: {error.strerror or ''}") from None
 
@@ -145,38 +145,51 @@ def check_reading(kind: str, label: str, reading: Reading) -> None:
                      help='something like `separator = ";", decimal = ","`')  # fmt: skip
 
 
-def _csv(
-    engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, _: object, public: bool
+def _read(
+    engine: FileDuckDb, kind: str, file: OpenFile, name: str, label: str, reading: Reading, names: tuple[str, ...],
+    public: bool,
 ) -> ReadRaw:  # fmt: skip
-    from jostle.readers.csvfile import CsvFile
+    match kind:
+        case "csv":
+            from jostle.readers.csvfile import CsvFile
 
-    opened = CsvFile(file, name, label, engine.connection, reading)
+            text: TextFile = CsvFile(file, name, label, engine.connection, reading)
+        case "json":
+            from jostle.readers.databases import JsonFile, names_of
+
+            names = names or (names_of(file, label) if public else ())
+            text = JsonFile(file, names, name, label, engine.connection)
+        case "parquet":
+            parquet = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
+            file.check()
+            engine.watch(name, file)
+            return parquet
+        case "feather 1":
+            raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
+        case "excel 97":
+            message = f"{label} is a workbook of before 2007, or has a password"
+            raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
+        case _:
+            return _in_memory(engine, kind, file, name, label, reading)
     if public:
-        opened.check()
-    return opened
+        text.check()
+    return text
 
 
-def _json(
-    engine: FileDuckDb, file: OpenFile, name: str, label: str, _: object, names: tuple[str, ...], public: bool
-) -> ReadRaw:
-    from jostle.readers.databases import JsonFile, names_of
-
-    opened = JsonFile(file, names or (names_of(file, label) if public else ()), name, label, engine.connection)
-    if public:
-        opened.check()
-    return opened
-
-
-def _parquet(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
-    opened = ParquetFile(file, name, label, engine.fetch, engine.connection.register)
-    file.check()
-    engine.watch(name, file)
-    return opened
-
-
-def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
+def _in_memory(engine: FileDuckDb, kind: str, file: OpenFile, name: str, label: str, reading: Reading) -> ReadRaw:
+    """A file that is read whole, as an Arrow table and the names and types of the columns that are none in it."""
+    from jostle.readers.databases import duckdb_table, sqlite_table
     from jostle.readers.frames import Frame
+    from jostle.readers.workbook import sheet_table
 
+    read = {"arrow": _arrow_table, "excel": sheet_table, "sqlite": sqlite_table, "duckdb": duckdb_table}[kind]
+    table, unread = read(file, label, reading)
+    frame = Frame(table, name, label).named_by(engine.name_rows)
+    frame.unread, frame.typed = unread or frame.unread, kind != "excel"
+    return frame
+
+
+def _arrow_table(file: OpenFile, label: str, _: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
     try:
         with reader_of(file) as source:
             table = pa.ipc.open_file(pa.PythonFile(source, mode="r")).read_all()
@@ -184,50 +197,7 @@ def _arrow(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object
         message = f"{label} is no Arrow file that can be read"
         raise refuse("DataError", message, help="write it again, as an Arrow file or as Parquet") from None
     file.check()
-    return Frame(table, name, label).named_by(engine.name_rows)
-
-
-def _feather_1(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
-    raise refuse("DataError", f"{label} is a Feather file of the first version", help="save it as version 2")
-
-
-def _excel(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
-    from jostle.readers.frames import Frame
-    from jostle.readers.workbook import sheet_table
-
-    table, unread = sheet_table(file, label, reading)
-    frame = Frame(table, name, label).named_by(engine.name_rows)
-    frame.unread, frame.typed = unread, False
-    return frame
-
-
-def _excel_97(engine: FileDuckDb, file: OpenFile, name: str, label: str, *_: object) -> ReadRaw:
-    message = f"{label} is a workbook of before 2007, or has a password"
-    raise refuse("DataError", message, help="save it as an Excel workbook (.xlsx) without one")
-
-
-def _sqlite(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
-    from jostle.readers.databases import sqlite_table
-    from jostle.readers.frames import Frame
-
-    table = sqlite_table(file, label, reading.part or "")
-    return Frame(table, name, label).named_by(engine.name_rows)
-
-
-def _duckdb(engine: FileDuckDb, file: OpenFile, name: str, label: str, reading: Reading, *_: object) -> ReadRaw:
-    from jostle.readers.databases import duckdb_table
-    from jostle.readers.frames import Frame
-
-    table, unread = duckdb_table(file, label, reading.part or "")
-    frame = Frame(table, name, label).named_by(engine.name_rows)
-    frame.unread = unread
-    return frame
-
-
-_READERS: dict[str, Callable[..., ReadRaw]] = {
-    "csv": _csv, "json": _json, "parquet": _parquet, "arrow": _arrow, "feather 1": _feather_1,
-    "excel": _excel, "excel 97": _excel_97, "sqlite": _sqlite, "duckdb": _duckdb,
-}  # fmt: skip
+    return table, ()
 
 
 class Union(ReadRaw):

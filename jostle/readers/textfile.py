@@ -5,7 +5,8 @@ what a line has beyond 64 MB is dropped, and bytes that are none of the encoding
 Nothing in the rows of a private file is an error; for a public file, and for its owner's survey, `load` counts what is
 irregular. A compressed file is read when it is opened, since a stream that breaks is to be known before a charge.
 
-One statement makes the table: the database asks for the lines, block by block, as it stores their cells.
+All records are written so that DuckDB's own reader finds their cells, in a file without a name. A column is read of it
+when it is asked about.
 
 What stands in a compressed file: gzip and Zstandard, known by their first bytes.
 
@@ -18,22 +19,25 @@ from __future__ import annotations
 
 import codecs
 import io
+import itertools
+import os
+import weakref
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar, cast
 
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
-from jostle.engine.duckdb.engine import Raw
+from jostle.engine.duckdb.engine import DUCKDB, Raw
 from jostle.engine.files import OpenFile
 from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
 T = TypeVar("T")
@@ -86,6 +90,10 @@ class _Zstandard(io.RawIOBase):
 BOM = codecs.BOM_UTF8
 LONGEST = 1 << 26  # bytes of a line; a text of the database ends at 2^32
 _BLOCK = 1 << 20  # bytes read at a time
+MOST_PARTS = 4  # times that some columns of a table are stored before all are
+_LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
+_OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,
+compression = 'none', strict_mode = true"""
 
 
 class Irregular(Struct):
@@ -117,40 +125,57 @@ class ReadRaw(Raw):
         """Whether what is still to be read is not what was opened."""
 
 
-class TextFile(ReadRaw):
-    """A file of text, read as a whole into the table `name` when it is first needed."""
+def quoted(rows: Iterable[Sequence[str]], separator: str = ",") -> bytes:
+    """Lines of CSV, every cell in quotes."""
+    cells = (separator.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
+    return "".join(f"{line}\n" for line in cells).encode()
 
-    __slots__ = ("_connection", "_encoding", "_file", "_name", "_read")
+
+class TextFile(ReadRaw):
+    """A file of text under the table name `name`. When something is first asked, its records are written as the
+    database's own reader takes them, and a column is read of these when it is asked about."""
+
+    __slots__ = (
+        "_breaks", "_connection", "_copy", "_encoding", "_exact", "_file", "_longest", "_name", "_parts", "_read",
+        "_separator",
+    )  # fmt: skip
+    written_anew: ClassVar[bool] = False
+    """Whether every line is, so that cells may hold the ends of lines, and each has its cells."""
 
     def __init__(
         self, file: OpenFile, columns: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection,
-        encoding: str,
+        encoding: str = "utf-8", separator: str = ",",
     ) -> None:  # fmt: skip
         super().__init__(columns, ("VARCHAR",) * len(columns), label)
         self._file, self._name, self._connection, self._encoding = file, name, connection, encoding
-        self._read = False
+        self._separator, self._breaks, self._exact = separator, self.written_anew, self.written_anew
+        self._read, self._longest = False, 0  # bytes of a block of lines
+        self._copy: OpenFile | None = None  # of the records, while columns of it are not read
+        self._parts: dict[frozenset[int], str] = {}  # tables of some columns
         if is_compressed(file):
             self.look()
 
     @abstractmethod
-    def cells(self, lines: bytes) -> pa.ListArray:
-        """For each of the lines of a block, but for those without a character, a list of cells: texts or none."""
+    def plain(self, block: bytes, *, exact: bool) -> tuple[bytes, bool]:
+        """The records in a block of lines as lines of CSV in UTF-8, and whether all lines are known to fit. Where it is
+        not to be `exact`, lines with more or fewer cells than there are columns may stay as they are."""
 
     def cell_of(self, item: str) -> str:
-        """The SQL of a cell, where it is made of an item of the list otherwise than by taking it."""
+        """The SQL of a cell, where it is made of what stands in a line otherwise than by taking it."""
         return item
 
     @abstractmethod
     def fits(self, line: str) -> bool:
         """Whether a line has the form that those of a public file have."""
 
-    def all_fit(self, cells: pa.ListArray) -> bool:
-        """Whether the lines of a block, of these cells, are known to fit."""
-        return False
-
     def lines_above(self, source: BinaryIO) -> int:
         """Reads what stands before the records; gives the number of its lines."""
         return 0
+
+    @property
+    def width(self) -> int:
+        """How many cells a line of the records has: one where no column is asked for."""
+        return max(1, len(self.columns))
 
     @property
     def numbered(self) -> bool:
@@ -159,7 +184,7 @@ class TextFile(ReadRaw):
     def table(self, needed: Collection[int]) -> str:
         if not self._read:
             self._load(look=False)
-        return self._name
+        return self._reading(lambda: self._table(frozenset(needed)))
 
     def stale(self) -> bool:
         return not self._read and self._file.changed()
@@ -168,12 +193,14 @@ class TextFile(ReadRaw):
         if not self._read:
             self._load(look=True)
 
+    @abstractmethod
+    def check(self) -> None:
+        """Reads a public file, or refuses it."""
+
     def check_regular(self, ragged: str, help: str) -> None:
         """Reads a public file; `ragged` says, after a line's number, what one does not have that should."""
         self.look()
         irregular = self.irregular
-        if irregular.ragged or irregular.undecodable:
-            self._connection.execute(f"DROP TABLE {self._name}")
         if irregular.ragged:
             others = irregular.ragged - 1
             more = f", nor {'does one other' if others == 1 else f'do {others:,} others'}" if others else ""
@@ -185,7 +212,9 @@ class TextFile(ReadRaw):
             raise refuse("DataError", message, help='save it as UTF-8, or say what it is: `encoding = "latin-1"`')
 
     def _load(self, *, look: bool) -> None:
-        self.irregular = self._reading(lambda: self._records(look))
+        """Writes the records; with `look`, counts what is irregular, else that is all zeros."""
+        self._exact = self._exact or look
+        self._copy = self._reading(lambda: _unnamed(lambda: self._records(look)))
         self._file.check()
         self._read = True
 
@@ -202,46 +231,68 @@ class TextFile(ReadRaw):
                 raise damaged(self.label) from None
             raise refuse("DataError", f"{self.label} cannot be read") from None
 
-    def _records(self, look: bool) -> Irregular:
-        """Reads the records into the table; with `look`, counts what is irregular, else the result is all zeros."""
+    def _records(self, look: bool) -> Iterator[bytes]:
+        self.irregular = Irregular()
         with content(self._file) as source:
-            return self._taken_apart(source, 1 + self.lines_above(source), look)
+            number = 1 + self.lines_above(source)
+            for block in blocks(source):
+                lines, fit = self.plain(block, exact=look)
+                if look:
+                    self._count(block, number, fit=fit)
+                    number += block.count(b"\n")
+                self._longest, self._breaks = max(self._longest, len(lines)), self._breaks or b"\r" in lines
+                yield lines
 
-    def _taken_apart(self, source: BinaryIO, number: int, look: bool) -> Irregular:
-        """The same of what is left of a source, of which the first line has a number."""
-        import pyarrow as pa
+    def _mended(self, copy: OpenFile) -> Iterator[bytes]:
+        """The records of a copy in which the database met a line of another number of cells."""
+        self._encoding = "utf-8"  # of the copy
+        with reader_of(copy) as source:
+            source.readline()
+            for block in blocks(source):
+                lines, _ = self.plain(block, exact=True)
+                self._longest = max(self._longest, len(lines))
+                yield lines
 
-        irregular, faults = Irregular(), list[Exception]()
-        connection, name = self._connection, f"{self._name}lines"
+    def _table(self, needed: frozenset[int]) -> str:
+        """The name of a table with the needed columns: of them alone the first few times, then of all."""
+        import duckdb
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            first = number
-            try:
-                for block in blocks(source):
-                    cells = self.cells(block)
-                    if look:
-                        self._count(block, first, irregular, fit=self.all_fit(cells))
-                        first += block.count(b"\n")
-                    yield pa.record_batch([cells], names=["l"])
-            except FAULTS as fault:  # which the database would tell in words of its own
-                faults.append(fault)
-
-        schema = pa.schema([("l", pa.list_(pa.string()))])
-        reader = pa.RecordBatchReader.from_batches(schema, batches())
-        cells = [f"{self.cell_of(f'l[{i + 1}]')} AS c{i}" for i in range(max(1, len(self.columns)))]
-        query = f"CREATE OR REPLACE TABLE {self._name} AS SELECT {', '.join(cells)} FROM {name}"
-        connection.register(name, reader)
+        for places, name in self._parts.items():
+            if needed <= places:
+                return name
+        every = frozenset(range(self.width))
+        needed = needed or frozenset({0}) if len(self._parts) < MOST_PARTS else every
+        name = self._name if needed == every else f"{self._name}{len(self._parts)}"
+        copy = cast(OpenFile, self._copy)
         try:
-            beside(lambda: connection.execute(query), connection.interrupt)
-        finally:
-            connection.unregister(name)
-        if faults:
-            connection.execute(f"DROP TABLE IF EXISTS {self._name}")
-            raise faults[0]
-        return irregular
+            self._read_columns(copy, needed, name)
+        except duckdb.InvalidInputException:
+            if self._exact:
+                raise
+            self._exact = True
+            self._copy = _unnamed(lambda: self._mended(copy))
+            self._read_columns(self._copy, needed, name)
+        self._parts[needed] = name
+        if name == self._name:
+            self._copy = None
+        return name
 
-    def _count(self, block: bytes, first: int, irregular: Irregular, *, fit: bool) -> None:
+    def _read_columns(self, copy: OpenFile, places: frozenset[int], name: str) -> None:
+        columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(self.width))
+        items = ", ".join(f"{self.cell_of(f'c{i}')} AS c{i}" for i in sorted(places))
+        more = ", parallel = false" * self._breaks  # a part would not know whether it begins within a cell
+        more += f", max_line_size = {self._longest}" * (self._longest > _LARGEST)
+        query = f"""CREATE OR REPLACE TABLE {name} AS SELECT {items}
+            FROM read_csv({DUCKDB.literal(copy.name)}, delim = {DUCKDB.literal(self._separator)},
+            columns = {{{columns}}}, {_OPTIONS}{more})"""
+        ((size,),) = beside(lambda: self._connection.execute(query).fetchall(), self._connection.interrupt)
+        if self.size not in (None, size):
+            raise refuse("DataError", f"{self.label} cannot be read")
+        self.size = size
+
+    def _count(self, block: bytes, first: int, *, fit: bool) -> None:
         """Counts what is irregular in the lines of a block, of which the first has a number; `fit`: all of them do."""
+        irregular = self.irregular
         lines = [] if fit else decoded(block, self._encoding).split("\n")
         for number, line in enumerate((line.rstrip("\r") for line in lines), first):
             if line and not self.fits(line):
@@ -254,6 +305,37 @@ class TextFile(ReadRaw):
                     irregular.first_undecodable = irregular.first_undecodable or number
 
 
+_PLACES: tuple[Callable[[], BinaryIO], ...] = (
+    lambda: cast(BinaryIO, TemporaryFile(buffering=0)),  # noqa: SIM115
+    lambda: cast(BinaryIO, open(os.memfd_create("records"), "w+b", buffering=0)),  # noqa: SIM115
+)
+
+
+def _unnamed(records: Callable[[], Iterator[bytes]]) -> OpenFile:
+    """The records, after a line that is skipped, in a file without a name, open until what is given goes; in memory
+    where a folder has no room for it."""
+    for begun in _PLACES:
+        try:
+            file = begun()
+        except (OSError, AttributeError):  # not every system has such memory
+            continue
+        with file:
+            if all(_append(file, lines) for lines in itertools.chain((b"\n",), records())):
+                descriptor = os.dup(file.fileno())
+                copy = OpenFile(descriptor, "", "", os.fstat(descriptor))
+                weakref.finalize(copy, os.close, descriptor)
+                return copy
+    raise OSError("there is no room")
+
+
+def _append(file: BinaryIO, lines: bytes) -> bool:
+    """Adds lines to a file, if there is room."""
+    try:
+        return file.write(lines) == len(lines)
+    except OSError:
+        return False
+
+
 def decoded(data: bytes, encoding: str) -> str:
     """The text of whole lines. A newline is no part of a longer sequence of any encoding here, so what replaces bad
     bytes changes one line only."""
@@ -261,6 +343,8 @@ def decoded(data: bytes, encoding: str) -> str:
 
 
 def decodes(data: bytes, encoding: str) -> bool:
+    if data.isascii():  # as every encoding here has it
+        return True
     try:
         data.decode(encoding)
     except UnicodeDecodeError:

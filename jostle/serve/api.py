@@ -38,7 +38,8 @@ from jostle.serve.routing import (
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
 from jostle.tools.data import spent_exactly
-from jostle.tools.datacheck import domain_text, report
+from jostle.tools.datacheck import report
+from jostle.tools.draft.columns import domain_text
 from jostle.version import __version__
 
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

@@ -34,10 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.privacy.ledger.store import now
-from jostle.serve import (
-    api,  # noqa: F401 (it adds routes)
-    workbench,
-)
+from jostle.serve import api  # noqa: F401 (it adds routes)
 from jostle.serve.api import Encoded, seen_run
 from jostle.serve.routing import (
     ANYBODY,
@@ -55,6 +52,7 @@ from jostle.serve.routing import (
 from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
 from jostle.serve.worker import MADE_UP, PAGE, PICTURES
+from jostle.tools.export import Sheet
 from jostle.tools.outlet import KIND, Others
 
 _PAGES = Path(__file__).parent / "pages"
@@ -77,10 +75,6 @@ def _page(name: str, call: Call | None = None, status: int = 200, **facts: objec
     menu = [] if who is None else [*_MENU[who.role], ("/account", who.name)]
     facts["place"] = "" if call is None else call.place
     return HTMLResponse(_templates().get_template(name).render(who=who, menu=menu, **facts), status)
-
-
-def error_page(status: int, message: str, help: str) -> Response:
-    return _page("error.html", None, status, message=message, help=help)
 
 
 @route("GET", "/static/{name}", ANYBODY)
@@ -193,21 +187,16 @@ def is_table(rows: object) -> bool:
 
 
 def as_csv(rows: list[dict[str, resources.Json]], margins: resources.Json) -> str:
-    """A table as CSV; after each column whose noise is known, `name_error`. Texts that a spreadsheet would take for a
-    formula have a quote before them."""
-    noisy = {name for row in margins or () for name, one in (row or {}).items() if isinstance(one, dict)}
-    names = [n for name in rows[0] for n in (name, *([f"{name}_error"] if name in noisy else []))]
+    """A table as CSV, as `--save` writes one; after each column whose noise is known, `name_error`."""
+    beside = [margin or {} for margin in margins or [{}] * len(rows)]
+    columns: dict[str, list[object]] = {}
+    for name in rows[0]:
+        columns[name] = [row.get(name) for row in rows]
+        if any(isinstance(margin.get(name), dict) for margin in beside):
+            columns[f"{name}_error"] = [(margin.get(name) or {}).get("error") for margin in beside]
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(map(_cell, names))
-    for row, margin in zip(rows, margins or [{}] * len(rows), strict=True):
-        errors = {f"{name}_error": (margin or {}).get(name, {}).get("error") for name in noisy}
-        writer.writerow([_cell((row | errors).get(name)) for name in names])
+    csv.writer(out, lineterminator="\n").writerows(Sheet(columns).lines())
     return out.getvalue()
-
-
-def _cell(value: object) -> object:
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 MOST_BODY = 256 * 1024  # bytes
@@ -342,8 +331,12 @@ def _refused(row: Row, refusal: Refusal) -> Response:
     if row.page:
         if status == 401 and row.path != "/login":
             return RedirectResponse("/login", 303)
-        return workbench.error_page(status, first.message, first.help)
-    return Json({"error": {"kind": first.kind, "message": first.message, "help": first.help}}, status)
+        return _page("error.html", None, status, message=first.message, help=first.help)
+    return _error(first.kind, first.message, first.help, status)
+
+
+def _error(kind: str, message: str, help: str, status: int) -> Response:
+    return Json({"error": {"kind": kind, "message": message, "help": help}}, status)
 
 
 class Guard:
@@ -369,12 +362,11 @@ class Guard:
 
 
 async def _fault(request: Request, fault: Exception) -> Response:
-    return Json({"error": {"kind": KIND, "message": _FAULT.message, "help": _FAULT.help}}, 500)
+    return _error(KIND, _FAULT.message, _FAULT.help, 500)
 
 
 async def _absent(request: Request, fault: Exception) -> Response:
-    status = getattr(fault, "status_code", 404)
-    return Json({"error": {"kind": "Missing", "message": "there is nothing here", "help": ""}}, status)
+    return _error("Missing", "there is nothing here", "", getattr(fault, "status_code", 404))
 
 
 def application(server: Server, hosts: list[str]) -> Starlette:

@@ -30,7 +30,6 @@ from jostle.backends.postgres.ledger import SCHEMES
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.events import Event
 from jostle.language.builtins import OPENERS
-from jostle.plan.plan import Categories, Domain
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset
 from jostle.resources import Json, replacing
@@ -252,25 +251,19 @@ Facts = Mapping[str, str]
 def clauses(dataset: Dataset, grant: Dataset) -> str:
     """What is published of a dataset, as a declaration says it, under the limit of a grant, which a linked table has
     not; empty of counts, whose shape is not published."""
-    from jostle.tools.draft.columns import name_of
+    from jostle.tools.draft.columns import domain_text, name_of
 
     terms, measure = dataset.terms, grant.terms.measure
     if not terms.schema:
         return ""
     never = [" never missing" * (name in terms.filled) for name, _ in terms.schema]
     columns = (
-        f"{name_of(name)}: {_text(domain)}{end}" for (name, domain), end in zip(terms.schema, never, strict=True)
+        f"{name_of(name)}: {domain_text(domain, whole=True)}{end}"
+        for (name, domain), end in zip(terms.schema, never, strict=True)
     )
     budget = f" budget {measure.limit}{' counted by basic' * (measure.kind == 'basic')}" * (not terms.persons)
     text = f"described by {{{', '.join(columns)}}} protecting {terms.unit}{budget}"
     return text if len(text) <= MOST_CLAUSES else ""
-
-
-def _text(domain: Domain) -> str:
-    from jostle.tools.datacheck import domain_text
-    from jostle.tools.draft.columns import categories
-
-    return categories(domain.values) if isinstance(domain, Categories) else domain_text(domain)
 
 
 def with_facts(program: str, facts: Facts) -> str:
@@ -305,7 +298,7 @@ def edited(request: Mapping[str, Json], folder: Path) -> dict[str, object]:
     public = str(request.get("public") or "")
     with _session(folder, public) as opened:
         if request["ask"] == "format":
-            return {"text": _formatted(text)}
+            return {"text": Document("program.jst", text).format() or text}
         document = Document("program.jst", _session=opened)
         whole = with_facts(text, dict(request.get("facts") or {}))
         for part in _readable(whole, line):  # what cannot be read yet is known by what can
@@ -324,12 +317,6 @@ def _readable(text: str, line: int) -> tuple[str, ...]:
     lines = text.split("\n")
     declared = [one if one.startswith("private ") else "" for one in lines]
     return "\n".join(declared), "\n".join([*lines[:line], "", *lines[line + 1 :]]), text
-
-
-def _formatted(text: str) -> str:
-    from jostle.tools.editors.document import Document
-
-    return Document("program.jst", text).format() or text
 
 
 def simulated(program: str, settings: Mapping[str, str], folder: Path, listener: Callable[[Event], None]) -> Result:

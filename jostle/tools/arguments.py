@@ -174,7 +174,7 @@ def command_parser() -> _Parser:
         epilog="exit status: 0 fine, 1 the program was refused or failed, 2 wrong usage, 130 stopped from the keyboard",
         allow_abbrev=False,
     )
-    parser.add_argument("-V", "--version", action="version", version=_version())
+    parser.add_argument("-V", "--version", action="version", version=f"jostle {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
 
     run = commands.add_parser("run", help="run a program", allow_abbrev=False)
@@ -421,10 +421,6 @@ def _dataset(text: str) -> str:
     return text
 
 
-def _version() -> str:
-    return f"jostle {__version__}"
-
-
 _DATA = (".csv", ".tsv", ".parquet", ".jsonl", ".arrow", ".feather", ".xlsx", ".db", ".csv.gz")
 
 
@@ -441,7 +437,8 @@ def read_program(path: str | Path) -> Source:
             return Source("-", sys.stdin.read().removeprefix("\ufeff"))
         text = Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError as fault:
-        raise refuse("DataError", f"there is no program `{path}`", help=_program(str(path))) from fault
+        close = misspelt(str(path), [Path()], "*.jst", 0.6) or "give the path of a .jst file"
+        raise refuse("DataError", f"there is no program `{path}`", help=close) from fault
     except UnicodeDecodeError as fault:
         raise refuse("DataError", f"`{path}` is not UTF-8 text", help="save the program as UTF-8") from fault
     except IsADirectoryError as fault:
@@ -450,10 +447,6 @@ def read_program(path: str | Path) -> Source:
         reason = getattr(fault, "strerror", None) or "the system refused"
         raise refuse("DataError", f"the program `{path}` cannot be read: {reason.lower()}") from fault
     return Source(str(path), text)
-
-
-def _program(path: str) -> str:
-    return misspelt(path, [Path()], "*.jst", 0.6) or "give the path of a .jst file"
 
 
 def misspelt(path: str, folders: Sequence[Path], pattern: str = "*", cutoff: float = 0.8) -> str:

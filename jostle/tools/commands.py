@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    """Runs a program, with its results as text or as one JSON object.
+    """Runs a program here or, with `--server`, where the data are, with its results as text or as one JSON object.
 
     What was released is printed, or kept, also where the run was stopped or its output cannot be written. Of a run
     that failed, what was measured and not released is printed and kept.
@@ -43,6 +43,8 @@ def run(options: Namespace) -> int:
     from jostle.tools.session import Session
     from jostle.trace.jsonl import Writer
 
+    if options.server is not None:
+        return _run_there(options)
     if options.dry:
         session = Session(ledger=options.ledger, allow=options.allow, look=not options.no_look)
         return _foreseen(options, session, options.bind, dict(options.set))
@@ -111,25 +113,18 @@ def ask(options: Namespace) -> int:
     return run(as_run)
 
 
-def run_here_or_there(options: Namespace) -> int:
-    """Runs a program on this machine or, with `--server`, where the data are."""
-    return run(options) if options.server is None else _run_there(options)
-
-
 def _run_there(options: Namespace) -> int:
     """Runs a program by a server; prints what it answered as a run here would."""
     from jostle.tools.remote import Remote
-    from jostle.tools.show import answer_lines, budget_text
+    from jostle.tools.show import document_lines
 
     result = Remote(options.server, seconds=options.seconds).attempt(_source(options), dict(options.set))
     if options.format == "json":
         print(result.document(), flush=True)
         return 0 if result.ok else 1
-    for line in [*result.output, *answer_lines({"released": result.values}, result.margins(), width_of(sys.stdout))]:
+    for line in document_lines(result.answer, width_of(sys.stdout)):
         print(clean(line))
     tell(result.diagnostics)
-    if result.budget:
-        print("\nbudget\n" + clean(_indented(budget_text(result.budget))))
     return 0 if result.ok else 1
 
 
@@ -369,33 +364,24 @@ def trace(options: Namespace) -> int:
 
 
 def _write_text(text: str, path: Path) -> int:
-    from jostle.trace import jsonl
+    from jostle.trace.jsonl import write_own
 
-    try:
-        jsonl.need_own(path, text[:9].encode(errors="replace"))
-        path.write_text(text, encoding="utf-8", errors="replace")
-    except OSError as fault:
-        raise unwritable(f"`{path}`", fault) from fault
+    write_own(path, text)
     print(clean(f"{path}: {len(text) // 1000:,} kB"))
     return 0
 
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.tools.documentation import ALL, index, page
+    from jostle.tools.documentation import ALL, explanation
 
-    if options.kind is None:
-        sys.stdout.write(index())
+    if (text := explanation(options.kind)) is not None:
+        sys.stdout.write(text)
         return 0
-    kinds = {kind.lower(): kind for kind in ALL}
-    kind = kinds.get(options.kind.lower())
-    if kind is None:
-        hint = did_you_mean(options.kind, kinds.values())
-        message = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
-        sys.stderr.write(f"jostle: {clean(message)}\n`jostle explain` lists them all\n")
-        return 2
-    sys.stdout.write(page(kind))
-    return 0
+    hint = did_you_mean(options.kind, ALL)
+    message = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
+    sys.stderr.write(f"jostle: {clean(message)}\n`jostle explain` lists them all\n")
+    return 2
 
 
 def data(options: Namespace) -> int:
@@ -438,6 +424,6 @@ _MODULES = {
 
 
 _COMMANDS: dict[str, Callable[[Namespace], int]] = {
-    "run": run_here_or_there, "check": check, "repl": repl, "trace": trace, "data": data, "explain": explain,
+    "run": run, "check": check, "repl": repl, "trace": trace, "data": data, "explain": explain,
     "ask": ask,
 }  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 from msgspec import Struct, field
@@ -70,18 +70,17 @@ def place(text: str) -> Place:
     word = re.search(rf"(?:{_NAME})?$", statement)
     typed = word[0] if word else ""
     before = statement[: len(statement) - len(typed)]
-    call, keywords = _call(before, scan)
-    query = _query(before, scan)
+    around, query = _around(before, scan), _query(before, scan)
+    call, keywords = _beginning(around, scan)
     tables = tuple(re.findall(rf"\b(?:from|join)\s+({_NAME})", query, re.IGNORECASE))
     compared = _COMPARED.search(before) if query or before.rstrip().endswith("=") else None
-    if compared and (any(compared.groups()[:3]) or scan.brackets[-1:] == [("[", scan.last)]):
+    if compared and (any(compared.groups()[:3]) or scan.innermost == "["):
         return Place("value", typed, next(filter(None, compared.groups())), False, tables)
     kind = _kind(query) if query else ""
-    around = argument(before)
-    if around is not None and around[0] in AGGREGATES and kind == "select":
+    if around is not None and around.name in AGGREGATES and kind == "select":
         kind, call = "rows", ""
-    elif around is not None and around[1] and (row := BUILTINS.get(around[0])) is not None and row.over_rows:
-        first = re.search(rf"{around[0]}\s*\(\s*({_NAME})[^()]*(?:\([^()]*)*$", before)
+    elif around is not None and around.parts[1:] and (row := BUILTINS.get(around.name)) is not None and row.over_rows:
+        first = re.search(rf"{around.name}\s*\(\s*({_NAME})[^()]*(?:\([^()]*)*$", before)
         kind, tables = "rows", (first[1],) if first else ()
     results = tuple(re.findall(rf"\bas\s+({_NAME})|group\s*by\s+({_NAME})", query, re.IGNORECASE))
     names = tuple(filter(None, chain(*results)))
@@ -97,26 +96,50 @@ def _inside_text(before: str, typed: str) -> Place:
     return Place("value" if column else "text", typed, column, quoted=True)
 
 
+class _Around(Struct, frozen=True):
+    """The function in whose call a text ends, where its bracket stands, and what is written of its arguments."""
+
+    name: str
+    at: int
+    parts: tuple[str, ...]
+
+
+def _keyword(part: str) -> str:
+    own = re.match(rf"\s*({_NAME})\s*=(?!=)", part)
+    return own[1] if own else ""
+
+
 def argument(text: str) -> tuple[str, int, str] | None:
     """The function in whose call a text ends, which argument that is (from 0), and its name where it has one."""
     statement = last_statement(text)
-    scan = _Scan(statement)
-    for bracket, at in reversed(scan.brackets):
+    around = _around(statement, _Scan(statement))
+    return None if around is None else (around.name, len(around.parts) - 1, _keyword(around.parts[-1]))
+
+
+def _around(statement: str, scan: _Scan) -> _Around | None:
+    for bracket, at, commas in reversed(scan.brackets):
         name = re.search(rf"({_NAME})\s*$", statement[:at])
         if bracket == "(" and name and name[1] not in ("in", "and", "or", "not", "if", "return"):
-            parts = list(_parts(statement[at + 1 :]))
-            own = re.match(rf"\s*({_NAME})\s*=(?!=)", parts[-1])
-            return name[1], len(parts) - 1, own[1] if own else ""
+            ends = pairwise([at, *commas, len(statement)])
+            return _Around(name[1], at, tuple(statement[start + 1 : end] for start, end in ends))
         if bracket == "{{":
             return None
     return None
 
 
+def _beginning(around: _Around | None, scan: _Scan) -> tuple[str, tuple[str, ...]]:
+    """The function whose next argument begins where a text ends, and the names of those that it was given."""
+    if around is None or around.at != scan.last or around.parts[-1].strip():
+        return "", ()
+    return around.name, tuple(name for name in map(_keyword, around.parts) if name)
+
+
 class _Scan:
-    """The open brackets of a text, and whether it ends in a comment or a text (which begins at `text`)."""
+    """The open brackets of a text with the commas in each, and whether it ends in a comment or a text (which begins at
+    `text`)."""
 
     def __init__(self, statement: str) -> None:
-        self.brackets: list[tuple[str, int]] = []
+        self.brackets: list[tuple[str, int, list[int]]] = []
         self.text: int | None = None
         self.comment = False
         i = 0
@@ -134,12 +157,14 @@ class _Scan:
             elif char == "#":
                 self.comment = True
             elif statement[i : i + 2] == "{{":
-                self.brackets.append(("{{", i))
+                self.brackets.append(("{{", i, []))
                 i += 1
             elif char in "([{":
-                self.brackets.append((char, i))
+                self.brackets.append((char, i, []))
             elif char in ")]}" and self.brackets:
                 i += self.brackets.pop()[0] == "{{"
+            elif char == "," and self.brackets:
+                self.brackets[-1][2].append(i)
             i += 1
 
     @property
@@ -147,13 +172,17 @@ class _Scan:
         """Where the innermost open bracket stands."""
         return self.brackets[-1][1] if self.brackets else -1
 
+    @property
+    def innermost(self) -> str:
+        return self.brackets[-1][0] if self.brackets else ""
+
 
 def _query(before: str, scan: _Scan) -> str:
     """The select in which a text ends, without the calls and sub-selects that are closed; empty outside a query."""
-    starts = [at for bracket, at in scan.brackets if bracket == "{{"]
+    starts = [at for bracket, at, _ in scan.brackets if bracket == "{{"]
     if not starts:
         return ""
-    inside = [at for bracket, at in scan.brackets if at > starts[-1]]
+    inside = [at for _, at, _ in scan.brackets if at > starts[-1]]
     start = next((at for at in reversed(inside) if re.match(r"\(\s*select\b", before[at:])), starts[-1])
     text = before[start:]
     while (shorter := re.sub(r"\([^()]*\)", "", text)) != text:
@@ -172,37 +201,6 @@ def _kind(query: str) -> str:
     if word in _COLUMNS_ONLY:
         return "rows"
     return {"select": "select", "having": "result", "orderby": "result"}.get(word, "")
-
-
-def _call(before: str, scan: _Scan) -> tuple[str, tuple[str, ...]]:
-    """The function whose next argument begins where a text ends, and the names of those that it was given."""
-    if not scan.brackets or scan.brackets[-1][0] != "(":
-        return "", ()
-    at = scan.brackets[-1][1]
-    name = re.search(rf"({_NAME})\s*$", before[:at])
-    parts = list(_parts(before[at + 1 :]))
-    if name is None or parts[-1].strip():
-        return "", ()
-    matches = (re.match(rf"\s*({_NAME})\s*=(?!=)", part) for part in parts)
-    return name[1], tuple(match[1] for match in matches if match)
-
-
-def _parts(text: str) -> Iterator[str]:
-    """The arguments that a text holds: its pieces between commas that stand in no bracket and no text."""
-    depth, start, quote = 0, 0, ""
-    for i, char in enumerate(text):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        elif char in "([{":
-            depth += 1
-        elif char in ")]}":
-            depth -= 1
-        elif char == "," and depth == 0:
-            yield text[start:i]
-            start = i + 1
-    yield text[start:]
 
 
 _OPEN = frozenset({"true", "false", "none", "not", "lambda", "case", "Feature", "Option", "Utility", "MkChoiceMaker"})
@@ -325,7 +323,8 @@ def _names(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
         row = BUILTINS.get(name)
         is_table = any(word in kind for word in _TABLES)
         if here.kind == "table":
-            fits = is_table or (bool(here.typed or name not in BUILTINS) and row is not None and _gives_table(name))
+            gives_table = row is not None and row.effect in (Effect.TRANSFORMS, Effect.DECLARES)
+            fits = is_table or (bool(here.typed) and gives_table)
         elif here.kind == "result":
             fits = not is_table and row is None
         elif here.kind in ("rows", "select", "value"):
@@ -334,10 +333,6 @@ def _names(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
             fits = True
         if fits:
             yield Completion(name, kind)
-
-
-def _gives_table(name: str) -> bool:
-    return BUILTINS[name].effect in (Effect.TRANSFORMS, Effect.DECLARES)
 
 
 def _parameters(function: str, vocabulary: Vocabulary) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ from jostle.accounting.definitions import Measure, parts_of
 from jostle.backends import server_at
 from jostle.backends.postgres.ledger import address
 from jostle.backends.remote import VARIABLE, RemoteData, remote_data
-from jostle.diagnostics import Refusal, refuse, unwritable
+from jostle.diagnostics import Refusal, refuse
 from jostle.engine.files import OpenFile
 from jostle.events import Event
 from jostle.plan.digest import digest
@@ -45,7 +45,8 @@ from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
 from jostle.resources import Json, loads
 from jostle.source import Source
-from jostle.tools.datacheck import domain_text, misfits
+from jostle.tools.datacheck import misfits
+from jostle.tools.draft.columns import domain_text
 from jostle.tools.draft.init import reading_of
 from jostle.trace.text import align, clean, plural
 
@@ -350,11 +351,7 @@ def certificate(options: Namespace) -> str:
         )
     document = certificate_of(Ledger(options.ledger), options.name, jsonl.read(Path(options.run)))
     text = json.dumps(document, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
-    try:
-        jsonl.need_own(Path(options.out), text[:9].encode())
-        Path(options.out).write_text(text, encoding="utf-8")
-    except OSError as fault:
-        raise unwritable(f"`{options.out}`", fault) from None
+    jsonl.write_own(Path(options.out), text)
     return f"{clean(options.out)}: {plural(len(document['charges']), 'charge')} on `{options.name}`\n"
 
 

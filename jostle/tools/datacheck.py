@@ -15,15 +15,15 @@ from jostle.backends.remote import remote_data
 from jostle.engine.files import open_file
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
+from jostle.plan.plan import Categories, Domain, Integer, Moments, Real
 from jostle.readers.filesets import FileSet, Reading, paths
 from jostle.readers.formats import format_of
 from jostle.readers.survey import FORMATS, NO_FORMS, NUMBERS, ColumnSurvey, Forms, Survey, survey, with_edits
 from jostle.records import replace
 from jostle.source import Source
-from jostle.tools.draft.columns import categories, column_word, name_of, quoted
+from jostle.tools.draft.columns import categories, column_word, domain_text, name_of, quoted
 from jostle.tools.headers import separator_of
-from jostle.trace.text import clean, number, plural
+from jostle.trace.text import clean, plural
 
 
 def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
@@ -38,11 +38,6 @@ def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, st
 def braced(text: str) -> str:
     """A description as after `described by`: a command may leave its braces out."""
     return text if text.lstrip().startswith("{") else f"{{{text}}}"
-
-
-def schema(text: str) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a text says."""
-    return description(text)[0]
 
 
 def report(path: str | Path, described: str, read_as: Reading | None = None, engine: str | None = None) -> str:
@@ -260,19 +255,3 @@ def _share(part: float) -> str:
 
 def _real(domain: Domain) -> str:
     return f"`{domain.low}.0..{domain.high}.0`" if isinstance(domain, Integer) else "`real`"
-
-
-def domain_text(domain: Domain) -> str:
-    """A domain as a program writes it; of many categories, the first ones."""
-    if isinstance(domain, Integer):
-        return f"{domain.low}..{domain.high}"
-    if isinstance(domain, Real):
-        return f"{domain.low!r}..{domain.high!r}"
-    if isinstance(domain, Moments):
-        low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
-        return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
-    if isinstance(domain, Open):
-        return "{true, false}" if domain.kind == "boolean" else domain.kind
-    examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
-    more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
-    return "{" + ", ".join(examples) + more + "}"

@@ -250,7 +250,7 @@ def edit(part: n.Part, formula: Formula, logarithmic: bool) -> Edit:
         return Edit(start, end, space + block(formula, logarithmic, parameter, _indent(old.span)))
     parameter = next(name for name in ("F", "features") if name not in formula.features)
     indent, place = _indent(body.span), _place(body.span, True)
-    word = "def predict" if _is_class(part) else "predict"
+    word = "def predict" if part.span.text.startswith("class ") else "predict"
     return Edit(place, place, f"\n{indent}{word} ({parameter}) {block(formula, logarithmic, parameter, indent)}")
 
 
@@ -265,10 +265,6 @@ def part_text(part: n.Part, change: Edit) -> str:
     """The Option's new text, from the beginning of its line."""
     text, start, end = part.span.source.text, _place(part.span, False), _place(part.span, True)
     return text[text.rfind("\n", 0, start) + 1 : change.start] + change.text + text[change.end : end]
-
-
-def _is_class(part: n.Part) -> bool:
-    return part.span.text.startswith("class ")
 
 
 def _indent(span: Span) -> str:

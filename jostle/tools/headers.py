@@ -8,7 +8,9 @@ is described by its header, so that a column that it lacks is found as any other
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.facts import LAST_HEADER
@@ -18,17 +20,23 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, every_of, rebuilt
 from jostle.tools.arguments import misspelt
 
+if TYPE_CHECKING:
+    from jostle.readers.csvfile import Header
+
 
 def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """The described columns that a file's header lacks, and the misspelt names of files, in source order."""
-    return [fault for table in _tables(program) for fault in _misfits(*table, folders)]
+    return [
+        fault for _, path, reading, private in _tables(program)
+        for fault in _misfits(path, reading, private, folders)
+    ]  # fmt: skip
 
 
 def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
     """Warnings of described files whose header separates cells as files with decimal commas do, where the program says
     of neither how it is; and of texts that are read as numbers with a point beside a file that has commas."""
     result = []
-    commas = [path.value for path, reading, _ in _tables(program) if reading.decimal == ","]
+    commas = [path.value for _, path, reading, _ in _tables(program) if reading.decimal == ","]
     for read in every_of(program, n.Call) if commas else ():
         match read:
             case n.Call(function=n.Name(id="number"), args=(n.Name() | n.Call() as of,)):
@@ -36,7 +44,7 @@ def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
                     message = f"`number` reads a decimal point, and the numbers of `{commas[0]}` have commas"
                     help = 'write `number(replace(replace(x, ".", ""), ",", "."))` if these texts have commas too'
                     result.append(Diagnostic("csv-decimal", message, read.span, "12,5 would be unreadable", help))
-    for path, reading, private in _tables(program):
+    for _, path, reading, private in _tables(program):
         described = private.described if private is not None else None
         there = _there(path.value, folders) if isinstance(described, n.RecordOf) and reading == Reading() else None
         separator = separator_of(there) if there is not None else ""
@@ -65,25 +73,33 @@ def _is_number(domain: n.Expr) -> bool:
 def separator_of(path: Path) -> str:
     """What separates the cells of a CSV file by its header; the empty text of what is no such file."""
     from jostle.engine.files import open_file
-    from jostle.readers.csvfile import header
     from jostle.readers.formats import format_of
 
     try:
-        file = open_file(path)
-        return header(file, "").separator if format_of(file) == "csv" else ""
+        return _head(path, "", Reading()).separator if format_of(open_file(path)) == "csv" else ""
     except Refusal:
         return ""
 
 
-def _tables(program: n.Program) -> Iterator[tuple[n.String, Reading, n.Private | None]]:
-    """The paths of tables and how they are read, with the declarations of private ones."""
+def _head(path: Path, label: str, reading: Reading) -> Header:
+    """The header of a CSV file that is read so. Raises `Refusal` where it has none, or cannot be read so."""
+    from jostle.engine.files import open_file
+    from jostle.readers.csvfile import header
+    from jostle.readers.formats import check_reading
+
+    check_reading("csv", label, reading)
+    return header(open_file(path), label, reading)
+
+
+def _tables(program: n.Program) -> Iterator[tuple[n.Call, n.String, Reading, n.Private | None]]:
+    """The calls that name tables, their paths and how these are read, with the declarations of private ones."""
     private = {id(node.source): node for node in every_of(program, n.Private)}
     for node in every_of(program, n.Call):
         match node:
             case n.Call(function=n.Name(id="table"), args=(n.String() as path,)):
                 reading = _reading(node)
                 if reading is not None:
-                    yield path, reading, private.get(id(node))
+                    yield node, path, reading, private.get(id(node))
 
 
 def _reading(call: n.Call) -> Reading | None:
@@ -124,16 +140,13 @@ def lacking(
 
 def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     """The program with public files described by their headers, of domains that are not known; itself where none is."""
-    described = {id(node.source) for node in every_of(program, n.Private)}
-    described |= {id(node.source) for node in every_of(program, n.Described)}
+    described = {id(node.source) for node in every_of(program, n.Described)}
     columns: dict[int, tuple[str, ...]] = {}
-    for node in every_of(program, n.Call):
-        match node:
-            case n.Call(function=n.Name(id="table"), args=(n.String(value=name),)):
-                there = None if id(node) in described else _there(name, folders)
-                reading = _reading(node)
-                if there is not None and reading is not None:
-                    columns[id(node)] = _header(there, reading)
+    for call, path, reading, private in _tables(program):
+        there = _there(path.value, folders) if private is None and id(call) not in described else None
+        if there is not None:
+            with suppress(Refusal):  # which its run tells
+                columns[id(call)] = _head(there, "", reading).readable
 
     def with_header(node: n.Node) -> n.Node:
         if not isinstance(node, n.Call) or not columns.get(id(node)):
@@ -144,22 +157,13 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     return rebuilt(program, with_header) if any(columns.values()) else program
 
 
-def _header(path: Path, reading: Reading) -> tuple[str, ...]:
-    """The names of a file's columns; none where it has no header that can be read, which its run tells."""
-    from jostle.engine.files import open_file
-    from jostle.readers.csvfile import header
-    from jostle.readers.formats import check_reading
-
-    try:
-        check_reading("csv", "", reading)
-        return header(open_file(path), "", reading).readable
-    except Refusal:
-        return ()
+def _is_csv(name: str) -> bool:
+    return not set("*?[") & set(name) and name.endswith(".csv")
 
 
 def _there(name: str, folders: Sequence[Path]) -> Path | None:
     """The CSV file of a name that stands in a program, where it lies in one of the folders."""
-    if set("*?[") & set(name) or not name.endswith(".csv"):
+    if not _is_csv(name):
         return None
     return next((folder / name for folder in folders if (folder / name).exists()), None)
 
@@ -168,25 +172,18 @@ def _misfits(
     path: n.String, reading: Reading, private: n.Private | None, folders: Sequence[Path]
 ) -> Iterator[Diagnostic]:
     from jostle.engine.base import Opened
-    from jostle.engine.files import open_file
-    from jostle.readers.csvfile import header
-    from jostle.readers.formats import check_reading
     from jostle.run.origins import check_private_columns
 
     name = path.value
-    if set("*?[") & set(name) or not name.endswith(".csv"):
-        return
     there = _there(name, folders)
     if there is None:
-        close = misspelt(name, folders, "*.csv")
-        if close:
+        if _is_csv(name) and (close := misspelt(name, folders, "*.csv")):
             yield Diagnostic("DataError", f"there is no file `{name}`", path.span, help=close)
         return
     if private is None or not isinstance(private.described, n.RecordOf):
         return
     try:
-        check_reading("csv", f"`{name}`", reading)
-        head = header(open_file(there), f"`{name}`", reading)
+        head = _head(there, f"`{name}`", reading)
     except Refusal as refusal:
         yield from refusal.at(path.span).diagnostics
         return

@@ -7,7 +7,7 @@ Requests to end a run, which stop it as Ctrl-C does: what was paid for is handed
 
 Catches faults of Jostle itself before their text reaches a person.
 
-Whatever was not foreseen becomes one line that names the class of the exception and nothing more, since its message
+Whatever was not foreseen becomes a refusal that names the class of the exception and nothing more, since its message
 or its traceback could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
 
 Room for calls within calls: Python's limit of them, and the memory in which their frames stand.
@@ -286,23 +286,23 @@ class Others:
         """Within it, whatever was not foreseen becomes a refusal that names the class of the exception alone."""
         try:
             yield
-        except Refusal:
+        except (Refusal, OutputFault):
             raise
         except MemoryError:
             message = "there is not enough memory for this"
             raise refuse(
                 "DataError", message, help="ask for fewer values at once, or run it where there is more"
             ) from None
-        # Beyond this clause stands only the traceback of Python, which may show private values.
+        # The one broad clause: beyond it stands only the traceback of Python, which may show private values.
         except Exception as fault:
             if fault is self._fault:
                 raise
             trace(fault)
-            raise refuse(KIND, _message(fault), help=_REPORT) from None
+            raise refuse(KIND, f"internal error ({type(fault).__name__})", help=_REPORT) from None
 
 
 def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
-    """The action's exit status; 1 with one line on standard error for a fault, 130 for an interrupt
+    """The action's exit status; 1 with what is said on standard error of a fault, 130 for an interrupt
     (128 and the number of another signal that stopped it).
 
     With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
@@ -336,38 +336,21 @@ def _with_paths_named(action: Callable[[], int]) -> int:
 def _status(action: Callable[[], int], json_wanted: bool) -> int:
     """The action's exit status, or that of a fault that was reported."""
     try:
-        return _with_paths_named(action)
+        with Others().excepted():
+            return _with_paths_named(action)
     except Refusal as refusal:
         from jostle.tools.render import render_all, wants_colour, width_of
 
         err = sys.stderr
         if json_wanted:
-            _print_json({"ok": False, "error": refusal.first.as_json(), "released": {}, "budget": {}})
+            document = {"ok": False, "error": refusal.first.as_json(), "released": {}, "budget": {}}
+            print(json.dumps(document, ensure_ascii=False))
         else:
             err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
         return 1
     except KeyboardInterrupt as stop:
         sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
         return status_of(stop)
-    except OutputFault:
-        raise
-    # The one broad clause: beyond it stands only Python's own traceback, which may show private values.
-    except Exception as fault:
-        return _report(fault, json_wanted)
-
-
-def _report(fault: Exception, json_wanted: bool) -> int:
-    if json_wanted:
-        error = {"kind": KIND, "message": _message(fault), "help": _REPORT}
-        _print_json({"ok": False, "error": error, "released": {}, "budget": {}})
-    report(fault)
-    return 1
-
-
-def report(fault: Exception) -> None:
-    """One line on standard error; under JOSTLE_DEBUG=1, the traceback before it."""
-    trace(fault)
-    sys.stderr.write(f"jostle: {_message(fault)}; {_REPORT}\n")
 
 
 def trace(fault: Exception) -> None:
@@ -376,14 +359,6 @@ def trace(fault: Exception) -> None:
         import traceback
 
         traceback.print_exception(fault)
-
-
-def _message(fault: Exception) -> str:
-    return f"internal error ({type(fault).__name__})"
-
-
-def _print_json(document: dict[str, object]) -> None:
-    print(json.dumps(document, ensure_ascii=False))
 
 
 DEEP = 60_000  # frames: 1,000 nested calls of a program take 10 to 30 each

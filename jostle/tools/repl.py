@@ -27,7 +27,7 @@ from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
-from jostle.tools.outlet import OutputFault, keep, report
+from jostle.tools.outlet import Others, OutputFault, keep
 from jostle.tools.render import progress_on, tell, width_of
 from jostle.tools.show import (
     Provenance,
@@ -188,7 +188,8 @@ class Repl:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         began, first = time.monotonic(), len(self.events)
         try:
-            with self._session.hold_stops():
+            # A fault of Jostle does not cost a person the names and the trace of a session: it is told, and on it goes.
+            with Others().excepted(), self._session.hold_stops():
                 value = self._session.execute(source)
                 self._cost_preview.ran(source.text.rstrip())
                 if value is not None:
@@ -201,12 +202,6 @@ class Repl:
         except KeyboardInterrupt:
             self._say("stopped; what was charged stays charged")
             self.say_left()
-        except OutputFault:
-            raise
-        # A fault of Jostle shall not cost a person the names and the trace of a session: one line, and on it goes.
-        except Exception as fault:
-            self.failed = True
-            report(fault)
         if self._session.warnings:
             self._tell(Refusal(*self._session.warnings))
             self._session.warnings.clear()
@@ -304,15 +299,10 @@ class Repl:
             self._say(reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.documentation import ALL, index, page
+        from jostle.tools.documentation import explanation
 
-        kinds = {name.lower(): name for name in ALL}
-        if kind is None:
-            self._say(index().rstrip())
-        elif kind.lower() in kinds:
-            self._say(page(kinds[kind.lower()]).rstrip())
-        else:
-            self._say(f"{kind} is no kind of error and no warning; :explain lists them")
+        text = explanation(kind)
+        self._say(f"{kind} is no kind of error and no warning; :explain lists them" if text is None else text.rstrip())
 
     def _load(self, path: str) -> None:
         from jostle.tools.arguments import read_program
@@ -366,7 +356,13 @@ def start(
     heard: list[Event] = []
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     say_text = page_text if interactive else _say
-    listeners = [hearing(heard), _show_release, *([_show_picture] if interactive else [])]
+
+    def show(event: Event) -> None:
+        if event.kind == "release":
+            _say(release_text(event, width_of(sys.stdout)))
+        elif event.kind == "picture" and interactive:
+            show_picture(event)
+
     with progress_on(sys.stderr) as bar:
 
         def say(text: str) -> None:
@@ -374,8 +370,8 @@ def start(
             say_text(text)
 
         session = Session(
-            listeners=listeners, progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine, allow=allow,
-            look=look,
+            listeners=[hearing(heard), show], progress=bar, out=_say, ledger=ledger, memory=memory, engine=engine,
+            allow=allow, look=look,
         )  # fmt: skip
         repl = Repl(session, say, lambda refusal: tell(refusal.diagnostics), _confirm if interactive else None)
         repl.events = heard
@@ -396,17 +392,6 @@ def start(
                 keep("a session", result.document())
             raise
     return 1 if repl.failed and not interactive else 0
-
-
-def _show_release(event: Event) -> None:
-    if event.kind == "release":
-        _say(release_text(event, width_of(sys.stdout)))
-
-
-def _show_picture(event: Event) -> None:
-    """A picture, where the terminal can show one."""
-    if event.kind == "picture":
-        show_picture(event)
 
 
 def _confirm(question: str) -> bool:

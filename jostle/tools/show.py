@@ -376,12 +376,18 @@ def again_command(_: Namespace) -> int:
 
 
 def _text(document: dict[str, Json]) -> str:
-    lines = [f"{document.get('program', '')}, {document.get('time', '')}", *document.get("output", ())]
+    head = f"{document.get('program', '')}, {document.get('time', '')}"
+    lines = [head, *document_lines(document, width_of(sys.stdout)), ""]
+    return "".join(clean(line).rstrip() + "\n" for line in lines)
+
+
+def document_lines(document: Mapping[str, Any], width: int) -> list[str]:
+    """What a run printed, gave and spent, of its JSON object."""
     titled = {"released": document.get("released") or {}, "measured, not released": document.get("measured") or {}}
-    lines += answer_lines(titled, document.get("margins") or {}, width_of(sys.stdout))
+    lines = [*document.get("output", ()), *answer_lines(titled, document.get("margins") or {}, width)]
     if document.get("budget"):
         lines += ["", "budget", *("  " + line for line in budget_text(document["budget"]).split("\n"))]
-    return "".join(clean(line).rstrip() + "\n" for line in [*lines, ""])
+    return lines
 
 
 class Provenance(Struct, frozen=True):
@@ -422,10 +428,10 @@ def is_of_library(name: str, names: Mapping[str, object]) -> bool:
 
 def describe(name: str, value: object) -> str:
     """The kind of a value, its label, and the public facts of a handle."""
-    from jostle.plan.plan import Categories, Integer, Real
     from jostle.privacy.kernel.exposures import Handle
     from jostle.privacy.kernel.handles import Cube, Table
     from jostle.run.values import Function, is_vector, kind_name
+    from jostle.tools.draft.columns import domain_text
 
     lines = [f"{name}: {kind_name(value)}"]
     if isinstance(value, Function):
@@ -438,15 +444,7 @@ def describe(name: str, value: object) -> str:
             lines.append(f"  private to {source.name} (protecting {exposure.unit}), stability {stability}{steps}")
         if isinstance(value, Table):
             for column, domain in value.schema:
-                match domain:
-                    case Integer() | Real():
-                        words = f"{domain.low:g}..{domain.high:g}"
-                    case Categories():
-                        examples = ", ".join(str(v) for v in domain.values[:6])
-                        words = "{" + examples + (", …" if len(domain.values) > 6 else "") + "}"
-                    case _:
-                        words = domain.kind
-                lines.append(f"  {column}: {words}")
+                lines.append(f"  {column}: {domain_text(domain)}")
         elif isinstance(value, Cube):
             lines.append("  " + " × ".join(f"{n} ({s})" for n, s in zip(value.names, value.shape, strict=True)))
     else:

@@ -20,31 +20,13 @@ from jostle.backends.remote import POSTGRES, SERVERS, SPARK, VARIABLE
 from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.patterns import READERS
+from jostle.plan import plan as p
 from jostle.plan.cuts import constant, expression
-from jostle.plan.plan import (
-    Bound,
-    Column,
-    Count,
-    Derive,
-    Extreme,
-    Filter,
-    GroupRows,
-    GroupTerm,
-    Join,
-    Key,
-    Known,
-    Listed,
-    Plan,
-    Scan,
-    Truncate,
-    Union,
-    inputs,
-)
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.tools.datacheck import domain_text
+from jostle.tools.draft.columns import domain_text
 from jostle.trace.text import UNITS, number
 
 if TYPE_CHECKING:
@@ -179,16 +161,16 @@ def _dialect(url: str | None) -> Dialect:
 def _key(handle: object) -> str | None:
     """The engine's key of a declared table; None for cubes, which are counted already."""
     plan = getattr(handle, "plan", None)
-    scan = plan.scan if isinstance(plan, Bound) else plan
-    return scan.data if isinstance(scan, Scan) else None
+    scan = plan.scan if isinstance(plan, p.Bound) else plan
+    return scan.data if isinstance(scan, p.Scan) else None
 
 
 def _reads(question: Question, private: set[str | None]) -> bool:
     """Whether a question is of one of the tables that are private: others are free, and part of no measurement."""
 
-    def keys(plan: Plan) -> set[str]:
-        own = {plan.data} if isinstance(plan, Scan) else set()
-        return own.union(*map(keys, inputs(plan)))
+    def keys(plan: p.Plan) -> set[str]:
+        own = {plan.data} if isinstance(plan, p.Scan) else set()
+        return own.union(*map(keys, p.inputs(plan)))
 
     return not keys(question.plan).isdisjoint(private)
 
@@ -214,7 +196,7 @@ _FEW = 3  # listed values that are written out
 _CUT = 160  # characters of a line
 
 
-def steps(plan: Plan, names: Mapping[str, str], depth: int = 0) -> list[str]:
+def steps(plan: p.Plan, names: Mapping[str, str], depth: int = 0) -> list[str]:
     """The lines of a plan; `names` has what its data sets are called."""
     line, sources = _step(plan, names)
     lines = [f"{'  ' * depth}{_cut(line)}"]
@@ -223,7 +205,7 @@ def steps(plan: Plan, names: Mapping[str, str], depth: int = 0) -> list[str]:
     return lines
 
 
-def key_text(key: Key) -> str:
+def key_text(key: p.Key) -> str:
     """A group key with its public values."""
     if isinstance(key.values, range):
         return f"{expression(key.expr)} from {key.values[0]} to {key.values[-1]}" if key.values else "no key"
@@ -232,12 +214,12 @@ def key_text(key: Key) -> str:
     return f"{expression(key.expr)} of {{{values}{more}}}"
 
 
-def term_text(term: GroupTerm) -> str:
+def term_text(term: p.GroupTerm) -> str:
     """What is summed up of a group."""
-    if isinstance(term, Extreme):
+    if isinstance(term, p.Extreme):
         return f"the {'largest' if term.largest else 'smallest'} {expression(term.expr)}"
     weights = ", by weights" if term.weighted else ""
-    if isinstance(term, Count):
+    if isinstance(term, p.Count):
         what = "rows" if term.expr is None else expression(term.expr)
         return f"number of {'different ' if term.distinct else ''}{what}{weights}"
     square = "squares of " if term.square else ""
@@ -257,40 +239,40 @@ def question_text(question: Question) -> str:
     return _cut(f"number of rows of each value of {values}")
 
 
-def _step(plan: Plan, names: Mapping[str, str]) -> tuple[str, tuple[Plan, ...]]:
+def _step(plan: p.Plan, names: Mapping[str, str]) -> tuple[str, tuple[p.Plan, ...]]:
     """The line of one step, and what it is made of."""
     match plan:
-        case Scan():
+        case p.Scan():
             cleaned = ", ".join(f"{name}: {domain_text(domain)}" for name, domain in plan.columns)
             return f"rows of {names.get(plan.data, 'a public table')}, cleaned to {{{cleaned}}}", ()
-        case Bound():
+        case p.Bound():
             return _persons(plan, names), (plan.scan,)
-        case Filter():
+        case p.Filter():
             return f"where {expression(plan.condition)}", (plan.source,)
-        case Derive():
-            columns = (name if expr == Column(name) else f"{name} = {expression(expr)}" for name, expr in plan.columns)
+        case p.Derive():
+            columns = (name if of == p.Column(name) else f"{name} = {expression(of)}" for name, of in plan.columns)
             return f"columns {', '.join(columns)}", (plan.source,)
-        case Join():
+        case p.Join():
             on = [left if left == right else f"{left} = {right}" for left, right in plan.keys]
             on += ["person"] * plan.person
             most = f", at most {plan.most} rows of each side a key, by a hash" if plan.most is not None else ""
             return f"{plan.kind} join on {' and '.join(on)}{most}", (plan.left, plan.right)
-        case Truncate():
+        case p.Truncate():
             return _truncated(plan), (plan.source,)
-        case GroupRows():
+        case p.GroupRows():
             by = ["person"] * plan.person + [f"{name} = {expression(expr)}" for name, expr in plan.keys]
             terms = [f"{name} = {term_text(term)}" for name, term in plan.terms]
             return f"a row for each {', '.join(by)}: {'; '.join(terms) or 'no columns'}", (plan.source,)
-        case Union():
+        case p.Union():
             return f"all rows of {len(plan.sources)} tables", plan.sources
-        case Listed():
+        case p.Listed():
             return f"{len(plan.rows)} public rows", ()
-        case Known():
+        case p.Known():
             return _step(plan.source, names)
     assert_never(plan)
 
 
-def _persons(plan: Bound, names: Mapping[str, str]) -> str:
+def _persons(plan: p.Bound, names: Mapping[str, str]) -> str:
     if plan.owners is None:
         each = (one if isinstance(one, str) else f"the {one[1]} of {one[0]}" for one in plan.by)
         rule = f"told by {', '.join(each)}"
@@ -301,7 +283,7 @@ def _persons(plan: Bound, names: Mapping[str, str]) -> str:
     return f"of persons {rule}: {most}{', which weigh 1 together' if plan.weighted else ''}"
 
 
-def _truncated(plan: Truncate) -> str:
+def _truncated(plan: p.Truncate) -> str:
     order = ", by a hash"
     if plan.order is not None:
         order = f", by {expression(plan.order)}{' desc' if plan.descending else ''}"

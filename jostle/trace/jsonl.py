@@ -57,6 +57,15 @@ def need_own(path: Path, head: bytes, help: str = "give another path") -> None:
                 raise refuse("DataError", f"`{path}` is there already, and is something else", help=help)
 
 
+def write_own(path: Path, text: str) -> None:
+    """Writes a file of ours, over one that is there only where that begins as it does."""
+    try:
+        need_own(path, text[:9].encode(errors="replace"))
+        path.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as fault:
+        raise unwritable(f"`{path}`", fault) from fault
+
+
 class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 

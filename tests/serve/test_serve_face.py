@@ -277,7 +277,7 @@ def test_answers_are_kept_as_files(place: Any) -> None:
 def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
     rows = [{"=1+1": "=HYPERLINK(1)", "n": -2.5}, {"=1+1": "a", "n": 1.0}]
     assert as_csv(rows, [{"n": {"error": 0.5}}, {"n": {"error": 0.5}}]) == (
-        "'=1+1,n,n_error\n'=HYPERLINK(1),-2.5,0.5\na,1.0,0.5\n"
+        "'=1+1,n,n_error\n'=HYPERLINK(1),-2.5,0.5\na,1,0.5\n"
     )
 
 

@@ -177,7 +177,7 @@ def test_types_say_what_is_public(session: Session) -> None:
     names = session.names()
     assert describe("people", names["people"]).splitlines() == [
         "people: a private table", "  private to people (protecting rows), stability 1", "  age: 0..99",
-        "  sex: {F, M}",
+        '  sex: {"F", "M"}',
     ]  # fmt: skip
     assert describe("h", names["h"]).endswith("  x (10)") and describe("n", names["n"]) == "n: a number\n  public"
     known = vocabulary_of(names, EVERYWHERE)

@@ -15,6 +15,7 @@ from jostle.readers.survey import NUMBERS, survey
 from jostle.source import Source
 from jostle.tools import datacheck
 from jostle.tools.data import parse_clauses
+from jostle.tools.draft.columns import domain_text
 from jostle.tools.entry import main
 from jostle.tools.session import Session
 
@@ -126,21 +127,21 @@ def test_several_files_are_surveyed_as_one(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_domains_are_shown_as_they_are_written() -> None:
-    assert datacheck.domain_text(Categories((1.0, 2.5, 3.0, 4.0))) == "{1, 2.5, 3, … 4 in all}"
-    assert datacheck.domain_text(Real(-1.0, 2.0)) == "-1.0..2.0"
+    assert domain_text(Categories((1.0, 2.5, 3.0, 4.0))) == "{1, 2.5, 3, … 4 in all}"
+    assert domain_text(Real(-1.0, 2.0)) == "-1.0..2.0"
 
 
 def test_the_schema_is_the_languages_own() -> None:
-    assert datacheck.schema('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}') == SCHEMA
+    assert datacheck.description('{age: 0..99, sex: {"F", "M"}, gain: 0.0..1.5, note: text}')[0] == SCHEMA
     for text in ("{age: }", "{age: 12}", "3", "{}", "{age: nowhere}"):
         with pytest.raises(Refusal):
-            datacheck.schema(text)
+            datacheck.description(text)
 
 
 def test_quotes_that_are_missing_or_too_many_are_told() -> None:
     for text, way in (("sex: {F, M}", '`"F"`'), ('day: "2024-01-01".."2024-12-31"', "`2024-01-01..2024-12-31`")):
         with pytest.raises(Refusal) as caught:
-            datacheck.schema(text)
+            datacheck.description(text)
         assert way in caught.value.first.help
 
 

@@ -13,11 +13,13 @@ import pytest
 from bounded import ending
 
 from jostle.events import Event
+from jostle.source import Source, Span
 from jostle.syntax.parser import colour_tokens
-from jostle.tools.editors.document import Document, Units, changed
+from jostle.tools.editors.document import Document, changed
 from jostle.tools.editors.lexer import JostleLexer
 from jostle.tools.editors.lexer import command as textmate
 from jostle.tools.editors.notebook import Notebook, from_python
+from jostle.tools.editors.server import character_of, range_of
 from jostle.tools.session import Session
 
 PEOPLE = """private people = table("people.csv")
@@ -310,11 +312,14 @@ def test_columns_are_counted_in_units_of_utf_16(folder: Path) -> None:
     ("utf-8", [0, 1, 5, 7]), ("utf-16", [0, 1, 3, 4]), ("utf-32", [0, 1, 2, 3]),
 ])  # fmt: skip
 def test_units_are_those_that_were_agreed_on(encoding: str, columns: list[int]) -> None:
+    from lsprotocol.types import Position
+    from pygls.workspace import PositionCodec
 
-    units, line = Units(encoding), "a😋é"
-    assert [units.position([line], 0, at).character for at in range(4)] == columns
-    assert [units.characters(line, column) for column in columns] == [0, 1, 2, 3]
-    assert units.characters(line, 99) == 3 and units.position([], 5, 2).character == 0
+    codec, source = PositionCodec(encoding), Source("a.jst", "a😋é")
+    assert [range_of(codec, Span(source, 1, 1, 1, at + 1)).end.character for at in range(4)] == columns
+    assert [character_of(codec, [source.text], Position(0, column)) for column in columns] == [0, 1, 2, 3]
+    assert character_of(codec, [source.text], Position(0, 99)) == 3
+    assert character_of(codec, [], Position(5, 2)) == 0
 
 
 # Colours ------------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ class Interpreter(Walk):
         self.step(node.span)
         match node:
             case n.Assign():
-                self._assign(node, scope)
+                scope.set(node.name, self.eval(node.value, scope))
             case n.Bare(value=expr):
                 self.eval(expr, scope)
             case n.Return(value=result):
@@ -81,9 +81,6 @@ class Interpreter(Walk):
             case unknown:
                 assert_never(unknown)
         return True
-
-    def _assign(self, node: n.Assign, scope: Scope) -> None:
-        scope.set(node.name, self.eval(node.value, scope))
 
     def _if(self, node: n.If, scope: Scope) -> bool:
         holds = _truth(self.eval(node.test, scope))

@@ -30,7 +30,7 @@ import sys
 import textwrap
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -52,7 +52,7 @@ def documentation(name: str) -> tuple[Documentation, ...]:
 @cache
 def documented() -> tuple[Documentation, ...]:
     """All entries: built-ins, aggregates, words, modules and what these define."""
-    return tuple(_entries())
+    return (*builtins(), *aggregates(), *words(), *modules())
 
 
 @cache
@@ -61,13 +61,6 @@ def _by_name() -> dict[str, tuple[Documentation, ...]]:
     for entry in documented():
         groups.setdefault(entry.name, []).append(entry)
     return {name: tuple(entries) for name, entries in groups.items()}
-
-
-def _entries() -> Iterator[Documentation]:
-    yield from builtins()
-    yield from aggregates()
-    yield from words()
-    yield from modules()
 
 
 NAMES, HELPERS = 4.0, 0.4
@@ -191,6 +184,14 @@ def page(kind: str) -> str:
         parts += _paragraph(f"It stops nothing. `# jostle: allow {kind}` on a line of its own switches it off in a "
                             f"program, at the end of a line there, and `--allow {kind}` in a run.")  # fmt: skip
     return "\n".join(parts).rstrip() + "\n"
+
+
+def explanation(kind: str | None) -> str | None:
+    """The page of a kind, in any case, or without one the list of all; None for a word that is no kind."""
+    kinds = {name.lower(): name for name in ALL}
+    if kind is None:
+        return index()
+    return page(kinds[kind.lower()]) if kind.lower() in kinds else None
 
 
 def index() -> str:

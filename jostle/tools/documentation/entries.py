@@ -203,7 +203,7 @@ def _entry(module: str, definition: n.Def | n.Assign) -> Documentation:
     if isinstance(definition, n.Def):
         kind = "function"
         parameters = tuple(
-            param.name if param.default is None else f"{param.name} = {_source_text(param.default)}"
+            param.name if param.default is None else f"{param.name} = {param.default.span.text}"
             for param in definition.params
         )
     elif isinstance(definition.value, n.Part):
@@ -259,10 +259,6 @@ def _blocks(text: str) -> tuple[_Block, ...]:
             defines = any(not line.startswith("external ") for line in lines[len(comment) :])
             heading = "" if defines else words.strip()
     return tuple(blocks)
-
-
-def _source_text(node: n.Expr) -> str:
-    return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.end_column - 1]
 
 
 @cache

@@ -14,9 +14,12 @@ from msgspec import Struct
 
 from jostle.backends.remote import remote_data
 from jostle.diagnostics import refuse
+from jostle.language.moments import moment_of
 from jostle.lazy import pa
+from jostle.plan.plan import Domain, Integer, Moments, Open, Real
 from jostle.readers.filesets import Reading
 from jostle.records import as_dict
+from jostle.trace.text import clean
 
 UNKNOWN = "?"
 _PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -24,6 +27,7 @@ _WORDS = frozenset({
     "def", "return", "assert", "if", "else", "for", "lambda", "in", "and", "or", "not", "true", "false", "none",
     "select", "feature", "option", "utility", "mkchoicemaker",
 })  # fmt: skip
+BOUNDED = "between public ends, 2020-01-01..2024-12-31, it can be grouped by"
 HINTS = {
     "integer": "whole numbers: a range such as 0..99, or integer",
     "real": "numbers: a range such as 0.0..99.0, or real",
@@ -42,11 +46,16 @@ class Column(Struct, frozen=True):
         cls, name: str, kind: str = "", low: float | None = None, high: float | None = None,
         values: Sequence[object] = (), note: str = "",
     ) -> Column:  # fmt: skip
-        """A column of a `kind` (integer, real, text, boolean or nothing), with its range or its categories."""
+        """A column of a `kind` (integer, real, text, boolean, date, time, `clock`, a time of day, or nothing), with its
+        range or its categories."""
         if values:
             return cls(name, categories(values, kind), note)
         if kind == "boolean":
             return cls(name, "{true, false}", note)
+        if kind in ("date", "time"):
+            return cls(name, kind, BOUNDED)
+        if kind == "clock":
+            return cls(name, "text", "a time of day, as text")
         if kind == "text":
             return cls(name, "text", note or "categories, where they are public, can be grouped by")
         if low is None or high is None or not low <= high:
@@ -56,7 +65,7 @@ class Column(Struct, frozen=True):
             ]
             bounds = " ".join(end for end in ends if end)
             return cls(name, UNKNOWN, "; ".join(part for part in (note, bounds, HINTS.get(kind, "")) if part))
-        whole = kind == "integer" and float(low).is_integer() and float(high).is_integer()
+        whole = kind in ("", "integer") and float(low).is_integer() and float(high).is_integer()
         return cls(name, f"{number(low, whole)}..{number(high, whole)}", note)
 
 
@@ -77,6 +86,24 @@ def categories(values: Sequence[object], kind: str = "") -> str:
     if numeric and all(v is not None for v in parsed):
         return "{" + ", ".join(dict.fromkeys(number(v) for v in parsed if v is not None)) + "}"
     return "{" + ", ".join(dict.fromkeys(quoted(str(v)) for v in values)) + "}"
+
+
+def domain_text(domain: Domain, *, whole: bool = False) -> str:
+    """A domain as a program writes it; of many categories the first ones, unless the `whole` of it is wanted."""
+    if isinstance(domain, Integer):
+        return f"{domain.low}..{domain.high}"
+    if isinstance(domain, Real):
+        return f"{domain.low!r}..{domain.high!r}"
+    if isinstance(domain, Moments):
+        low, high = (moment_of(domain.kind, end).isoformat() for end in (domain.low, domain.high))
+        return f"from {low} to {high} by {domain.unit}" if domain.unit else f"{low}..{high}"
+    if isinstance(domain, Open):
+        return "{true, false}" if domain.kind == "boolean" else domain.kind
+    if whole:
+        return categories(domain.values)
+    examples = [f'"{clean(v)}"' if isinstance(v, str) else number(v) for v in domain.values[:3]]
+    more = f", … {len(domain.values)} in all" if len(domain.values) > 3 else ""
+    return "{" + ", ".join(examples) + more + "}"
 
 
 def as_number(value: object) -> float | None:
@@ -153,7 +180,6 @@ def program(
 
 
 LEVELS = "the levels of its type: keep those that are public"
-BOUNDED = "between public ends, 2020-01-01..2024-12-31, it can be grouped by"
 _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "U": "text", "S": "text", "M": "time", "m": ""}
 
 
@@ -192,17 +218,8 @@ def columns_of_arrow(schema: Any) -> list[Column]:
         else:
             texts = pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_dictionary(type_)
             kind = "text" if texts else ""
-        columns.append(typed(field.name, kind, "" if kind else f"of type {type_}"))
+        columns.append(Column.of(field.name, kind, note="" if kind else f"of type {type_}"))
     return columns
-
-
-def typed(name: str, kind: str, note: str = "") -> Column:
-    """A column of which the type is known: `date`, `time`, `clock` (a time of day, as text), …"""
-    if kind in ("date", "time"):
-        return Column(name, kind, note or BOUNDED)
-    if kind == "clock":
-        return Column.of(name, "text", note="a time of day, as text")
-    return Column.of(name, kind, note=note)
 
 
 def _of_dtype(name: str, dtype: object) -> Column:
@@ -213,8 +230,8 @@ def _of_dtype(name: str, dtype: object) -> Column:
         if levels and all(isinstance(level, str | int | float) for level in levels):
             return Column.of(name, values=levels, note=LEVELS)
     if isinstance(dtype, pd.DatetimeTZDtype):
-        return typed(name, "time")
+        return Column.of(name, "time")
     kind = _KINDS.get(getattr(dtype, "kind", "O"), "")
     if not kind and (isinstance(dtype, pd.StringDtype) or str(dtype) == "str"):
         kind = "text"
-    return typed(name, kind, "" if kind else f"of type {dtype}")
+    return Column.of(name, kind, note="" if kind else f"of type {dtype}")

@@ -16,8 +16,8 @@ from jostle.check.warnings import NARROW
 from jostle.diagnostics import refuse
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Open, Real
-from jostle.tools.datacheck import bounded, domain_text, reading
-from jostle.tools.draft.columns import categories, column_word, name_of, number, quoted
+from jostle.tools.datacheck import bounded, reading
+from jostle.tools.draft.columns import column_word, domain_text, name_of, number, quoted
 
 _WORDS = frozenset({
     "mine", "all_rows", "by_group", "row", "cells", "in_all", "Each", "Even", "Parts", "near", "bell",
@@ -91,7 +91,7 @@ def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: 
 
 
 def _described(word: str, domain: Domain, form: str | None) -> str:
-    return bounded(reading(word, domain_kind(domain), form), domain) if form else type_text(domain)
+    return bounded(reading(word, domain_kind(domain), form), domain) if form else domain_text(domain, whole=True)
 
 
 class Cells(Struct, frozen=True):
@@ -134,13 +134,6 @@ class Cells(Struct, frozen=True):
     @property
     def question(self) -> str:
         return f"How many {self.title[:4]} are there{self.title[4:]}?"
-
-
-def type_text(domain: Domain) -> str:
-    """A domain as a program writes it, with all its categories."""
-    if isinstance(domain, Categories):
-        return categories(list(domain.values))
-    return domain_text(domain)
 
 
 def _amount(value: float) -> str:

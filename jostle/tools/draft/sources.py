@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct, field
 
@@ -23,7 +22,7 @@ from jostle.lazy import pa
 from jostle.readers.filesets import Reading, reader_of
 from jostle.records import replace
 from jostle.resources import Json
-from jostle.tools.draft.columns import Column, as_number, columns_of_arrow, typed
+from jostle.tools.draft.columns import Column, as_number, columns_of_arrow
 
 _TOKEN = re.compile(
     r"""--[^\n]*|/\*.*?\*/|(?P<text>'(?:[^']|'')*')|(?P<name>"(?:[^"]|"")*"|`[^`]*`|\[[^\]]*\])"""
@@ -80,13 +79,7 @@ def columns_of_sql(text: str) -> list[Column]:
         ]
     for check in checks:
         _learn(check, columns)
-    return [_ddl_column(name, facts) for name, facts in columns.items()]
-
-
-def _ddl_column(name: str, facts: Facts) -> Column:
-    if facts.kind in _MOMENTS.values():
-        return typed(name, facts.kind)
-    return Column.of(name, facts.kind, facts.low, facts.high, facts.values, facts.note)
+    return [Column.of(name, f.kind, f.low, f.high, f.values, f.note) for name, f in columns.items()]
 
 
 def _tokens(text: str) -> list[Token]:
@@ -164,7 +157,7 @@ def _learn(check: list[Token], columns: dict[str, Facts]) -> None:
     match [t.sign for t in check]:
         case [_, "BETWEEN", _, "AND", _]:
             _bound(facts, as_number(check[2].text), as_number(check[4].text))
-        case [_, "IN", "(", *_]:
+        case [_, "IN", "(", *_] if facts.kind not in _MOMENTS.values():
             facts.values = [t.text for t in _inside(check, 2) if t.kind in ("text", "number")]
         case [_, "<" | "<=" | ">" | ">=" as sign, _]:
             value = as_number(check[2].text)
@@ -319,7 +312,7 @@ def _of_row(cells: Mapping[str, str]) -> Column:
     kind = _kind(cells.get("type", ""))
     values = [v.partition("=")[0].strip() for v in cells.get("values", "").replace("|", ";").split(";") if v.strip()]
     low, high = as_number(cells.get("low", "")), as_number(cells.get("high", ""))
-    return _column(cells.get("name", ""), kind, low, high, values, cells.get("note", ""))
+    return Column.of(cells.get("name", ""), kind, low, high, values, cells.get("note", ""))
 
 
 def _kind(word: object) -> str:
@@ -329,16 +322,6 @@ def _kind(word: object) -> str:
             "DataError", "a type of this codebook is not known", help="integer, number, text, boolean, date or category"
         )
     return kind
-
-
-def _column(
-    name: str, kind: str, low: float | None, high: float | None, values: list[Any], note: str = ""
-) -> Column:  # fmt: skip
-    if (kind in ("date", "time") or kind == "clock") and not values:
-        return typed(name, kind)
-    if not kind and low is not None and high is not None:
-        kind = "integer" if low.is_integer() and high.is_integer() else "real"
-    return Column.of(name, kind, low, high, values, note)
 
 
 # Table Schema and data packages ------------------------------------------------------------------------
@@ -387,4 +370,4 @@ def _of_field(field: Mapping[str, Json]) -> Column:
     kind = _KINDS.get(word, "")
     low, high = as_number(limits.get("minimum")), as_number(limits.get("maximum"))
     note = field.get("title") or field.get("description") or ("" if kind or word in _KINDS else f"of type {word}")
-    return _column(field["name"], kind, low, high, values, str(note))
+    return Column.of(field["name"], kind, low, high, values, str(note))

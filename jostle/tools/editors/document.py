@@ -9,10 +9,6 @@ Quick fixes: what the help of a fault says to write, offered where it mends the 
 A help has its replacements in backquotes: "did you mean `age`?", "write `people.city` for the column", "`use trees`".
 Each is tried, in place of what is underlined, of its line, after it, or as a first line, and is offered where a check
 then finds fewer faults. So what is offered is known to help, and words that only name something are offered nowhere.
-
-Places as editors count them: lines from 0, columns in UTF-16 code units unless editor and server agreed on others.
-
-Documents and spans count characters, of which some are two units long in UTF-16 and up to four in UTF-8.
 """
 
 from __future__ import annotations
@@ -22,7 +18,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -39,9 +34,6 @@ from jostle.tools.completion import Completion, Vocabulary, argument, complete
 from jostle.tools.documentation import Documentation, documentation
 from jostle.tools.editors.occurrences import Occurrence, described, occurrences
 from jostle.tools.session import Session
-
-if TYPE_CHECKING:
-    from lsprotocol import types as lsp
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _MOST = 4  # replacements of one help that are tried
@@ -369,53 +361,9 @@ def _described(tree: n.Program) -> Iterator[tuple[str, Column]]:
         domains = dict(record.items)
         for column, span in described(record):
             domain = domains[column]
-            at = domain.span
             values: tuple[object, ...] = ()
             if isinstance(domain, n.SetOf):
                 values = tuple(item.value for item in domain.items if isinstance(item, n.String | n.Number))
-            text = at.source.line(at.line)[at.column - 1 : at.end_column - 1 if at.line == at.end_line else None]
-            yield column, Column(span, name, text, values)
+            yield column, Column(span, name, domain.span.text, values)
         if _has_periods(statement):
             yield PERIOD, Column(statement.span, name, "the first day of a row's period")
-
-
-_SIZES = {"utf-8": 1, "utf-16": 2, "utf-32": 4}  # bytes of a unit
-
-
-class Units(Struct, frozen=True):
-    """The units that one editor counts in."""
-
-    encoding: str = "utf-16"
-
-    def wide(self, text: str) -> int:
-        """How many units a text has."""
-        encoding = "utf-8" if self.encoding == "utf-8" else f"{self.encoding}-le"
-        return len(text.encode(encoding, "surrogatepass")) // _SIZES[self.encoding]
-
-    def characters(self, line: str, units: int) -> int:
-        """How many characters of a line begin before its first `units`."""
-        position = 0
-        for at, character in enumerate(line):
-            if position >= units:
-                return at
-            position += self.wide(character)
-        return len(line)
-
-    def position(self, lines: list[str], line: int, column: int) -> lsp.Position:
-        """A place in a text, from its line and character."""
-        from lsprotocol import types as lsp
-
-        before = lines[line][:column] if line < len(lines) else ""
-        return lsp.Position(line, self.wide(before))
-
-    def range(self, span: Span | None) -> lsp.Range:
-        """What a span covers; without one, the first character of the text."""
-        from lsprotocol import types as lsp
-
-        if span is None:
-            return lsp.Range(lsp.Position(0, 0), lsp.Position(0, 1))
-        lines = span.source.text.split("\n")
-        return lsp.Range(
-            self.position(lines, span.line - 1, span.column - 1),
-            self.position(lines, span.end_line - 1, span.end_column - 1),
-        )

@@ -115,8 +115,7 @@ class Notebook:
 
     def _of_python(self, fault: Diagnostic) -> Diagnostic:
         """Of a name that Python knows and Jostle does not: what it is, and how a table is handed over."""
-        at = fault.span
-        name = at.source.line(at.line)[at.column - 1 : at.end_column - 1] if at is not None else ""
+        name = fault.span.text if fault.span is not None else ""
         if fault.kind != "NameError" or name not in self._names:
             return fault
         help = (

@@ -1,6 +1,7 @@
 """The language server, `jostle lsp`: editors' requests to `Document`, over standard input and output.
 
-The protocol is pygls's (`pip install pygls`); this file only translates.
+The protocol is pygls's (`pip install pygls`); this file only translates. Documents and spans count characters, editors
+the units that they agreed on with the server, of which some characters have two or more: pygls's `codec` knows them.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from jostle.diagnostics import Diagnostic, refuse
 from jostle.source import Span
 from jostle.tools.completion import Completion
 from jostle.tools.documentation import documentation
-from jostle.tools.editors.document import Document, Fix, Units
+from jostle.tools.editors.document import Document, Fix
 from jostle.version import __version__
 
 if TYPE_CHECKING:
     from lsprotocol import types as lsp
     from pygls.lsp.server import LanguageServer
+    from pygls.workspace import PositionCodec
 
 
 # What a name is, as editors call it, and what else may be said of it.
@@ -53,19 +55,20 @@ def server() -> LanguageServer:
             open_[uri].change(language_server.workspace.get_text_document(uri).source)
         return open_[uri]
 
-    def units() -> Units:
-        return Units(str(getattr(encoding := language_server.workspace.position_encoding, "value", encoding)))
+    def codec() -> PositionCodec:
+        return language_server.workspace.position_codec
 
-    def place(uri: str, at: lsp.Position) -> tuple[int, int]:
-        lines = document(uri).text.split("\n")
-        return at.line, units().characters(lines[at.line], at.character) if at.line < len(lines) else 0
+    def place(of: lsp.TextDocumentIdentifier, at: lsp.Position) -> tuple[Document, tuple[int, int]]:
+        """A document, and a place in it as its line and character."""
+        here = document(of.uri)
+        return here, (at.line, character_of(codec(), here.text.split("\n"), at))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def _(params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
         faults = document(uri).change(language_server.workspace.get_text_document(uri).source)
-        markers = [_diagnostic(units(), fault) for fault in faults]
+        markers = [_diagnostic(codec(), fault) for fault in faults]
         language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
@@ -74,14 +77,14 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_HOVER)
     def _(params: lsp.HoverParams) -> lsp.Hover | None:
-        uri = params.text_document.uri
-        text = document(uri).hover(*place(uri, params.position))
+        here, at = place(params.text_document, params.position)
+        text = here.hover(*at)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text)) if text else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_SIGNATURE_HELP, lsp.SignatureHelpOptions(trigger_characters=["(", ","]))
     def _(params: lsp.SignatureHelpParams) -> lsp.SignatureHelp | None:
-        uri = params.text_document.uri
-        signature = document(uri).signature(*place(uri, params.position))
+        here, at = place(params.text_document, params.position)
+        signature = here.signature(*at)
         if signature is None:
             return None
         words = [lsp.ParameterInformation(text) for text in signature.parameters]
@@ -90,55 +93,51 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _(params: lsp.DefinitionParams) -> lsp.Location | None:
-        uri = params.text_document.uri
-        span = document(uri).definition(*place(uri, params.position))
-        return _location(units(), uri, span, document(uri).name) if span is not None else None
+        here, at = place(params.text_document, params.position)
+        span = here.definition(*at)
+        return _location(codec(), params.text_document.uri, span, here.name) if span is not None else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        uri = params.text_document.uri
-        spans = document(uri).references(*place(uri, params.position))
-        return [lsp.Location(uri, units().range(span)) for span in spans]
+        here, at = place(params.text_document, params.position)
+        return [lsp.Location(params.text_document.uri, range_of(codec(), span)) for span in here.references(*at)]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def _(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
-        uri = params.text_document.uri
-        spans = document(uri).references(*place(uri, params.position))
-        return [lsp.DocumentHighlight(units().range(span)) for span in spans]
+        here, at = place(params.text_document, params.position)
+        return [lsp.DocumentHighlight(range_of(codec(), span)) for span in here.references(*at)]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_RENAME)
     def _(params: lsp.RenameParams) -> lsp.WorkspaceEdit | None:
-        uri = params.text_document.uri
-        spans = document(uri).rename(*place(uri, params.position), params.new_name)
-        edits = [lsp.TextEdit(units().range(span), params.new_name) for span in spans]
-        return lsp.WorkspaceEdit({uri: edits}) if edits else None
+        here, at = place(params.text_document, params.position)
+        edits = [lsp.TextEdit(range_of(codec(), span), params.new_name) for span in here.rename(*at, params.new_name)]
+        return lsp.WorkspaceEdit({params.text_document.uri: edits}) if edits else None
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
-        return _outline(units(), document(params.text_document.uri))
+        return _outline(codec(), document(params.text_document.uri))
 
     @language_server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend([*_TOKENS.values()], [*_MODIFIERS])
     )
     def _(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
-        return lsp.SemanticTokens(_tokens(units(), document(params.text_document.uri)))
+        return lsp.SemanticTokens(_tokens(codec(), document(params.text_document.uri)))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
     def _(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
         uri, lines = params.text_document.uri, range(params.range.start.line, params.range.end.line + 1)
-        return [_action(units(), uri, document(uri), *fix) for line in lines for fix in document(uri).fixes(line)]
+        return [_action(codec(), uri, document(uri), *fix) for line in lines for fix in document(uri).fixes(line)]
 
     @language_server.feature(
         lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "{", '"', " ", "/"])
     )
     def _(params: lsp.CompletionParams) -> list[lsp.CompletionItem]:
-        at = params.position
+        at, (here, begin) = params.position, place(params.text_document, params.position)
         by_space = params.context is not None and params.context.trigger_character == " "
-        uri = params.text_document.uri
-        typed, candidates = document(uri).completions(*place(uri, at))
-        begun = lsp.Range(lsp.Position(at.line, at.character - units().wide(typed)), at)
+        typed, candidates = here.completions(*begin)
+        begun = lsp.Range(lsp.Position(at.line, at.character - codec().client_num_units(typed)), at)
         return [
-            _item(c, place, begun) for place, c in enumerate(candidates) if not by_space or c.kind not in _NOT_UNASKED
+            _item(c, rank, begun) for rank, c in enumerate(candidates) if not by_space or c.kind not in _NOT_UNASKED
         ]
 
     @language_server.feature(lsp.TEXT_DOCUMENT_FORMATTING)
@@ -153,13 +152,31 @@ def server() -> LanguageServer:
     return language_server
 
 
-def _tokens(units: Units, document: Document) -> list[int]:
+def character_of(codec: PositionCodec, lines: list[str], at: lsp.Position) -> int:
+    """How many characters of a line begin before a place in it; all of them where it is beyond the line."""
+    line = lines[at.line] if at.line < len(lines) else ""
+    if at.character >= codec.client_num_units(line):
+        return len(line)
+    return codec.position_from_client_units(lines, at).character
+
+
+def range_of(codec: PositionCodec, span: Span | None) -> lsp.Range:
+    """What a span covers; without one, the first character of the text."""
+    from lsprotocol import types as lsp
+
+    if span is None:
+        return lsp.Range(lsp.Position(0, 0), lsp.Position(0, 1))
+    start, end = lsp.Position(span.line - 1, span.column - 1), lsp.Position(span.end_line - 1, span.end_column - 1)
+    return codec.range_to_client_units(span.source.text.split("\n"), lsp.Range(start, end))
+
+
+def _tokens(codec: PositionCodec, document: Document) -> list[int]:
     """The meanings of names, as the protocol counts them: five numbers each, places relative to the one before."""
     numbers: list[int] = []
     kinds = [*_TOKENS]
     line = column = 0
     for one, kind, private in document.meanings():
-        covered = units.range(one.span)
+        covered = range_of(codec, one.span)
         at = covered.start.line, covered.start.character
         if at < (line, column) or (numbers and at == (line, column)):
             continue  # a name that binds and is used at one place is reported once
@@ -171,17 +188,19 @@ def _tokens(units: Units, document: Document) -> list[int]:
     return numbers
 
 
-def _outline(units: Units, document: Document) -> list[lsp.DocumentSymbol]:
+def _outline(codec: PositionCodec, document: Document) -> list[lsp.DocumentSymbol]:
     """The names of a program, with the columns of each."""
     return [
-        _symbol(units, name, one.kind, one.span, [
-            _symbol(units, column, entry.domain, entry.span, []) for column, entry in columns
+        _symbol(codec, name, one.kind, one.span, [
+            _symbol(codec, column, entry.domain, entry.span, []) for column, entry in columns
         ])
         for name, one, columns in document.symbols()
     ]  # fmt: skip
 
 
-def _symbol(units: Units, name: str, kind: str, span: Span, children: list[lsp.DocumentSymbol]) -> lsp.DocumentSymbol:
+def _symbol(
+    codec: PositionCodec, name: str, kind: str, span: Span, children: list[lsp.DocumentSymbol]
+) -> lsp.DocumentSymbol:
     from lsprotocol import types as lsp
 
     kinds = {"a private source": lsp.SymbolKind.Struct, "a public table": lsp.SymbolKind.Struct,
@@ -189,17 +208,17 @@ def _symbol(units: Units, name: str, kind: str, span: Span, children: list[lsp.D
              "an Option": lsp.SymbolKind.Method, "a Feature": lsp.SymbolKind.Method,
              "a Utility": lsp.SymbolKind.Method}  # fmt: skip
     sort = lsp.SymbolKind.Function if kind.startswith("a function") else kinds.get(kind, lsp.SymbolKind.Variable)
-    place = units.range(span)
+    place = range_of(codec, span)
     return lsp.DocumentSymbol(name, sort, place, place, kind, children=children)
 
 
-def _action(units: Units, uri: str, document: Document, fault: Diagnostic, fix: Fix) -> lsp.CodeAction:
+def _action(codec: PositionCodec, uri: str, document: Document, fault: Diagnostic, fix: Fix) -> lsp.CodeAction:
     from lsprotocol import types as lsp
 
-    lines = document.text.split("\n")
-    changed = lsp.Range(units.position(lines, *fix.start), units.position(lines, *fix.end))
+    lines, places = document.text.split("\n"), (lsp.Position(*fix.start), lsp.Position(*fix.end))
+    changed = codec.range_to_client_units(lines, lsp.Range(*places))
     edit = lsp.WorkspaceEdit({uri: [lsp.TextEdit(changed, fix.new)]})
-    return lsp.CodeAction(fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(units, fault)], edit=edit)
+    return lsp.CodeAction(fix.title, lsp.CodeActionKind.QuickFix, [_diagnostic(codec, fault)], edit=edit)
 
 
 def _item(candidate: Completion, place: int, begun: lsp.Range) -> lsp.CompletionItem:
@@ -226,17 +245,17 @@ def _about(name: str) -> lsp.MarkupContent | None:
     return lsp.MarkupContent(lsp.MarkupKind.Markdown, entries[0].markdown) if entries else None
 
 
-def _location(units: Units, uri: str, span: Span, here: str) -> lsp.Location:
+def _location(codec: PositionCodec, uri: str, span: Span, here: str) -> lsp.Location:
     """A place in this program, or in a module of the library."""
     from lsprotocol import types as lsp
 
     where = uri if span.source.name == here else Path(span.source.name).as_uri()
-    return lsp.Location(where, units.range(span))
+    return lsp.Location(where, range_of(codec, span))
 
 
-def _diagnostic(units: Units, fault: Diagnostic) -> lsp.Diagnostic:
+def _diagnostic(codec: PositionCodec, fault: Diagnostic) -> lsp.Diagnostic:
     from lsprotocol import types as lsp
 
     text = fault.message + (f"\n{fault.help}" if fault.help else "")
     severity = lsp.DiagnosticSeverity.Warning if fault.is_warning else lsp.DiagnosticSeverity.Error
-    return lsp.Diagnostic(units.range(fault.span), text, severity=severity, code=fault.kind, source="jostle")
+    return lsp.Diagnostic(range_of(codec, fault.span), text, severity=severity, code=fault.kind, source="jostle")

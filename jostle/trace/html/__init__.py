@@ -16,20 +16,9 @@ from pathlib import Path
 
 from jostle.events import Event
 from jostle.resources import Json
+from jostle.trace import difference
 from jostle.trace.budget import line
 from jostle.trace.costs import Costs, Forest, mapping, price, records
-from jostle.trace.difference import (
-    Compared,
-    Pair,
-    Row,
-    compared,
-    ends,
-    params,
-    program_lines,
-    released_in,
-    spending,
-    verdict,
-)
 from jostle.trace.html.choices import choices
 from jostle.trace.html.event_tree import (
     Html,
@@ -194,11 +183,11 @@ def difference_page(one: Sequence[Event], other: Sequence[Event]) -> str:
     ]
     parts = [
         ("choices", "Chosen", _choices(decisions(one, other))),
-        ("params", "Parameters", _rows("parameter", params(one, other))),
+        ("params", "Parameters", _rows("parameter", difference.params(one, other))),
         ("released", "Released", _released(one, other)),
-        ("spent", "Spent", _rows("", spending(one, other))),
-        ("ended", "Ended", _rows("", ends(one, other))),
-        ("program", "Program", _program(program_lines(one, other))),
+        ("spent", "Spent", _rows("", difference.spending(one, other))),
+        ("ended", "Ended", _rows("", difference.ends(one, other))),
+        ("program", "Program", _program(difference.program_lines(one, other))),
     ]
     if all(body is None for _, _, body in parts):
         lines.append(tag("p", "the two runs spent, chose and released the same"))
@@ -206,7 +195,7 @@ def difference_page(one: Sequence[Event], other: Sequence[Event]) -> str:
     return document(f"{title}: two runs", join(tag("h1", f"Two runs of {title}"), lines), parts)
 
 
-def _rows(what: str, rows: Sequence[Row]) -> Html | None:
+def _rows(what: str, rows: Sequence[difference.Row]) -> Html | None:
     more = tag("p", f"… {len(rows) - _ROWS} more") if len(rows) > _ROWS else None
     body = table([what, "this run", "the other"], rows[:_ROWS], class_="data")
     return join(tag("div", body, class_="wide"), more) if rows else None
@@ -240,10 +229,10 @@ def _parted(pair: Decisions) -> Html:
 
 
 def _released(one: Sequence[Event], other: Sequence[Event]) -> Html | None:
-    values = compared(one, other)
+    values = difference.compared(one, other)
     if not values:
         return None
-    summary, room, out = verdict(values), _DRAWN, []
+    summary, room, out = difference.verdict(values), _DRAWN, []
     for value in values:
         section, used = _value(value, one, other, room)
         room -= used
@@ -251,11 +240,12 @@ def _released(one: Sequence[Event], other: Sequence[Event]) -> Html | None:
     return join(tag("p", f"{summary[:1].upper()}{summary[1:]}.") if summary else None, out)
 
 
-def _value(value: Compared, one: Sequence[Event], other: Sequence[Event], room: int) -> tuple[Html, int]:
+def _value(value: difference.Compared, one: Sequence[Event], other: Sequence[Event], room: int) -> tuple[Html, int]:
     """A released value, column by column, and how many pictures that took."""
     head = tag("h3", value.name)
     if not value.of_both:
-        return tag("section", head, _rows("", [("", *(released_in(e, value.name) for e in (one, other)))])), 0
+        words = (difference.released_in(events, value.name) for events in (one, other))
+        return tag("section", head, _rows("", [("", *words)])), 0
     body, used = [], 0
     for column, pairs in value.pairs.items():
         if all(pair.same for pair in pairs.values()):
@@ -269,7 +259,7 @@ def _value(value: Compared, one: Sequence[Event], other: Sequence[Event], room: 
     return tag("section", head, body, class_="released"), used
 
 
-def _pairs(value: Compared, column: str, pairs: dict[str, Pair]) -> Html:
+def _pairs(value: difference.Compared, column: str, pairs: dict[str, difference.Pair]) -> Html:
     largest = value.most(column, _ROWS)
     rows = [(label, *pair.words()) for label, pair in largest.items()]
     differing = sum(not pair.same for pair in pairs.values())

@@ -10,24 +10,11 @@ from collections.abc import Mapping, Sequence
 
 from jostle.events import Event
 from jostle.resources import Json
+from jostle.trace import tree
 from jostle.trace.costs import Costs, Forest, mapping, records
 from jostle.trace.html.event_tree import Html, draw, join, table, tag
 from jostle.trace.pictures import Picture, Plot
 from jostle.trace.text import number
-from jostle.trace.tree import (
-    ChoiceNode,
-    at_other_amounts,
-    chosen,
-    cost_text,
-    figures,
-    heading,
-    looked_at,
-    margin,
-    nested_choices,
-    option_counts,
-    sweep,
-    why,
-)
 
 
 def decision_tree(fields: Mapping[str, object]) -> Html | None:
@@ -39,8 +26,8 @@ def decision_tree(fields: Mapping[str, object]) -> Html | None:
     if "" in trees:
         return tag("div", _tree_node(trees[""], _went(fields.get("path")), True, errors), class_="dtree")
     out = []
-    for option, tree in trees.items():
-        drawing = tag("div", _tree_node(tree, _went(paths.get(option)), True, errors), class_="dtree")
+    for option, node in trees.items():
+        drawing = tag("div", _tree_node(node, _went(paths.get(option)), True, errors), class_="dtree")
         out.append(tag("details", tag("summary", f"tree of {option}"), drawing, open=option == winner))
     return join(out)
 
@@ -77,7 +64,7 @@ def choices(events: Sequence[Event], forest: Forest, costs: Costs) -> Html | Non
     trained = [e for e in events if e.kind == "train"]
     if not choice_events and not trained:
         return None
-    inside = nested_choices(choice_events)
+    inside = tree.nested_choices(choice_events)
     parts = [_choice(e, costs) for e in ([] if inside is not None else choice_events[:_WHOLE])]
     if inside is not None:
         nodes = tag("section", tag("h3", "Node by node"), _node(inside, "all rows", True))
@@ -95,7 +82,7 @@ def _choice(event: Event, costs: Costs) -> Html:
     head = tag("h3", tag("a", event.name, href=f"#e{event.id}"), " chose ", option, price)
     policy = f"by {fields['way']}" if fields.get("way") else fields.get("policy")
     why = ": ".join(str(w) for w in (policy, fields.get("why")) if w)
-    other = at_other_amounts(fields)
+    other = tree.at_other_amounts(fields)
     return tag("section", head, tag("p", why) if why else None, _features(fields), _predictions(fields),
                _along(fields), tag("p", other[0].upper() + other[1:] + ".") if other else None,
                decision_tree(fields), class_="choice")  # fmt: skip
@@ -103,12 +90,14 @@ def _choice(event: Event, costs: Costs) -> Html:
 
 def _along(fields: Mapping[str, object]) -> Html | None:
     """What is predicted as the feature that decided goes over its values in training; these data are marked."""
-    along, rows, here = sweep(fields)
+    along, rows, here = tree.sweep(fields)
     if not rows:
         return None
     marked = [[tag("b", f"▶ {row[0]}") if k == here else row[0], *row[1:]] for k, row in enumerate(rows)]
     told = table([str(along["feature"]), *mapping(along["options"]), "best"], marked, class_="data")
-    return join(tag("p", f"{heading(fields)}, by {along['feature']}, the feature that decided:".capitalize()), told)
+    return join(
+        tag("p", f"{tree.heading(fields)}, by {along['feature']}, the feature that decided:".capitalize()), told
+    )
 
 
 def _features(fields: Mapping[str, object]) -> Html | None:
@@ -116,7 +105,9 @@ def _features(fields: Mapping[str, object]) -> Html | None:
     if not features and fields.get("way"):
         return None
     said = any(feature.get("means") for feature in features)
-    rows = [[f["name"], looked_at(f), cost_text(f), *([str(f.get("means", ""))] if said else [])] for f in features]
+    rows = [[f["name"], tree.looked_at(f), tree.cost_text(f)] for f in features]
+    if said:
+        rows = [[*row, str(f.get("means", ""))] for row, f in zip(rows, features, strict=True)]
     head = ["feature", "value", "cost", *(["what it is"] if said else [])]
     return table(head, rows, class_="data") if rows else tag("p", "No features were looked at.")
 
@@ -128,11 +119,12 @@ def _predictions(fields: Mapping[str, object]) -> Html | None:
         return None
     lengths = _lengths(predictions, bool(fields.get("errors")))
     rows = []
-    for option, (figure, spread) in sorted(figures(fields).items(), key=lambda item: -predictions[item[0]]):
+    for option, (figure, spread) in sorted(tree.figures(fields).items(), key=lambda item: -predictions[item[0]]):
         name = tag("b", f"▶ {option}") if option == fields.get("chosen") else join(f"  {option}")
         rows.append([name, figure, spread, tag("span", class_="meter", style=f"width:{lengths[option]:.3g}px")])
-    ahead = margin(fields)
-    return join(table(["option", heading(fields), "", ""], rows, class_="data"), tag("p", ahead) if ahead else None)
+    ahead = tree.margin(fields)
+    body = table(["option", tree.heading(fields), "", ""], rows, class_="data")
+    return join(body, tag("p", ahead) if ahead else None)
 
 
 def _lengths(predictions: Mapping[str, float], errors: bool) -> dict[str, float]:
@@ -150,10 +142,10 @@ def _first_of_each(events: Sequence[Event], costs: Costs) -> list[Html]:
     return [_choice(event, costs) for event in first.values()]
 
 
-def _node(node: ChoiceNode, name: str, open_: bool) -> Html:
+def _node(node: tree.ChoiceNode, name: str, open_: bool) -> Html:
     """A part of the data, what was chosen there, and the parts below it."""
     decisions = [
-        join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", chosen(e)), " ", tag("small", why(e)), " ")
+        join(tag("a", e.name, href=f"#e{e.id}"), " ", tag("b", tree.chosen(e)), " ", tag("small", tree.why(e)), " ")
         for e in node.choices
     ]
     line = join(tag("span", name, class_="way"), decisions)
@@ -165,7 +157,7 @@ def _node(node: ChoiceNode, name: str, open_: bool) -> Html:
 
 def _counted(events: Sequence[Event]) -> Html:
     """Many calls (a choice inside a recursion): how often each option was taken, by choice."""
-    rows = [[name, option, str(n)] for name, option, n in option_counts(events)[:40]]
+    rows = [[name, option, str(n)] for name, option, n in tree.option_counts(events)[:40]]
     head = tag("h3", f"{len(events)} choices in all")
     return tag("section", head, table(["choice", "chosen", "times"], rows, class_="data"))
 

@@ -119,7 +119,7 @@ def event_tree(forest: Forest, costs: Costs, text_of: str | None) -> Html:
 
 def _branch(forest: Forest, costs: Costs, text_of: str | None, events: Iterable[Event], depth: int) -> list[Html]:
     out: list[Html] = []
-    for _, alike in groupby(events, key=_look):
+    for _, alike in groupby(events, key=lambda e: (e.kind, e.name, e.span.line if e.span is not None else None)):
         group = list(alike)
         if len(group) > _ALIKE and not any(forest.children(e) for e in group):
             middle = group[4:-4]
@@ -130,10 +130,6 @@ def _branch(forest: Forest, costs: Costs, text_of: str | None, events: Iterable[
         else:
             out += [_node(forest, costs, text_of, e, depth) for e in group]
     return out
-
-
-def _look(event: Event) -> tuple[str, str, object]:
-    return event.kind, event.name, event.span.line if event.span is not None else None
 
 
 def _node(forest: Forest, costs: Costs, text_of: str | None, event: Event, depth: int) -> Html:

@@ -38,7 +38,7 @@ MODULES = {
     "effects": ("simulated_studies",),
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows", "subtrees"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
-    "learning": ("loss_points", "loss_of"),
+    "learning": ("in_shape", "loss_points", "loss_of"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
     "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
@@ -166,6 +166,7 @@ row("noisy_sum", "@rows, given, parameters = none, *, bound = 1, norm = \"l2\", 
     "epsilon = none, delta = none, via = none",
     "The noisy sum of a row kernel's vectors, clipped to a norm.", reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("loss_points", "start, terms", "Weights and rows at public points, to call a loss with.")
+row("in_shape", "start, weights", "Numbers in lists and records as those in which a fit starts.")
 row("loss_of", "values, start, terms", "The loss that a function gave at public points, and its gradient.")
 row("noisy_samples", "@cubes, rate = none, steps = 200, *, epsilon = none, delta = none",
     "Noisy counts of fresh secret samples of the rows.", reads=HANDLES, effect=MEASURES)  # fmt: skip

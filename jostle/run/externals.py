@@ -181,7 +181,7 @@ _BY_MODULE = {
         "with_background with_shares with_tails"
     ),
     "mixtures.gaussians": "factor_model",
-    "rowprograms.losses": "in_shape random_weights",
+    "rowprograms.losses": "random_weights",
     "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (
         "first_stage forked_model leaf_model mean_model next_stage pooled_shares ridge_model target_seen"
@@ -353,5 +353,12 @@ def to_jostle(value: Any) -> object:
     if type(value) is list and value and all(type(v) is dict for v in value):
         return [to_jostle(v) for v in value]
     if type(value) is dict:
-        return Record((name, to_jostle(item)) for name, item in value.items())
+        return Record(value)
     return value
+
+
+def records_of(value: object) -> object:
+    """A value of Python's with records in place of its dicts."""
+    if isinstance(value, dict):
+        return Record((name, records_of(item)) for name, item in value.items())
+    return [records_of(item) for item in value] if isinstance(value, list) else value

@@ -26,7 +26,7 @@ from jostle.privacy.reading.minting import row_vectors
 from jostle.privacy.scores import Score
 from jostle.run.arguments import amount_for, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin
-from jostle.run.externals import to_jostle
+from jostle.run.externals import records_of
 from jostle.run.faults import refuse_private
 from jostle.run.publictables import item_compilers
 from jostle.run.rows import RowCompiler
@@ -428,7 +428,15 @@ def _loss_points(start: Weighted, terms: Sequence[Term]) -> object:
     """Records of `weights` and a `row`, numbers that remember what is calculated of them, to call a loss with."""
     from jostle.kernels.rowprograms.losses import loss_points
 
-    return to_jostle(loss_points(start, terms))
+    return records_of(loss_points(start, terms))
+
+
+@builtin
+def _in_shape(start: Weighted, weights: Sequence[float]) -> object:
+    """Numbers in the lists and records of `start`."""
+    from jostle.kernels.rowprograms.losses import in_shape
+
+    return records_of(in_shape(start, weights))
 
 
 @builtin

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 93_216,
-    "files": 350,
+    "lines": 93_501,
+    "files": 352,
     "lines that the kernel imports": 2_622,
     "lines that privacy and engine import": 18_497,
     "lines that everyday queries import": 8_644,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 598,
+    "lines with Any": 597,
     "lines with a name for Any": 121,
     "participle names": 45,
     "functions of one name in run and check": 9,

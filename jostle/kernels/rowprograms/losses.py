@@ -167,10 +167,10 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
     """The gradient of a loss in its weights, for rows of the cells that it reads. Shape (weights, n)."""
     if not isinstance(loss, Loss) or d != len(loss.places):
         raise KernelError("`loss` is a loss of as many columns as the vectors have")
-    given = numbers(weights, (len(loss.gradient),), "weights")
+    values = numbers(weights, (len(loss.gradient),), "weights")
     units = row(d)
     cells = {place: shift(part(units, [i]), GRID_BITS - BITS) for i, place in enumerate(loss.places)}
-    fixed = _Fixed(given, cells)
+    fixed = _Fixed(values, cells)
     parts = [fixed.of(step) for step in loss.gradient]
     return Contributions("loss_gradient", program([units], concatenate(parts)), BITS)
 

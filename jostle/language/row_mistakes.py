@@ -404,6 +404,11 @@ def other_name(keyword: n.Keyword, function: str, names: Collection[str], call: 
         return f"the path stands alone: `{function}({keyword.value.span.text})`"
     if "header" in names and keyword.name in ("skip", "skiprows", "skip_rows", "startrow"):
         return "`header = 3` says which line has the names, from 1; what stands above it is not read"
+    if keyword.name in ("by", "group", "groups", "groupby", "strata") and call.args and keyword.name not in names:
+        rest = ", ".join(arg.span.text for arg in call.args[1:])
+        column = keyword.value.value if isinstance(keyword.value, n.String) else keyword.value.span.text
+        parts = f"partition({call.args[0].span.text}, {column})"
+        return f"each group is a table: write `[{function}(part, {rest}) for key, part in {parts}]`"
     right = forms("argument").get(keyword.name, "")
     if right in names:
         return f"write `{right} = {keyword.value.span.text}`"

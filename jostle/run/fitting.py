@@ -278,7 +278,8 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
     domain = schema[name]
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
-        return _fault(message, f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`', "OpenKeys")
+        help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`; of a derived column clamp the number'
+        return _fault(message, f"{help}, `{name} = clamp(…, 0, 99)`", "OpenKeys")
     if takes.startswith("number column") and isinstance(domain, Categories | Open):
         help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
         return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)

@@ -17,7 +17,7 @@ import pytest
 import jostle
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Open
-from jostle.tools.datacheck import schema
+from jostle.tools.datacheck import description
 from jostle.tools.draft import Column, clause, columns_of, describe
 from jostle.tools.draft.columns import columns_of_arrow, quoted
 from jostle.tools.draft.init import _protecting, draft, interview
@@ -29,7 +29,7 @@ def drafted(columns: list[Column]) -> dict[str, str]:
     """Domains by column; what is printed is read again as the language reads it."""
     text = clause(columns)
     filled = text.removeprefix("described by ").replace(": ?", ": 0..1")
-    assert [name for name, _ in schema(filled)] == [column.name for column in columns]
+    assert [name for name, _ in description(filled)[0]] == [column.name for column in columns]
     return {column.name: column.domain for column in columns}
 
 
@@ -209,7 +209,7 @@ def test_a_frame_by_its_types() -> None:
     text = jostle.describe(frame)
     assert "Secret" not in text and "41" not in text and "1999" not in text
     filled = text.removeprefix("described by ").replace(": ?", ": 0..1")
-    domains = dict(schema(filled))
+    domains = dict(description(filled)[0])
     assert domains["c"].values == ("b", 'a "c"\n') and domains["k"].values == (1.0, 2.0)
     assert list(domains) == list(frame.columns)
     for wrong in (None, [1], {"a": [1]}, 3):

@@ -50,7 +50,7 @@ def test_a_stored_model_with_a_right_digest_and_wrong_content_is_damaged(content
     import json
 
     key = "k" * 64
-    document = {"format": FORMAT, "key": key, "digest": digest(FORMAT, key, content), "policy": content}
+    document = {"format": FORMAT, "key": key, "digest": digest([FORMAT, key, content]), "policy": content}
     (tmp_path / f"{key}.json").write_text(json.dumps(document))
     with pytest.raises(Refusal) as refused:
         Store(tmp_path).load(key, ((), ()))

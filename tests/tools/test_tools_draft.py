@@ -223,7 +223,8 @@ def test_dates_and_times() -> None:
     types = {"a": pa.date32(), "b": pa.timestamp("ns", "UTC"), "c": pa.time64("us"), "d": pa.duration("s")}
     columns = columns_of_arrow(pa.schema(types))
     assert drafted(columns) == {"a": "date", "b": "time", "c": "text", "d": "?"}
-    assert dict(schema(clause(columns[:2]).removeprefix("described by "))) == {"a": Open("date"), "b": Open("time")}
+    domains, _ = description(clause(columns[:2]).removeprefix("described by "))
+    assert dict(domains) == {"a": Open("date"), "b": Open("time")}
 
 
 def test_names_that_are_no_plain_names() -> None:

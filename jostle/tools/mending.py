@@ -24,7 +24,7 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools import slips
+from jostle.tools import foreign, habits, slips
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -65,9 +65,27 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
     search = _Search(fault, fault.span, check)
+    if (habit := _habit(fault, search)) is not None:
+        return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
     return _searched(fault, fault.span, search) or _doubted(fault, search)
+
+
+def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the lines that mean what a line of another language does, or that nothing here does."""
+    program = search.source.text.split("\n")
+    try:
+        lines, below = foreign.with_later(program[search.row - 1 :], foreign.reader_of("\n".join(search.before)))
+    except habits.Nothing as nothing:
+        return foreign.told(fault, nothing.args[0])
+    except habits.Unread:
+        return None
+    new = "\n".join(search.indent + line for line in lines)
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or search.first_fault(new) is not None:
+        return None
+    mended = _tell(fault, new.strip(), "")
+    return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 
 
 def _knows(fault: Diagnostic) -> bool:

@@ -1,0 +1,308 @@
+"""Statements of other languages: selects of SQL, commands of Stata, and what `habits` reads, as lines of Jostle."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+
+from jostle.diagnostics import Diagnostic
+from jostle.records import replace
+from jostle.tools.habits import MEASURES, Nothing, Reader, Report, Rows, Unread, Value, measure, parsed, unread, words
+
+_GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
+_COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
+_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
+_IN_TEXT = re.compile(r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql|read_sql_query|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)")
+_SQL = re.compile(r"(?is)(?:\{\{ *)?((?:select|with \w+ as) .*?)(?:\}\})?$")
+_CLAUSES = (
+    r"\b(?:select|from|(?:left |right |full |inner |natural )?(?:outer )?join|where|if|group ?by|having|qualify|order by|limit)"
+    r"\b(?! *\((?!select\b))"
+)
+
+
+def lines_of(text: str, reader: Reader) -> list[str]:
+    """The lines of Jostle that mean what a statement of another language does."""
+    text = text.strip().rstrip(";")
+    if match := _AMOUNT.search(text):
+        text = text[: match.start()] + text[match.end() :]
+        reader.tables = {name: replace(table, amount=match[0]) for name, table in reader.tables.items()}
+    if view := re.fullmatch(r"(?i)create (?:or replace )?(?:temp |temporary )?(?:view|table) (\w+) as \(?(.*?)\)?", text):
+        return [f"{view[1]} = {select(view[2], reader).table}"]
+    if walk := re.fullmatch(r"for (?:\w+, *)?(\w+) in (\w+)\.(?:iterrows|itertuples|to_dicts|iter_rows|collect)\(.*?\):(.*)", text):
+        return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
+    if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
+        given = ast.keyword(column[2], parsed(column[3]))
+        return [f"{column[1]} = {written(reader.do_derive(reader.tables[column[1]], ast.Call(ast.Name('mutate'), [], [given])))[-1]}"]
+    if count := re.fullmatch(r"forval\w* +(\w+) *= *(\w+) */ *(\w+) *(\{.*)", text):
+        return [f"for {count[1]} in {count[2]}..{count[3]} {count[4]}"]
+    if command := commanded(text, reader):
+        return command
+    given_to = _GIVEN.fullmatch(text) or unread()
+    shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
+    inner = shown[1] if shown else given_to["value"]
+    inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
+    sql = _SQL.fullmatch(inner)
+    *before, last = written(select(sql[1], reader) if sql else reader.value(parsed(inner)))
+    last = f"print({last})" if shown else last
+    return [*before, f"{given_to['release'] or ''}{given_to['name']} = {last}" if given_to["name"] else last]
+
+
+def with_later(lines: Sequence[str], reader: Reader) -> tuple[list[str], int]:
+    """The lines that the first of some lines means, and how far below it is the one that says what it is called with:
+    `m = LinearRegression()`, and `m.fit(X, y)`."""
+    model = re.fullmatch(r" *(\w+) *= *(\w+\([^()]*\))", lines[0])
+    below = next((at for at, line in enumerate(lines) if model and line.strip().startswith(f"{model[1]}.fit(")), 0)
+    if not model or not below:
+        return lines_of(lines[0], reader), 0
+    return lines_of(f"{model[1]} = {model[2]}{lines[below].strip()[len(model[1]) :]}", reader), below
+
+
+def written(value: Value) -> list[str]:
+    """A value as lines of Jostle, the last of which is an expression."""
+    if isinstance(value, Rows):
+        if value.shares:
+            return [f"counts = {value.query}", "counts.n / sum(counts.n)"]
+        if value.taken and not (value.asked or value.picks or value.keys or set(value.taken) <= set(value.columns)):
+            raise Nothing("column_alone")
+        return [value.query if value.asked else value.table]
+    if isinstance(value, Report):
+        return [f"use {value.form}", f"{value.call}{value.amount}"] if value.call else unread()
+    return [value.text]
+
+
+def told(fault: Diagnostic, word: str) -> Diagnostic:
+    """A fault at a word that nothing here does, with the reason and what comes nearest."""
+    reason, _, nearest = words("nothing")[word.lower().replace("_", "")].partition(" | ")
+    return replace(fault, message=f"nothing here does `{word}`: {reason}", help=nearest)
+
+
+# Selects -----------------------------------------------------------------------------------------
+
+
+def split(text: str, by: str) -> list[tuple[str, str]]:
+    """The parts of a text between the places outside of brackets and quotes where a pattern is, each with what stands
+    before it."""
+    depth, start, word, parts = 0, 0, "", []
+    for match in re.finditer(rf"(?i)\"[^\"]*\"|'[^']*'|[(\[{{]|[)\]}}]|{by}", text):
+        if match[0] in "([{" or match[0] in ")]}":
+            depth += 1 if match[0] in "([{" else -1
+        elif match[0][0] not in "\"'" and depth == 0:
+            parts.append((word, text[start : match.start()].strip()))
+            word, start = " ".join(match[0].lower().split()), match.end()
+    return [*parts, (word, text[start:].strip())]
+
+
+def listed(text: str) -> list[str]:
+    return [part for _, part in split(text, ",")]
+
+
+def expression(text: str) -> ast.expr:
+    """An expression of SQL."""
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    while case := re.search(r"(?i)\bcase\b((?:(?!\bcase\b).)*?)\bend\b", text):
+        of, *whens = re.split(r"(?i)\bwhen\b", case[1])
+        parts = [re.split(r"(?i)\bthen\b|\belse\b", when) for when in whens]
+        inside = [(f"{of.strip()} == {p.strip()}" if of.strip() and at == 0 else p.strip()) for part in parts for at, p in enumerate(part)]
+        text = f"{text[: case.start()]}ifs({', '.join(inside)}){text[case.end() :]}"
+    text = re.sub(r"(?i)\bis (not )?null\b", r"is \1missing", text)
+    text = re.sub(r"(?i)\bcount\(distinct ([^()]*)\)", r"nunique(\1)", re.sub(r"(?i)\bcount\( *(?:\*|1) *\)", "count()", text))
+    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) between (\S+) and ([^\s)]+)", r"between(\1, \2, \3)", text)
+    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) (not )?(i?)like (\"[^\"]*\"|'[^']*')", r"\2\3like(\1, \4)", text)
+    text = re.sub(r"(?i)(\w+)\(([^()]*)\) within group \(order by ([^()]*)\)", r"\1(\3, \2)", text)
+    text = re.sub(r"(?i)\b(and|or|not|in|is|if|else)\b(?! *\(.*,.*\).*$)", lambda m: m[0].lower(), text)
+    return parsed(re.sub(r"(?i)\)\[(?:safe_)?(?:offset|ordinal)\(\d+\)\]", ")", text))
+
+
+def select(text: str, reader: Reader) -> Rows:
+    """A select, with those that it names or reads from."""
+    text = text.strip()
+    if shared := re.match(r"(?is)with (\w+) as \((.*?)\)(?:, *|\s+)(?=select|\w+ as)(.*)", text):
+        inner = select(shared[2], reader)
+        reader.tables[shared[1]] = replace(inner, source=inner.table, where=(), joins="")
+        return select(shared[3] if shared[3][:6].lower() == "select" else f"with {shared[3]}", reader)
+    (_, before), *found = split(text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", ""))
+    said = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in found}
+    if before or "from" not in said or "select" not in said or len(said) < len(found):
+        raise Unread
+    first, *others = listed(said["from"])
+    of = source(first, reader)
+    tests = [test for _, test in split(said.get("where", ""), r"\band\b") if test]
+    for other in others:
+        keyed = next((t for t in tests if re.fullmatch(r"(\w+)\.(\w+) *= *(\w+)\.(\w+)", t)), "") or unread()
+        tests.remove(keyed)
+        of = joined(of, "join", f"{other} on {keyed}", reader)
+    for word, body in found:
+        of = joined(of, word, body, reader) if "join" in word else of
+    of = replace(of, where=tuple(reader.term(expression(test), of) for test in [" and ".join(tests)] if test))
+    return asked_of(of, said, reader)
+
+
+def source(text: str, reader: Reader) -> Rows:
+    """What stands after `from` or `join`: a table, or a select in brackets, with the name that it is given."""
+    match = re.fullmatch(r"(?is)(\(select .*\)|[\w.]+)(?: +(?:as +)?(\w+))?", text) or unread()
+    of = select(match[1][1:-1], reader) if match[1][0] == "(" else reader.tables.get(match[1]) or unread()
+    of = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of
+    reader.it[match[2] or match[1]] = of
+    return of
+
+
+def joined(of: Rows, word: str, body: str, reader: Reader) -> Rows:
+    name, *rest = re.split(r"(?i) +(?:on|using) +", body)
+    other = source(name, reader)
+    kind = next((f"{one} " for one in ("left", "right", "full") if one in word), "")
+    keys = ", ".join(c for c in of.columns if c in other.columns) if "natural" in word or not rest else ""
+    for each in re.split(r"(?i) and |,", rest[0].strip("() ")) if rest else ():
+        sides = [side.strip().rpartition(".")[2] for side in each.split("=")]
+        keys += f"{', ' * bool(keys)}{sides[0] if len(set(sides)) == 1 else each.strip()}"
+    columns = tuple(dict.fromkeys((*of.columns, *other.columns)))
+    return replace(of, joins=f"{of.joins} {kind}join {other.table} on {keys or unread()}", columns=columns)
+
+
+def asked_of(of: Rows, said: dict[str, str], reader: Reader) -> Rows:
+    """What a select asks of rows: its columns, keys, and the order of its result."""
+    start = re.match(r"(?i)(distinct +(?!on\b)|all +)?(?:top +\(?(\d+)\)? +)?", said["select"]) or unread()
+    asked: list[tuple[str, str]] = []
+    columns: list[tuple[str, str]] = []
+    keys, order, limit = list[tuple[str, str]](), said.get("order by", ""), said.get("limit", start[2] or "")
+    for item in listed(said["select"][start.end() :]):
+        named = re.fullmatch(r"(?is)(.*?)\s+as\s+[\"'`]?(\w+)[\"'`]?|(.*[\w)\]'\"*])\s+(?!end\b)(\w+)", item)
+        text, name = (named[1] or named[3], named[2] or named[4]) if named else (item, "")
+        if window := re.fullmatch(r"(?is)(\w+)(\(.*?\)) over *\((?:partition by (.*?))?(?:order by (.*?))?\)", text):
+            if not words("aggregates").get(window[1].lower()):
+                order = order or (window[4] if "groupby" in said and window[1].lower().endswith(("rank", "number")) else "")
+                if order:
+                    continue
+                raise Nothing(window[1].lower())
+            if window[4] or "groupby" in said or not window[3]:
+                raise Nothing("over")
+            keys += [(reader.term(expression(key), of), "") for key in listed(window[3])]
+            text = window[1] + window[2]
+        if text == "*" or text.endswith(".*"):
+            continue
+        term = reader.term(expression(text), of, measures=True)
+        (asked if MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", term)) else columns).append((term, name))
+    for key in listed(said.get("groupby", "")):
+        if re.match(r"(?i)(rollup|cube|grouping)\b", key):
+            raise Nothing("rollup")
+        term = columns[int(key) - 1][0] if key.isdigit() else next((text for text, name in columns if name == key), "")
+        keys += [(term or reader.term(expression(key), of), "")] if key else []
+    names = {text: name for text, name in columns}
+    keys = [(f"({key})" if re.search(r" if | and | or |[<>=]", key) else key, names.get(key, "")) for key, _ in keys]
+    if start[1] and not asked:
+        keys, asked = columns, [("count(*)", "n")]
+    if not asked:
+        plain = tuple(text for text, _ in columns)
+        return replace(of, taken=plain, picks=bool(plain)) if set(plain) <= set(of.columns) and not keys else unread()
+    if {text for text, _ in columns} - {key.strip("()") if " " in key else key for key, _ in keys}:
+        raise Unread
+    if chosen := re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", said.get("qualify", "")):
+        order, limit = chosen[1], chosen[2]
+    results = replace(of, columns=(*of.columns, *(name for _, name in [*asked, *columns])))
+    having, order = (_of_result(said.get("having", ""), results, asked, reader), _of_result(order, results, asked, reader))
+    return replace(of, keys=tuple(keys), asked=tuple(asked), having=(having,) if having else (), order=order, limit=limit)
+
+
+def _of_result(text: str, of: Rows, asked: list[tuple[str, str]], reader: Reader) -> str:
+    """A condition or an order of what is asked, by its names; what it asks besides gets one."""
+    if not text:
+        return ""
+    text, down = re.subn(r"(?i) +desc$", "", text)
+    term = reader.term(expression(re.sub(r"(?i) asc$", "", text)), of, measures=True)
+    for call in re.findall(r"\b(?:avg|sum|count|median|stddev|var|min|max|quantile)\([^()]*\)", term):
+        at = next((i for i, (one, _) in enumerate(asked) if one == call), len(asked))
+        asked += [(call, "")] if at == len(asked) else []
+        asked[at] = (call, asked[at][1] or ("n" if call == "count(*)" else call.partition("(")[0]))
+        term = term.replace(call, asked[at][1])
+    return term + " desc" * down
+
+
+# Commands of Stata -------------------------------------------------------------------------------
+
+_COMMAND = re.compile(
+    r"(?:(?:bysort|by) (?P<by>[\w ]+?): *)?(?P<word>[a-z]\w+)(?: +(?P<body>(?:(?! if |,|using).)*?))??(?: *\bif (?P<test>[^,]+?))?"
+    r"(?: +using (?P<of>\w+))?(?:, *(?P<options>.*))?"
+)
+
+
+def commanded(text: str, reader: Reader) -> list[str] | None:
+    """`regress y x if c`, `keep if c`, `tabulate x y`, `collapse (mean) x, by(k)`: of the one table with these columns."""
+    match = _COMMAND.fullmatch(text)
+    does = words("commands").get(match["word"]) if match else None
+    if match is None or does is None:
+        return None
+    said = match.groupdict("")
+    inside = re.sub(r"\([a-z]+\)|\"[^\"]*\"", " ", " ".join([said["body"].partition("=")[2 * ("gen" in does)] or said["body"], said["test"], said["by"]]))
+    columns = set(re.findall(r"\b[A-Za-z_]\w*", inside)) - {"missing", "mean", "max", "min", "n", "in", "cut", *reader.names}
+    tables = [name for name, table in reader.tables.items() if columns and columns <= set(table.columns) or name == said["of"]]
+    if len(tables) != 1:
+        raise Unread
+    name, body = tables[0], said["body"].split()
+    of = reader.tables[name]
+    test = expression(re.sub(r"&|\|", lambda m: " and " if m[0] == "&" else " or ", said["test"])) if said["test"] else None
+    of = replace(of, where=(reader.term(test, of),)) if test is not None and does not in ("replace", "drop") else of
+    if said["by"] and "gen" in does:
+        raise Nothing("derive_by_group")
+    if does == "keep" or (does == "drop" and test is not None):
+        kept = of if does == "keep" else replace(of, where=(reader.term(ast.UnaryOp(ast.Not(), test or unread()), of),))
+        return [f"{name} = {replace(kept, taken=tuple(body), picks=bool(body)).table}"]
+    if does in ("generate", "replace"):
+        column, _, value = said["body"].partition("=")
+        value = f"{value} if {said['test']} else {column}" if does == "replace" and said["test"] else value
+        return [f"{name} = {reader.with_column(of, column.split()[-1], reader.term(expression(value), of)).table}"]
+    by = said["by"] or next(iter(re.findall(r"by\(([\w ]+)\)", said["options"])), "")
+    of = replace(of, keys=tuple((key, "") for key in by.split()))
+    if does == "count":
+        return [replace(of, asked=(("count(*)", "n" * bool(by)),)).query]
+    if does == "tabulate":
+        return [replace(of, keys=(*of.keys, *((key, "") for key in body)), asked=(("count(*)", "n"),)).query]
+    if does == "collapse" or (by and does in ("describe", "tabstat")):
+        return [replace(of, asked=tuple(_collapsed(said["body"], said["options"]))).query]
+    call = ast.Call(ast.Name(does), [ast.Name(column) for column in body], [])
+    return written(reader.report(does, replace(of, keys=()), ast.Call(ast.Name(does), [*call.args, *(ast.Name(key) for key in by.split())], [])))
+
+
+def _collapsed(body: str, options: str) -> Iterator[tuple[str, str]]:
+    """`(mean) x (count) n = y`, and `x` with `statistics(mean sd)`."""
+    word, several = "mean", re.findall(r"(?:statistics|stats?)\(([\w ]+)\)", options)
+    for token in re.findall(r"\(\w+\)|\w+ *= *\w+|\w+", body):
+        if token[0] == "(":
+            word = token[1:-1]
+            continue
+        name, _, column = token.rpartition("=")
+        for one in several[0].split() if several else [word]:
+            yield measure(one, column.strip()), name.strip() or (one if several else column)
+
+
+# What a program has above a line -----------------------------------------------------------------
+
+_MADE = re.compile(r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|(table|bound|dataset|postgres|spark)\(|(\{\{))?")
+
+
+def reader_of(above: str) -> Reader:
+    """A reader that knows the tables, results and names of a program above a line."""
+    tables: dict[str, Sequence[str]] = {}
+    answers: dict[str, Sequence[str]] = {}
+    names: list[str] = []
+    found = list(_MADE.finditer(above))
+    for at, match in enumerate(found):
+        text = above[match.end() : found[at + 1].start() if at + 1 < len(found) else None]
+        if match[2] and match[3] in tables:
+            more = re.findall(r"(\w+) *=(?!=)", text) if match[2] == "derive" else []
+            tables[match[1]] = (*tables[match[3]], *more)
+        elif match[4]:
+            inner = re.search(r"described\s+by\s*\{(.*)", text, re.DOTALL)
+            parts = f"{{{inner[1]}" if inner else text
+            tables[match[1]] = tuple(dict.fromkeys(re.findall(r"[{,\s]`?(\w+)`? *:", parts)))
+        elif match[5] and (made := re.search(r"select (.*?) from .*?\b(?:groupby|group by) (.*?)(?: having| order| limit| with| over|\}\})", text, re.I)):
+            keys = [key.split()[-1].strip("()") for _, key in split(made[2], ",")]
+            answers[match[1]] = (*keys, *re.findall(r"\bas (\w+)", made[1]))
+        else:
+            names.append(match[1])
+    for key, part, of in re.findall(r"\bfor (\w+), *(\w+) in partition\((\w+)", above):
+        tables[part] = tables.get(of, ())
+        names.append(key)
+    names += re.findall(r"\b(?:for|param) (\w+)", above)
+    reader = Reader(tables, answers, names)
+    reader.truths = set(re.findall(r"(\w+) *: *\{(?:true, *false|false, *true)\}", above))
+    return reader

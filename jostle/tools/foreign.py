@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jostle.diagnostics import Diagnostic
 from jostle.records import replace
-from jostle.tools.habits import MEASURES, Nothing, Reader, Report, Rows, Unread, Value, measure, parsed, unread, words
+from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, measure, parsed, unread, words
 
 _GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
@@ -40,10 +40,17 @@ def lines_of(text: str, reader: Reader) -> list[str]:
         return command
     given_to = _GIVEN.fullmatch(text) or unread()
     shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
+    if given_to["release"] and not given_to["name"]:
+        raise Unread
     inner = shown[1] if shown else given_to["value"]
     inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
     sql = _SQL.fullmatch(inner)
-    *before, last = written(select(sql[1], reader) if sql else reader.value(parsed(inner)))
+    value = select(sql[1], reader) if sql else reader.value(parsed(inner))
+    if isinstance(value, Rows) and not value.asked and (match or value.table in reader.tables):
+        raise Unread  # nothing is asked
+    if isinstance(value, Answer) and value.text in (*reader.answers, *reader.names):
+        raise Unread
+    *before, last = written(value)
     last = f"print({last})" if shown else last
     return [*before, f"{given_to['release'] or ''}{given_to['name']} = {last}" if given_to["name"] else last]
 
@@ -64,7 +71,7 @@ def written(value: Value) -> list[str]:
         if value.shares:
             return [f"counts = {value.query}", "counts.n / sum(counts.n)"]
         if value.taken and not (value.asked or value.picks or value.keys or set(value.taken) <= set(value.columns)):
-            raise Nothing("column_alone")
+            raise Unread
         return [value.query if value.asked else value.table]
     if isinstance(value, Report):
         return [f"use {value.form}", f"{value.call}{value.amount}"] if value.call else unread()
@@ -74,7 +81,8 @@ def written(value: Value) -> list[str]:
 def told(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
     reason, _, nearest = words("nothing")[word.lower().replace("_", "")].partition(" | ")
-    return replace(fault, message=f"nothing here does `{word}`: {reason}", help=nearest)
+    old = re.search(r"`[^`]*[({ ][^`]*`", fault.help)
+    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[0]}' if old else ''}")
 
 
 # Selects -----------------------------------------------------------------------------------------
@@ -127,7 +135,7 @@ def select(text: str, reader: Reader) -> Rows:
         raise Unread
     first, *others = listed(said["from"])
     of = source(first, reader)
-    tests = [test for _, test in split(said.get("where", ""), r"\band\b") if test]
+    tests = [test or unread() for _, test in split(said["where"], r"\band\b")] if "where" in said else []
     for other in others:
         keyed = next((t for t in tests if re.fullmatch(r"(\w+)\.(\w+) *= *(\w+)\.(\w+)", t)), "") or unread()
         tests.remove(keyed)
@@ -150,7 +158,7 @@ def source(text: str, reader: Reader) -> Rows:
 def joined(of: Rows, word: str, body: str, reader: Reader) -> Rows:
     name, *rest = re.split(r"(?i) +(?:on|using) +", body)
     other = source(name, reader)
-    kind = next((f"{one} " for one in ("left", "right", "full") if one in word), "")
+    kind = next((f"{one} " for one in ("left", "right", "full", "inner") if one in word), "")
     keys = ", ".join(c for c in of.columns if c in other.columns) if "natural" in word or not rest else ""
     for each in re.split(r"(?i) and |,", rest[0].strip("() ")) if rest else ():
         sides = [side.strip().rpartition(".")[2] for side in each.split("=")]
@@ -168,14 +176,16 @@ def asked_of(of: Rows, said: dict[str, str], reader: Reader) -> Rows:
     for item in listed(said["select"][start.end() :]):
         named = re.fullmatch(r"(?is)(.*?)\s+as\s+[\"'`]?(\w+)[\"'`]?|(.*[\w)\]'\"*])\s+(?!end\b)(\w+)", item)
         text, name = (named[1] or named[3], named[2] or named[4]) if named else (item, "")
+        if name.lower() in ("filter", "over", "within", "where", "from", "as", "clamp"):
+            raise Unread
         if window := re.fullmatch(r"(?is)(\w+)(\(.*?\)) over *\((?:partition by (.*?))?(?:order by (.*?))?\)", text):
             if not words("aggregates").get(window[1].lower()):
                 order = order or (window[4] if "groupby" in said and window[1].lower().endswith(("rank", "number")) else "")
                 if order:
                     continue
-                raise Nothing(window[1].lower())
+                raise Nothing(window[1].lower()) if window[1].lower() in words("nothing") else Unread
             if window[4] or "groupby" in said or not window[3]:
-                raise Nothing("over")
+                raise Unread
             keys += [(reader.term(expression(key), of), "") for key in listed(window[3])]
             text = window[1] + window[2]
         if text == "*" or text.endswith(".*"):
@@ -189,14 +199,18 @@ def asked_of(of: Rows, said: dict[str, str], reader: Reader) -> Rows:
         keys += [(term or reader.term(expression(key), of), "")] if key else []
     names = {text: name for text, name in columns}
     keys = [(f"({key})" if re.search(r" if | and | or |[<>=]", key) else key, names.get(key, "")) for key, _ in keys]
-    if start[1] and not asked:
+    if start[1] and asked:
+        raise Unread
+    if start[1]:
         keys, asked = columns, [("count(*)", "n")]
     if not asked:
         plain = tuple(text for text, _ in columns)
         return replace(of, taken=plain, picks=bool(plain)) if set(plain) <= set(of.columns) and not keys else unread()
     if {text for text, _ in columns} - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
-    if chosen := re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", said.get("qualify", "")):
+    if (chosen := re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", said.get("qualify", ""))) is None and "qualify" in said:
+        raise Unread
+    if chosen:
         order, limit = chosen[1], chosen[2]
     results = replace(of, columns=(*of.columns, *(name for _, name in [*asked, *columns])))
     having, order = (_of_result(said.get("having", ""), results, asked, reader), _of_result(order, results, asked, reader))
@@ -254,6 +268,8 @@ def commanded(text: str, reader: Reader) -> list[str] | None:
     of = replace(of, keys=tuple((key, "") for key in by.split()))
     if does == "count":
         return [replace(of, asked=(("count(*)", "n" * bool(by)),)).query]
+    if does == "tabulate" and len(body) == 2 and not by:
+        return written(reader.report("stat.crosstab", of, ast.Call(ast.Name(does), [ast.Name(column) for column in body], [])))
     if does == "tabulate":
         return [replace(of, keys=(*of.keys, *((key, "") for key in body)), asked=(("count(*)", "n"),)).query]
     if does == "collapse" or (by and does in ("describe", "tabstat")):

@@ -144,7 +144,8 @@ def spelt(text: str) -> str:
 
 def parsed(text: str) -> ast.expr:
     try:
-        return ast.parse(spelt(text), mode="eval").body
+        node = ast.parse(spelt(text), mode="eval").body
+        return unread() if isinstance(node, ast.Tuple) else node
     except (SyntaxError, ValueError, RecursionError):
         raise Unread from None
 
@@ -303,7 +304,7 @@ class Reader:
             return self.of_answer("filter", of, ast.Call(part, [part], []))
         inner = re.fullmatch(r"reversed\((sorted\(.*\))\)", of.text)
         at = self.term(part)
-        return Answer(f"{inner[1]}[-1]" if inner and at in ("0", "1") else f"{of.text}[{at}]")
+        return Answer(f"{inner[1]}[-1]" if inner and at in ("0", "1") else f"{of.text}[{at}]", of.columns)
 
     def calculated(self, node: ast.BinOp) -> Value | None:
         """Two answers of the same rows, or an answer and a number, as one query; None of other values."""
@@ -316,6 +317,9 @@ class Reader:
         asked = [side for side in sides if isinstance(side, Rows) and len(side.asked) == 1 and not side.keys]
         if not asked or any(isinstance(side, Report) or (isinstance(side, Rows) and not side.asked) for side in sides):
             return None
+        if len(asked) == 1:
+            texts = [side.query if isinstance(side, Rows) else side.text for side in sides if not isinstance(side, Report)]
+            return Answer(_text(ast.BinOp(ast.Name(texts[0]), node.op, ast.Name(texts[1]))))
         texts = [side.asked[0][0] if isinstance(side, Rows) else side.text for side in sides if not isinstance(side, Report)]
         if any(replace(one, asked=(), taken=()) != replace(asked[0], asked=(), taken=()) for one in asked):
             texts = [side.query if isinstance(side, Rows) else text for side, text in zip(sides, texts, strict=True)]
@@ -633,7 +637,7 @@ class Reader:
         if of.columns and does == "filter":
             text = args[0].value if isinstance(args[0], ast.Constant) else ""
             test = self.with_it(parsed(str(text)) if text else args[0], of)
-            return Answer(f"[x for x in {of.text} if {self.term(test, of)}]", of.columns)
+            return Answer(f"[r for r in {of.text} if {self.term(test, of)}]", of.columns)
         if of.columns and does == "sort":
             by = next((w for arg in args for part in _parts(arg) if (w := _word(part)) in of.columns), "") or unread()
             ordered = f'sorted({of.text}, "{by}")'
@@ -650,7 +654,9 @@ class Reader:
             return Answer(f"len({of.text})")
         if aggregate in ("sum", "min", "max", "avg", "median", "stddev") and not of.columns and not args:
             return Answer(f"{aggregate}({of.text})")
-        return Answer(_text(Terms(self, None, False).visit(ast.Call(ast.Name(word), [ast.Name(of.text), *call.args], []))))
+        if _means("nothing", word) or not args:
+            raise Unread
+        return Answer(self.term(ast.Call(ast.Name(word), [ast.Name(of.text), *call.args], call.keywords)))
 
 
 def unread() -> Any:
@@ -684,7 +690,7 @@ class Terms(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         constants = {"true": "true", "false": "false", "null": "none", "na": "none", "none": "none"}
         if self.rows is not None and node.id in self.rows.columns:
-            return ast.Name(node.id if isinstance(self.rows, Rows) else f"x.{node.id}")
+            return ast.Name(node.id if isinstance(self.rows, Rows) else f"r.{node.id}")
         if node.id.lower() in constants or "." in node.id or node.id in ("missing", *self.reader.names, *self.reader.answers):
             return ast.Name(constants.get(node.id.lower(), node.id))
         raise Unread
@@ -742,6 +748,8 @@ class Terms(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args = node.func, [*node.args]
         word = _dotted(function)
+        if {_plain(k.arg or "") for k in node.keywords} - {"narm", "skipna", "bins", "breaks", "labels", "right", "default", "includelowest"}:
+            raise Unread  # an argument that says more than is known
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if _plain(last) in ("col", "column", "lit") and args:
             return self.visit(ast.Name(_word(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
@@ -765,9 +773,10 @@ class Terms(ast.NodeTransformer):
         form = "round({0})" if form == "round({0}, {1})" and (len(args) == 1 or _text(args[1]) == "0") else form
         if form == "{0} in {1}" and len(args) > 2:
             args = [args[0], ast.List(args[1:])]
+        form = "{0} == none" if form == "{0} is missing" and self.rows is None else form
         if form:
             used = [int(at) for at in re.findall(r"\{(\d)\}", form)]
-            if max(used) >= len(args):
+            if max(used) >= len(args) or (len(args) > 1 + max(used) and last != "datediff" and "(" in form):
                 raise Unread
             return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
         if last in ROW_FUNCTIONS or last in self.reader.names:

@@ -81,7 +81,8 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return foreign.told(fault, nothing.args[0])
     except habits.Unread:
         return None
-    new = "\n".join(search.indent + line for line in lines)
+    used = {line for line in search.before if line.startswith("use ")}
+    new = "\n".join(search.indent + line for line in lines if line not in used)
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or search.first_fault(new) is not None:
         return None
     mended = _tell(fault, new.strip(), "")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jostle.diagnostics import Diagnostic
 from jostle.records import replace
-from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, measure, parsed, unread, words
+from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, parsed, unread, words
 
 _GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
@@ -34,10 +34,7 @@ def lines_of(text: str, reader: Reader) -> list[str]:
     if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
         given = ast.keyword(column[2], parsed(column[3]))
         return [f"{column[1]} = {written(reader.do_derive(reader.tables[column[1]], ast.Call(ast.Name('mutate'), [], [given])))[-1]}"]
-    if count := re.fullmatch(r"forval\w* +(\w+) *= *(\w+) */ *(\w+) *(\{.*)", text):
-        return [f"for {count[1]} in {count[2]}..{count[3]} {count[4]}"]
-    if command := commanded(text, reader):
-        return command
+    text = commanded(text, reader)
     given_to = _GIVEN.fullmatch(text) or unread()
     shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
     if given_to["release"] and not given_to["name"]:
@@ -231,63 +228,17 @@ def _of_result(text: str, of: Rows, asked: list[tuple[str, str]], reader: Reader
     return term + " desc" * down
 
 
-# Commands of Stata -------------------------------------------------------------------------------
-
-_COMMAND = re.compile(
-    r"(?:(?:bysort|by) (?P<by>[\w ]+?): *)?(?P<word>[a-z]\w+)(?: +(?P<body>(?:(?! if |,|using).)*?))??(?: *\bif (?P<test>[^,]+?))?"
-    r"(?: +using (?P<of>\w+))?(?:, *(?P<options>.*))?"
-)
-
-
-def commanded(text: str, reader: Reader) -> list[str] | None:
-    """`regress y x if c`, `keep if c`, `tabulate x y`, `collapse (mean) x, by(k)`: of the one table with these columns."""
-    match = _COMMAND.fullmatch(text)
-    does = words("commands").get(match["word"]) if match else None
-    if match is None or does is None:
-        return None
-    said = match.groupdict("")
-    inside = re.sub(r"\([a-z]+\)|\"[^\"]*\"", " ", " ".join([said["body"].partition("=")[2 * ("gen" in does)] or said["body"], said["test"], said["by"]]))
-    columns = set(re.findall(r"\b[A-Za-z_]\w*", inside)) - {"missing", "mean", "max", "min", "n", "in", "cut", *reader.names}
-    tables = [name for name, table in reader.tables.items() if columns and columns <= set(table.columns) or name == said["of"]]
-    if len(tables) != 1:
-        raise Unread
-    name, body = tables[0], said["body"].split()
-    of = reader.tables[name]
-    test = expression(re.sub(r"&|\|", lambda m: " and " if m[0] == "&" else " or ", said["test"])) if said["test"] else None
-    of = replace(of, where=(reader.term(test, of),)) if test is not None and does not in ("replace", "drop") else of
-    if said["by"] and "gen" in does:
-        raise Nothing("derive_by_group")
-    if does == "keep" or (does == "drop" and test is not None):
-        kept = of if does == "keep" else replace(of, where=(reader.term(ast.UnaryOp(ast.Not(), test or unread()), of),))
-        return [f"{name} = {replace(kept, taken=tuple(body), picks=bool(body)).table}"]
-    if does in ("generate", "replace"):
-        column, _, value = said["body"].partition("=")
-        value = f"{value} if {said['test']} else {column}" if does == "replace" and said["test"] else value
-        return [f"{name} = {reader.with_column(of, column.split()[-1], reader.term(expression(value), of)).table}"]
-    by = said["by"] or next(iter(re.findall(r"by\(([\w ]+)\)", said["options"])), "")
-    of = replace(of, keys=tuple((key, "") for key in by.split()))
-    if does == "count":
-        return [replace(of, asked=(("count(*)", "n" * bool(by)),)).query]
-    if does == "tabulate" and len(body) == 2 and not by:
-        return written(reader.report("stat.crosstab", of, ast.Call(ast.Name(does), [ast.Name(column) for column in body], [])))
-    if does == "tabulate":
-        return [replace(of, keys=(*of.keys, *((key, "") for key in body)), asked=(("count(*)", "n"),)).query]
-    if does == "collapse" or (by and does in ("describe", "tabstat")):
-        return [replace(of, asked=tuple(_collapsed(said["body"], said["options"]))).query]
-    call = ast.Call(ast.Name(does), [ast.Name(column) for column in body], [])
-    return written(reader.report(does, replace(of, keys=()), ast.Call(ast.Name(does), [*call.args, *(ast.Name(key) for key in by.split())], [])))
-
-
-def _collapsed(body: str, options: str) -> Iterator[tuple[str, str]]:
-    """`(mean) x (count) n = y`, and `x` with `statistics(mean sd)`."""
-    word, several = "mean", re.findall(r"(?:statistics|stats?)\(([\w ]+)\)", options)
-    for token in re.findall(r"\(\w+\)|\w+ *= *\w+|\w+", body):
-        if token[0] == "(":
-            word = token[1:-1]
-            continue
-        name, _, column = token.rpartition("=")
-        for one in several[0].split() if several else [word]:
-            yield measure(one, column.strip()), name.strip() or (one if several else column)
+def commanded(text: str, reader: Reader) -> str:
+    """A command of Stata as a pipe from the one table that has the most of its columns: `regress y x`, `keep if c`."""
+    for pattern, pipe in words("commands").items():
+        if match := re.fullmatch(pattern, text):
+            many = {name: len(set(re.findall(r"\w+", text)) & set(of.columns)) for name, of in reader.tables.items()}
+            most = [name for name in many if many[name] == max(many.values()) > 0] if many else []
+            table = match["of"] if match.groupdict().get("of") else most[0] if len(most) == 1 else unread()
+            rows = f"{table} %>% filter({match['test']})" if match.groupdict().get("test") else table
+            listed_in = re.sub(r"\{(\w+),\}", lambda m: ", ".join(match[m[1]].split()), pipe.replace("{rows}", rows))
+            return re.sub(r"\{(\w+)\}", lambda m: table if m[1] == "table" else match[m[1]], listed_in)
+    return text
 
 
 # What a program has above a line -----------------------------------------------------------------

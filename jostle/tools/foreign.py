@@ -33,7 +33,7 @@ def lines_of(text: str, reader: Reader) -> list[str]:
         return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
     if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
         given = ast.keyword(column[2], parsed(column[3]))
-        return [f"{column[1]} = {written(reader.do_derive(reader.tables[column[1]], ast.Call(ast.Name('mutate'), [], [given])))[-1]}"]
+        return [f"{column[1]} = {written(reader.derived(reader.tables[column[1]], ast.Call(ast.Name('mutate'), [], [given])))[-1]}"]
     text = commanded(text, reader)
     given_to = _GIVEN.fullmatch(text) or unread()
     shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
@@ -41,12 +41,15 @@ def lines_of(text: str, reader: Reader) -> list[str]:
         raise Unread
     inner = shown[1] if shown else given_to["value"]
     inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
-    sql = _SQL.fullmatch(inner)
+    inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
+    sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
     value = select(sql[1], reader) if sql else reader.value(parsed(inner))
     if isinstance(value, Rows) and not value.asked and (match or value.table in reader.tables):
         raise Unread  # nothing is asked
     if isinstance(value, Answer) and value.text in (*reader.answers, *reader.names):
         raise Unread
+    if isinstance(value, Rows) and value.taken and not value.asked and " if " in value.taken[0] and given_to["name"]:
+        value = replace(reader.with_column(value, given_to["name"], value.taken[0]))
     *before, last = written(value)
     last = f"print({last})" if shown else last
     return [*before, f"{given_to['release'] or ''}{given_to['name']} = {last}" if given_to["name"] else last]
@@ -156,12 +159,11 @@ def joined(of: Rows, word: str, body: str, reader: Reader) -> Rows:
     name, *rest = re.split(r"(?i) +(?:on|using) +", body)
     other = source(name, reader)
     kind = next((f"{one} " for one in ("left", "right", "full", "inner") if one in word), "")
-    keys = ", ".join(c for c in of.columns if c in other.columns) if "natural" in word or not rest else ""
+    keys = [c for c in of.columns if c in other.columns and ("natural" in word or not rest)]
     for each in re.split(r"(?i) and |,", rest[0].strip("() ")) if rest else ():
-        sides = [side.strip().rpartition(".")[2] for side in each.split("=")]
-        keys += f"{', ' * bool(keys)}{sides[0] if len(set(sides)) == 1 else each.strip()}"
-    columns = tuple(dict.fromkeys((*of.columns, *other.columns)))
-    return replace(of, joins=f"{of.joins} {kind}join {other.table} on {keys or unread()}", columns=columns)
+        sides = {side.strip().rpartition(".")[2] for side in each.split("=")}
+        keys.append(sides.pop() if len(sides) == 1 else each.strip())
+    return reader.with_join(of, kind, other, ", ".join(keys) or unread())
 
 
 def asked_of(of: Rows, said: dict[str, str], reader: Reader) -> Rows:

@@ -124,7 +124,7 @@ def _plain(word: str) -> str:
     return word.lower().replace("_", "")
 
 
-def _means(section: str, word: str) -> str:
+def means(section: str, word: str) -> str:
     """What a word, or its part after the last point, is in a section; empty where it is not there."""
     return words(section).get(_plain(word)) or words(section).get(_plain(word.rpartition(".")[2])) or ""
 
@@ -198,9 +198,9 @@ def _share(args: Sequence[ast.expr]) -> str:
 
 def measure(word: str, of: str, args: Sequence[ast.expr] = ()) -> str:
     """An aggregate of an expression; Unread where the word is none."""
-    aggregate = _means("aggregates", word)
+    aggregate = means("aggregates", word)
     if not aggregate:
-        raise Nothing(word) if _means("nothing", word) else Unread
+        raise Nothing(word) if means("nothing", word) else Unread
     if aggregate == "count" and not of:
         return "count(*)"
     more = f", {_share(args)}" if aggregate == "quantile" else ""
@@ -262,12 +262,12 @@ class Reader:
                 return self.verb(node.func.attr, of, node)
         first = [keyword.value for keyword in node.keywords if keyword.arg in ("data", "x", "X", "df")]
         every = [*node.args, *first]
-        if _means("library", word) and (not every or _means("library", word).split()[2] != "one"):
+        if means("library", word) and (not every or means("library", word).split()[2] != "one"):
             return self.report(word, None, node)
         if every and not (re.fullmatch(r"(?:\w+\.)?(?:if\w*|iff?|where|case\w*|paste0?|cut|and_|or_)", word.lower()) and word != "where"):
             at = next((i for i, arg in enumerate(every) if isinstance(arg, ast.Name) and arg.id in self.tables), 0)
             if _plain(word) == "aggregate" and isinstance(every[0], ast.BinOp):
-                return self.by_formula(every, node.keywords)
+                return self.by_formula(every, _said(node))
             of = self.value(every[at])
             if not isinstance(of, Answer) or of.columns:
                 return self.verb(word, of, ast.Call(node.func, [*every[:at], *every[at + 1 :]], [k for k in node.keywords if k.value not in first]))
@@ -334,21 +334,22 @@ class Reader:
             return self.of_answer(word, of, call)
         if isinstance(of, Report):
             return self.report(of.form, None, call) if not of.call else of
-        does = _means("verbs", word)
-        if does and not (does in ("summarise", "count") and _means("aggregates", word) and (of.taken or of.keys) and not call.args):
-            result: Value = getattr(self, f"do_{does}")(of, call)
-            return result
+        if _plain(word).endswith("crosstab") and not of.taken:
+            return self.report("stat.crosstab", of, call)
+        does = means("verbs", word)
+        if does and not (does in ("summarise", "count") and means("aggregates", word) and (of.taken or of.keys) and not call.args):
+            return self.table_verb(does, of, call) or self.group_verb(does, of, call) or unread()
         if words("measures").get(_plain(word)):
             return self.under(words("measures")[_plain(word)], of, call)
-        several = _means("aggregates", word) == "quantile" and any(len(_parts(arg)) > 1 for arg in _arguments(call))
-        if (_means("library", word) or several) and not of.asked:
+        several = means("aggregates", word) == "quantile" and any(len(_parts(arg)) > 1 for arg in _arguments(call))
+        if (means("library", word) or several) and not of.asked:
             return self.report("quantiles" if several else word, of, call)
-        if _means("aggregates", word):
+        if means("aggregates", word):
             return self.aggregated(word, of, call)
-        if of.taken and not of.asked and not of.picks and (_means("rows", word) or _plain(word) in ROW_FUNCTIONS):
+        if of.taken and not of.asked and not of.picks and (means("rows", word) or _plain(word) in ROW_FUNCTIONS):
             whole = ast.Call(ast.Name(word), [parsed(of.taken[0]), *call.args], call.keywords)
             return replace(of, taken=(self.term(whole, replace(of, taken=())),))
-        raise Nothing(word) if _means("nothing", word) else Unread
+        raise Nothing(word) if means("nothing", word) else Unread
 
     def under(self, aggregate: str, of: Rows, call: ast.Call) -> Value:
         """`COUNTIF(x, ">3")`, `SUMIFS(x, a, "p", b, "q")`, `AVERAGEIF(a, "p", x)`: what is measured, and columns with criteria."""
@@ -373,12 +374,12 @@ class Reader:
         return replace(of, asked=((text, ""),)) if MEASURES.search(text) else replace(of, taken=(text,))
 
     def aggregated(self, word: str, of: Rows, call: ast.Call) -> Value:
-        if of.asked and of.keys and of.asked[0][0] == "count(*)" and _means("aggregates", word) == "count":
+        if of.asked and of.keys and of.asked[0][0] == "count(*)" and means("aggregates", word) == "count":
             return replace(of, asked=((f"count(distinct {', '.join(key for key, _ in of.keys)})", ""),), keys=())
         if of.asked:
             return of if len(of.asked) == 1 and not of.keys else unread()
         columns = [*of.taken] or [name for arg in call.args for part in _parts(arg) if (name := _word(part)) in of.columns]
-        if not columns and _means("aggregates", word) != "count":
+        if not columns and means("aggregates", word) != "count":
             raise Unread
         several = bool(of.keys) or len(columns) > 1
         asked = [(measure(word, c, call.args), (c if c in of.columns else "x") if several else "") for c in columns]
@@ -386,100 +387,137 @@ class Reader:
 
     # Verbs, by the names of `foreign.toml` -----------------------------------------------------
 
-    def do_same(self, of: Rows, call: ast.Call) -> Value:
-        return of
+    def table_verb(self, does: str, of: Rows, call: ast.Call) -> Value | None:
+        """What makes another table: some rows or columns, more columns, rows of others."""
+        args, said, columns = _parts_of(call.args), _said(call), _columns_in(call, of)
+        match does:
+            case "same":
+                return of
+            case "filter":
+                return self.filtered(of, call)
+            case "derive":
+                return self.derived(of, call)
+            case "rename":
+                pairs = [(name, _word(node)) for name, node in said.items() if not isinstance(node, ast.Dict)]
+                for one in [node for node in _arguments(call) if isinstance(node, ast.Dict)]:
+                    pairs += [(_word(new), _word(old)) for old, new in zip(one.keys, one.values, strict=True) if old]
+                pairs += [(_word(args[1]), _word(args[0]))] if len(args) == 2 else []
+                for new, old in pairs:
+                    of = self.with_column(of, new, old if old in of.columns else unread())
+                return of
+            case "pick" if columns and len(columns) == len(args) and not of.asked:
+                return replace(of, taken=columns, picks=True, columns=columns)
+            case "drop" if columns and not of.asked and not of.taken:
+                return replace(of, taken=tuple(c for c in of.columns if c not in columns), picks=True)
+            case "pull":
+                return of if of.asked else replace(of, taken=columns[:1] or unread())
+            case "missing":
+                tests = [f"{column} is not missing" for column in of.taken or columns]
+                return of if of.asked else replace(of, where=(*of.where, *tests)) if tests else unread()
+            case "union":
+                others = [other.table for arg in args if isinstance(other := self.value(arg), Rows)]
+                return replace(of, source=f"union({', '.join([of.table, *others])})", where=(), joins="")
+            case "join":
+                return self.joined(of, call)
+        return None
 
-    def do_filter(self, of: Rows, call: ast.Call) -> Value:
-        tests = [parsed(re.sub("(?<![<>=!])=(?!=)", "==", a.value)) if isinstance(a, ast.Constant) and isinstance(a.value, str) else a for a in call.args]
-        tests = [self.with_it(test, of) for test in tests]
-        picked = [keyword.value for keyword in call.keywords if keyword.arg == "select"]
-        tests += [ast.Compare(ast.Name(k.arg or ""), [ast.Eq()], [k.value]) for k in call.keywords if k.arg in of.columns]
+    def group_verb(self, does: str, of: Rows, call: ast.Call) -> Value | None:
+        """What makes groups, and what is asked of rows or groups."""
+        args, said = _parts_of(call.args), _said(call)
+        rows = replace(of, taken=(), picks=False)
+        match does:
+            case "group":
+                keys = [self.key(part, of) for part in args]
+                for name, node in said.items():
+                    keys += [self.key(part, of, "" if name == "by" else name) for part in _parts(node)]
+                return replace(rows, keys=(*of.keys, *keys))
+            case "by":  # `tapply(x, k, f)`, `split(x, k)`
+                of = replace(of, keys=tuple(self.key(part, rows) for part in _parts(call.args[0])))
+                return self.aggregated(_dotted(call.args[1]), of, ast.Call(call.func, [], [])) if len(call.args) > 1 else of
+            case "apply" if of.keys and isinstance(call.args[0], ast.Lambda):
+                return self.value(self.with_it(call.args[0], of))
+            case "apply" if of.keys:
+                return self.aggregated(_word(call.args[0]), of, ast.Call(call.func, call.args[1:], []))
+            case "within":  # `with(t, mean(x))`
+                text = self.term(call.args[0], of, measures=True)
+                return replace(of, asked=((text, ""),)) if MEASURES.search(text) else replace(of, taken=(text,))
+            case "summarise" if args and not said and not of.taken and all(_word(part) in of.columns for part in args):
+                return self.table_verb("pick", of, call)
+            case "summarise":
+                asked = [pair for arg in call.args for pair in self.asked_by("", arg, of)]
+                asked += [pair for name, node in said.items() for pair in self.asked_by(name, node, of)]
+                return replace(rows, asked=tuple(asked) or unread())
+            case "count":  # `value_counts`, `count(t, k, sort = TRUE)`, `table(x, y)`, `crosstab(x, y)`
+                taken = [parsed(column) for column in of.taken]
+                counted = [part for part in args if not isinstance(part, ast.Constant) or part.value in of.columns]
+                keys = [*of.keys, *(self.key(part, rows) for part in (*taken, *counted))]
+                flags = {_plain(k.arg or "") for k in call.keywords}
+                order = "n desc" if keys and "sort" in flags else ""
+                asked = [("count(*)", "n" if keys else "")]
+                return replace(rows, keys=tuple(keys), asked=tuple(asked), order=order, shares="normalize" in flags)
+            case "shares":
+                return replace(of, shares=True) if of.asked else unread()
+            case "pivot":
+                keys = [(_word(part), "") for name in ("index", "columns") if name in said for part in _parts(said[name])]
+                word, values = _word(said.get("aggfunc", ast.Name("mean"))), said.get("values")
+                asked = [(measure(word, c), c) for part in (_parts(values) if values else ()) if (c := _word(part))]
+                return replace(of, keys=tuple(keys), asked=tuple(asked) or (("count(*)", "n"),))
+            case "sort" | "head" if not of.asked:
+                raise Nothing(does)
+            case "sort":
+                names = [name for _, name in (*of.asked, *of.keys)]
+                by = next((w for arg in _arguments(call) for p in _parts(arg) if (w := _word(p)) in names), of.asked[0][1])
+                return replace(of, order=f"{by or unread()}{' desc' * _descends(call)}")
+            case "head":
+                number = next((str(arg.value) for arg in _arguments(call) if isinstance(arg, ast.Constant)), "1")
+                return replace(of, limit=number) if of.order else of if not of.keys else unread()
+        return None
+
+    def filtered(self, of: Rows, call: ast.Call) -> Rows:
+        if of.keys and not of.asked:
+            raise Nothing("filter_of_groups")
+        texts = [re.sub("(?<![<>=!])=(?!=)", "==", _word(arg)) if isinstance(arg, ast.Constant) else "" for arg in call.args]
+        tests = [parsed(text) if text else self.with_it(arg, of) for text, arg in zip(texts, call.args, strict=True)]
+        tests += [ast.Compare(ast.Name(name), [ast.Eq()], [node]) for name, node in _said(call).items() if name in of.columns]
         if of.asked:
             names = tuple(name for _, name in (*of.asked, *of.keys))
             return replace(of, having=(*of.having, *(self.term(test, Rows("", names)) for test in tests)))
-        if of.keys:
-            raise Nothing("filter_of_groups")
         of = replace(of, where=(*of.where, *(self.term(test, replace(of, taken=())) for test in tests)))
-        return replace(of, taken=tuple(_word(one) for one in _parts(picked[0])), picks=True) if picked else of
+        picked = tuple(_word(one) for one in _parts(_said(call)["select"])) if "select" in _said(call) else ()
+        return replace(of, taken=picked, picks=True) if picked else of
 
     def with_it(self, node: ast.expr, of: Value) -> ast.expr:
         """The body of a function of rows; its parameter is the rows then."""
-        if isinstance(node, ast.Lambda):
-            self.it[node.args.args[0].arg] = of
-            return node.body
-        self.it["_it"] = of
-        return node
+        self.it[node.args.args[0].arg if isinstance(node, ast.Lambda) else "_it"] = of
+        return node.body if isinstance(node, ast.Lambda) else node
 
-    def do_derive(self, of: Rows, call: ast.Call) -> Value:
-        args = call.args
-        pairs = [(k.arg or "", k.value) for k in call.keywords]
-        if len(args) == 2 and isinstance(args[0], ast.Constant):
-            pairs.append((str(args[0].value), args[1]))
-        elif args:
-            pairs += [self.aliased(arg) for one in args for arg in _parts(one)]
+    def derived(self, of: Rows, call: ast.Call) -> Rows:
+        pairs = list(_said(call).items())
+        if len(call.args) == 2 and isinstance(call.args[0], ast.Constant):
+            pairs.append((_word(call.args[0]), call.args[1]))
+        else:
+            pairs += [_alias(arg) for arg in _parts_of(call.args)]
         for name, node in pairs:
             text = self.term(self.with_it(node, of), replace(of, taken=()), measures=True)
-            if not name or MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", text)) or of.asked or of.keys:
-                raise Nothing("derive_by_group") if of.keys or MEASURES.search(text) else Unread
-            of = self.with_column(of, name, text)
+            if of.keys or MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", text)):
+                raise Nothing("derive_by_group")
+            of = self.with_column(of, name or unread(), text) if not of.asked else unread()
         return of
-
-    def aliased(self, node: ast.expr) -> tuple[str, ast.expr]:
-        """The name that `e.alias("n")` has, and what has it; no name where none is given."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("alias", "label", "name"):
-            return _word(node.args[0]), node.func.value
-        return "", node
 
     def with_column(self, of: Rows, name: str, text: str) -> Rows:
         table = replace(of, taken=(), picks=False).table
         return replace(of, source=f"derive({table}, {name} = {text})", where=(), joins="", columns=(*of.columns, name))
 
-    def do_rename(self, of: Rows, call: ast.Call) -> Value:
-        pairs = [(k.arg or "", _word(k.value)) for k in call.keywords if not isinstance(k.value, ast.Dict)]
-        records = [k.value for k in call.keywords if isinstance(k.value, ast.Dict)] + [a for a in call.args if isinstance(a, ast.Dict)]
-        pairs += [(_word(new), _word(old)) for one in records for old, new in zip(one.keys, one.values, strict=True) if old]
-        pairs += [(_word(call.args[1]), _word(call.args[0]))] if len(call.args) == 2 else []
-        for new, old in pairs:
-            of = self.with_column(of, new, old if old in of.columns else unread())
-        return of
-
-    def do_group(self, of: Rows, call: ast.Call) -> Value:
-        keys = [self.key(part, of) for arg in call.args for part in _parts(arg)]
-        by = {k.arg: k.value for k in call.keywords if _plain(k.arg or "") not in ("asindex", "sort", "observed", "dropna", "add")}
-        keys += [self.key(part, of, "" if name == "by" else name or "") for name, node in by.items() for part in _parts(node)]
-        return replace(of, keys=(*of.keys, *keys), taken=())
-
     def key(self, node: ast.expr, of: Rows, name: str = "") -> tuple[str, str]:
-        alias, node = self.aliased(node)
+        alias, node = _alias(node)
         word = _word(node)
         text = word if word in of.columns and not isinstance(node, ast.Call) else self.term(node, replace(of, taken=()))
         used = next((column for column in of.columns if re.search(rf"\b{column}\b", text)), "") or unread()
         return (f"({text})" if re.search(" if | and | or | [<>=]", text) else text), name or alias or used
 
-    def do_by(self, of: Rows, call: ast.Call) -> Value:
-        """`tapply(x, k, f)`, `split(x, k)`."""
-        keys = tuple(self.key(part, replace(of, taken=())) for part in _parts(call.args[0]))
-        of = replace(of, keys=keys)
-        return self.aggregated(_dotted(call.args[1]), of, ast.Call(call.func, [], [])) if len(call.args) > 1 else of
-
-    def do_apply(self, of: Rows, call: ast.Call) -> Value:
-        """`apply(lambda d: d.x.median())` of groups, `sapply(split(x, k), median)`."""
-        if not of.keys:
-            raise Unread
-        if isinstance(call.args[0], ast.Lambda):
-            return self.value(self.with_it(call.args[0], of))
-        return self.aggregated(_word(call.args[0]), of, ast.Call(call.func, call.args[1:], []))
-
-    def do_summarise(self, of: Rows, call: ast.Call) -> Value:
-        if all(_word(part) in of.columns for arg in call.args for part in _parts(arg)) and not call.keywords and not of.taken:
-            return self.do_pick(of, call)
-        asked = [pair for arg in call.args for pair in self.asked_by("", arg, of)]
-        asked += [pair for k in call.keywords if k.arg != "groups" for pair in self.asked_by(k.arg or "", k.value, of)]
-        return replace(of, asked=tuple(asked) or unread(), taken=(), picks=False)
-
     def asked_by(self, name: str, node: ast.expr, of: Rows) -> Iterator[tuple[str, str]]:
         """What one argument of `agg` asks for: `n = n()`, `x = ("a", "mean")`, `{"a": "mean"}`, `["mean", "std"]`, `F.avg("a")`."""
-        alias, node = self.aliased(node)
+        alias, node = _alias(node)
         parts, name = _parts(node), name or alias
         if isinstance(node, ast.Dict):
             for column, of_it in zip(node.keys, node.values, strict=True):
@@ -488,12 +526,10 @@ class Reader:
                     yield measure(_word(one), _word(column or node)), _word(one) if several else _word(column or node)
         elif isinstance(node, ast.Tuple) and len(parts) == 2 and _word(parts[0]) in of.columns:
             yield measure(_word(parts[1]), _word(parts[0])), name
-        elif of.taken and all(_means("aggregates", _word(part)) for part in parts):
-            for column in of.taken:
-                yield from ((measure(_word(part), column), name or _word(part)) for part in parts)
+        elif of.taken and all(means("aggregates", _word(part)) for part in parts):
+            yield from ((measure(_word(part), c), name or _word(part)) for c in of.taken for part in parts)
         elif isinstance(node, ast.List):
-            for part in parts:
-                yield from self.asked_by("", part, of)
+            yield from (pair for part in parts for pair in self.asked_by("", part, of))
         elif isinstance(node, ast.Call) and _dotted(node.func) == "across":
             yield from ((measure(_dotted(node.args[1]), _word(c)), _word(c)) for c in _parts(node.args[0]))
         else:
@@ -501,78 +537,26 @@ class Reader:
             used = next((c for c in of.columns if re.search(rf"\b{c}\b", text)), "n" if text == "count(*)" else "")
             yield text if MEASURES.search(text) else unread(), name or (used if of.keys else "")
 
-    def do_pick(self, of: Rows, call: ast.Call) -> Value:
-        columns = tuple(_word(part) for arg in call.args for part in _parts(arg))
-        return replace(of, taken=columns, picks=True) if set(columns) <= set(of.columns) and columns and not of.asked else unread()
-
-    def do_drop(self, of: Rows, call: ast.Call) -> Value:
-        gone = [_word(part) for arg in [*call.args, *(k.value for k in call.keywords)] for part in _parts(arg)]
-        if not set(gone) & set(of.columns) or of.asked:
-            raise Unread
-        return replace(of, taken=tuple(c for c in of.columns if c not in gone), picks=True)
-
-    def do_pull(self, of: Rows, call: ast.Call) -> Value:
-        return of if of.asked else replace(of, taken=(_word(call.args[0]),))
-
-    def do_count(self, of: Rows, call: ast.Call) -> Value:
-        """`value_counts`, `count(t, k, sort = TRUE)`, `table(x, y)`, `crosstab(x, y)`."""
-        keys = [*of.keys, *(self.key(parsed(c), replace(of, taken=())) for c in of.taken)]
-        keys += [self.key(part, replace(of, taken=())) for arg in call.args for part in _parts(arg) if not isinstance(part, ast.Constant) or part.value in of.columns]
-        said = {_plain(k.arg or "") for k in call.keywords}
-        order = "n desc" if keys and ("sort" in said) else ""
-        asked = (("count(*)", "n" if keys else ""),)
-        return replace(of, keys=tuple(keys), asked=asked, taken=(), picks=False, order=order, shares="normalize" in said)
-
-    def do_shares(self, of: Rows, call: ast.Call) -> Value:
-        return replace(of, shares=True) if of.asked else unread()
-
-    def do_missing(self, of: Rows, call: ast.Call) -> Value:
-        columns = of.taken or tuple(_word(p) for arg in [*call.args, *(k.value for k in call.keywords)] for p in _parts(arg))
-        tests = [f"{column} is not missing" for column in columns if column in of.columns]
-        return of if of.asked else replace(of, where=(*of.where, *tests)) if tests else unread()
-
-    def do_sort(self, of: Rows, call: ast.Call) -> Value:
-        if not of.asked:
-            raise Nothing("sort")
-        names = [name for _, name in (*of.asked, *of.keys)]
-        by = next((w for arg in _arguments(call) for p in _parts(arg) if (w := _word(p)) in names), "") or (of.asked[0][1] or unread())
-        return replace(of, order=f"{by}{' desc' * _descends(call)}")
-
-    def do_head(self, of: Rows, call: ast.Call) -> Value:
-        if not of.asked:
-            raise Nothing("head")
-        number = next((str(arg.value) for arg in _arguments(call) if isinstance(arg, ast.Constant)), "1")
-        return replace(of, limit=number) if of.order else of if not of.keys else unread()
-
-    def do_join(self, of: Rows, call: ast.Call) -> Value:
-        other, said = self.value(call.args[0]), {_plain(k.arg or ""): k.value for k in call.keywords}
-        how = _word(said.get("how", ast.Name(""))) or _dotted(call.func).rpartition(".")[2].partition("_")[0]
-        kinds = {"left": "left ", "right": "right ", "full": "full ", "outer": "full ", "inner": "", "join": "", "merge": ""}
+    def joined(self, of: Rows, call: ast.Call) -> Rows:
+        other, said = self.value(call.args[0]), _said(call)
+        how = _word(said.get("how", ast.Name(""))) or (_dotted(call.func) or getattr(call.func, "attr", "")).partition("_")[0]
+        kinds = {"left": "left ", "right": "right ", "full": "full ", "outer": "full "}
         on = said.get("on") or said.get("by") or (call.args[1] if len(call.args) > 1 else None)
-        if not isinstance(other, Rows) or how not in kinds or isinstance(on, ast.Compare):
+        if not isinstance(other, Rows) or how not in (*kinds, "inner", "join", "merge", "pd.merge") or isinstance(on, ast.Compare):
             raise Unread
-        shared = [c for c in of.columns if c in other.columns]
-        keys = ", ".join(_word(part) for part in _parts(on)) if on is not None else ", ".join(shared) or unread()
+        keys = [_word(part) for part in _parts(on)] if on is not None else [c for c in of.columns if c in other.columns]
         if "lefton" in said and "righton" in said:
-            keys = f"{_word(said['lefton'])} = {_word(said['righton'])}"
-        first = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of
-        return replace(first, joins=f" {kinds[how]}join {other.table} on {keys}", columns=tuple(dict.fromkeys((*of.columns, *other.columns))))
+            keys = [f"{_word(said['lefton'])} = {_word(said['righton'])}"]
+        return self.with_join(of, kinds.get(how, ""), other, ", ".join(keys) or unread())
 
-    def do_union(self, of: Rows, call: ast.Call) -> Value:
-        others = [other.table for arg in call.args for part in _parts(arg) if isinstance(other := self.value(part), Rows)]
-        return replace(of, source=f"union({', '.join([of.table, *others])})", where=(), joins="")
+    def with_join(self, of: Rows, kind: str, other: Rows, on: str) -> Rows:
+        of = replace(of, source=of.table, where=(), joins="") if of.where else of
+        columns = tuple(dict.fromkeys((*of.columns, *other.columns)))
+        return replace(of, joins=f"{of.joins} {kind}join {other.table} on {on}", columns=columns)
 
-    def do_pivot(self, of: Rows, call: ast.Call) -> Value:
-        said = {k.arg: k.value for k in call.keywords}
-        keys = [_word(part) for name in ("index", "columns") if name in said for part in _parts(said[name])]
-        word = _word(said["aggfunc"]) if "aggfunc" in said else "mean"
-        asked = [(measure(word, c), c) for part in (_parts(said["values"]) if "values" in said else ()) if (c := _word(part))]
-        return replace(of, keys=tuple((k, k) for k in keys), asked=tuple(asked) or (("count(*)", "n"),))
-
-    def by_formula(self, args: Sequence[ast.expr], keywords: Sequence[ast.keyword]) -> Value:
+    def by_formula(self, args: Sequence[ast.expr], said: Mapping[str, ast.expr]) -> Value:
         """`aggregate(x ~ a + b, data = t, FUN = mean)`."""
-        formula, table = args[0], self.value(args[1])
-        function = next((_word(k.value) for k in keywords if k.arg == "FUN"), _word(args[-1]))
+        formula, table, function = args[0], self.value(args[1]), _word(said.get("fun", args[-1]))
         if not isinstance(formula, ast.BinOp) or not isinstance(table, Rows):
             raise Unread
         asked = tuple((measure(function, _word(c)), _word(c)) for c in _parts(formula.left))
@@ -582,7 +566,7 @@ class Reader:
 
     def report(self, word: str, of: Rows | None, call: ast.Call) -> Value:
         """A call of the library, of the columns that stand somewhere in the arguments, a formula or `fit(X, y)`."""
-        form = _means("library", word) or word
+        form = means("library", word) or word
         module, function, takes = form.split()
         tables, columns, target, rest = [of] if of else [], [*of.taken] if of else [], "", list[ast.expr]()
         for name, arg in [*(("", arg) for arg in call.args), *((k.arg or "", k.value) for k in call.keywords)]:
@@ -633,7 +617,7 @@ class Reader:
 
     def of_answer(self, word: str, of: Answer, call: ast.Call) -> Answer:
         """What a word does with a result, or with a value of it."""
-        does, args = _means("verbs", word), _arguments(call)
+        does, args = means("verbs", word), _arguments(call)
         if does == "same":
             return of
         if of.columns and does == "filter":
@@ -651,18 +635,42 @@ class Reader:
             return self.of_answer_at(of, ast.Constant(0), [])
         if does == "pull":
             return Answer(f"{of.text}.{_word(args[0])}")
-        aggregate = _means("aggregates", word)
+        aggregate = means("aggregates", word)
         if aggregate == "count" and not args:
             return Answer(f"len({of.text})")
         if aggregate in ("sum", "min", "max", "avg", "median", "stddev") and not of.columns and not args:
             return Answer(f"{aggregate}({of.text})")
-        if _means("nothing", word) or not args:
+        if means("nothing", word) or not args:
             raise Unread
         return Answer(self.term(ast.Call(ast.Name(word), [ast.Name(of.text), *call.args], call.keywords)))
 
 
 def unread() -> Any:
     raise Unread
+
+
+def _parts_of(nodes: Sequence[ast.expr]) -> list[ast.expr]:
+    return [part for node in nodes for part in _parts(node)]
+
+
+def _said(call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments with a name, but those that only say how a result is shown."""
+    said = {(k.arg or ""): k.value for k in call.keywords}
+    return {name: node for name, node in said.items() if _plain(name) not in words("ignored")} | {
+        _plain(name): node for name, node in said.items() if _plain(name) in ("lefton", "righton", "fun")
+    }
+
+
+def _columns_in(call: ast.Call, of: Rows) -> tuple[str, ...]:
+    """The columns that the arguments of a call name."""
+    return tuple(name for part in _parts_of(_arguments(call)) if (name := _word(part)) in of.columns)
+
+
+def _alias(node: ast.expr) -> tuple[str, ast.expr]:
+    """The name that `e.alias("n")` has, and what has it; no name where none is given."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("alias", "label", "name"):
+        return _word(node.args[0]), node.func.value
+    return "", node
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
@@ -714,7 +722,7 @@ class Terms(ast.NodeTransformer):
             return self.visit(ast.Name(node.attr))  # type: ignore[no-any-return]
         if node.attr in ("str", "dt"):
             return self.visit(node.value)  # type: ignore[no-any-return]
-        form = _means("rows", node.attr)
+        form = means("rows", node.attr)
         return self._filled(form, [self.visit(node.value)]) if form else ast.Attribute(self.visit(node.value), node.attr)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
@@ -750,8 +758,8 @@ class Terms(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args = node.func, [*node.args]
         word = _dotted(function)
-        if {_plain(k.arg or "") for k in node.keywords} - {"narm", "skipna", "bins", "breaks", "labels", "right", "default", "includelowest"}:
-            raise Unread  # an argument that says more than is known
+        if _said(node).keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
+            raise Unread  # it says more than is known
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if _plain(last) in ("col", "column", "lit") and args:
             return self.visit(ast.Name(_word(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
@@ -765,13 +773,13 @@ class Terms(ast.NodeTransformer):
             args.insert(0, function.value)
         if self.measures and (form := words("measures").get(_plain(f"{last}{len(args)}"))):
             return self._filled(form, [self.visit(arg) for arg in args])
-        if self.measures and _means("aggregates", word or last) and (len(args) < 2 or _means("aggregates", last) == "quantile"):
+        if self.measures and means("aggregates", word or last) and (len(args) < 2 or means("aggregates", last) == "quantile"):
             of = args[0] if args and not (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)) else None
             name = _word(of) if of is not None and isinstance(of, ast.Constant) else ""
             return ast.Name(measure(word or last, _text(self.visit(ast.Name(name) if name else of)) if of is not None else "", args[1:]))
         if last == "paste" or last == "paste0":
             return self._joined(args)
-        form = words("rows").get(_plain(f"{last}{len(args)}")) or words("rows").get(_plain(word)) or _means("rows", last)
+        form = words("rows").get(_plain(f"{last}{len(args)}")) or words("rows").get(_plain(word)) or means("rows", last)
         form = "round({0})" if form == "round({0}, {1})" and (len(args) == 1 or _text(args[1]) == "0") else form
         if form == "{0} in {1}" and len(args) > 2:
             args = [args[0], ast.List(args[1:])]
@@ -783,7 +791,7 @@ class Terms(ast.NodeTransformer):
             return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
         if last in ROW_FUNCTIONS or last in self.reader.names:
             return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], [])
-        raise Nothing(last) if _means("nothing", last) else Unread
+        raise Nothing(last) if means("nothing", last) else Unread
 
     def _filled(self, form: str, args: Sequence[ast.expr]) -> ast.expr:
         given = {f"_{at}": arg for at, arg in enumerate(args)}

@@ -83,8 +83,11 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
-    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or search.first_fault(new) is not None:
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
         return None
+    if (first := search.first_fault(new)) is not None:
+        asks = first.kind == "UnboundedSum"
+        return replace(fault, help=f"in a query it is `{new.strip()}`, where {first.message}; {first.help}") if asks else None
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 
@@ -137,6 +140,8 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
     line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
+    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
+        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
     if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
         return fault
     return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")

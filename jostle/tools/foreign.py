@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from jostle.diagnostics import Diagnostic
 from jostle.records import replace
-from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, parsed, unread, words
+from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, means, parsed, unread, words
 
 _GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
@@ -37,6 +37,9 @@ def lines_of(text: str, reader: Reader) -> list[str]:
     text = commanded(text, reader)
     given_to = _GIVEN.fullmatch(text) or unread()
     shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
+    if several := re.match(r"\w+(?:, *\w+)+ *= *", text):
+        reader.value(parsed(text[several.end() :]))  # which nothing may do
+        raise Unread
     if given_to["release"] and not given_to["name"]:
         raise Unread
     inner = shown[1] if shown else given_to["value"]
@@ -44,12 +47,12 @@ def lines_of(text: str, reader: Reader) -> list[str]:
     inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
     sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
     value = select(sql[1], reader) if sql else reader.value(parsed(inner))
+    if isinstance(value, Rows) and value.taken and not value.asked and " if " in value.taken[0] and given_to["name"]:
+        value = reader.with_column(value, given_to["name"], value.taken[0])
     if isinstance(value, Rows) and not value.asked and (match or value.table in reader.tables):
         raise Unread  # nothing is asked
     if isinstance(value, Answer) and value.text in (*reader.answers, *reader.names):
         raise Unread
-    if isinstance(value, Rows) and value.taken and not value.asked and " if " in value.taken[0] and given_to["name"]:
-        value = replace(reader.with_column(value, given_to["name"], value.taken[0]))
     *before, last = written(value)
     last = f"print({last})" if shown else last
     return [*before, f"{given_to['release'] or ''}{given_to['name']} = {last}" if given_to["name"] else last]
@@ -72,7 +75,7 @@ def written(value: Value) -> list[str]:
             return [f"counts = {value.query}", "counts.n / sum(counts.n)"]
         if value.taken and not (value.asked or value.picks or value.keys or set(value.taken) <= set(value.columns)):
             raise Unread
-        return [value.query if value.asked else value.table]
+        return [value.query if value.asked else re.sub(r"^\((select \*.*)\)$", r"{{ \1 }}", value.table)]
     if isinstance(value, Report):
         return [f"use {value.form}", f"{value.call}{value.amount}"] if value.call else unread()
     return [value.text]
@@ -80,9 +83,9 @@ def written(value: Value) -> list[str]:
 
 def told(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
-    reason, _, nearest = words("nothing")[word.lower().replace("_", "")].partition(" | ")
-    old = re.search(r"`[^`]*[({ ][^`]*`", fault.help)
-    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[0]}' if old else ''}")
+    reason, _, nearest = means("nothing", word).partition(" | ")
+    old = re.match(r"write (`[^`]*[({ ][^`]*`)", fault.help)
+    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 
 
 # Selects -----------------------------------------------------------------------------------------

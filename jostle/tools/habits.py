@@ -168,7 +168,7 @@ def _parts(node: ast.expr) -> Sequence[ast.expr]:
     """The parts of a list in any spelling: `[x, y]`, `c(x, y)`, `list(x)`, `x + y` of a formula, or one thing."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return node.elts
-    if isinstance(node, ast.Call) and _plain(_dotted(node.func)) in ("c", "list", "vars", "by", "array", "array"):
+    if isinstance(node, ast.Call) and _plain(_dotted(node.func)) in ("c", "list", "vars", "by", "array", "NamedAgg", "pd.NamedAgg"):
         return node.args
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*_parts(node.left), *_parts(node.right)]
@@ -200,7 +200,7 @@ def measure(word: str, of: str, args: Sequence[ast.expr] = ()) -> str:
     """An aggregate of an expression; Unread where the word is none."""
     aggregate = means("aggregates", word)
     if not aggregate:
-        raise Nothing(word) if means("nothing", word) else Unread
+        raise Unread
     if aggregate == "count" and not of:
         return "count(*)"
     more = f", {_share(args)}" if aggregate == "quantile" else ""
@@ -214,6 +214,7 @@ class Reader:
         self.tables = {name: Rows(name, tuple(columns)) for name, columns in tables.items()}
         self.answers = {name: Answer(name, tuple(columns)) for name, columns in answers.items()}
         self.names, self.it, self.truths = names, dict[str, Value](), set[str]()
+        self.busy: list[ast.AST] = []
 
     def value(self, node: ast.expr) -> Value:
         """What an expression is; one of public values is an `Answer` without columns."""
@@ -260,6 +261,8 @@ class Reader:
             of = self.value(node.func.value)
             if not isinstance(of, Answer) or of.columns:
                 return self.verb(node.func.attr, of, node)
+        if word.rpartition(".")[2] in ("Pipeline", "make_pipeline") and node.args:
+            return self.value(_parts(_parts_of(node.args)[-1])[-1])
         first = [keyword.value for keyword in node.keywords if keyword.arg in ("data", "x", "X", "df")]
         every = [*node.args, *first]
         if means("library", word) and (not every or means("library", word).split()[2] != "one"):
@@ -332,8 +335,12 @@ class Reader:
         """What a word does with a value; the arguments are not read yet."""
         if isinstance(of, Answer):
             return self.of_answer(word, of, call)
+        if isinstance(of, Report) and not (of.call or _plain(word) != "fit"):
+            return self.report(of.form, None, call)
         if isinstance(of, Report):
-            return self.report(of.form, None, call) if not of.call else of
+            return of if of.call and means("verbs", word) == "same" else unread(word)
+        if of.asked and not of.keys and len(of.asked) == 1 and means("rows", word):
+            return Answer(self.term(ast.Call(ast.Name(word), [ast.Name(of.query), *call.args], [])))
         if _plain(word).endswith("crosstab") and not of.taken:
             return self.report("stat.crosstab", of, call)
         does = means("verbs", word)
@@ -349,7 +356,7 @@ class Reader:
         if of.taken and not of.asked and not of.picks and (means("rows", word) or _plain(word) in ROW_FUNCTIONS):
             whole = ast.Call(ast.Name(word), [parsed(of.taken[0]), *call.args], call.keywords)
             return replace(of, taken=(self.term(whole, replace(of, taken=())),))
-        raise Nothing(word) if means("nothing", word) else Unread
+        return unread(word)
 
     def under(self, aggregate: str, of: Rows, call: ast.Call) -> Value:
         """`COUNTIF(x, ">3")`, `SUMIFS(x, a, "p", b, "q")`, `AVERAGEIF(a, "p", x)`: what is measured, and columns with criteria."""
@@ -438,6 +445,13 @@ class Reader:
                 return self.value(self.with_it(call.args[0], of))
             case "apply" if of.keys:
                 return self.aggregated(_word(call.args[0]), of, ast.Call(call.func, call.args[1:], []))
+            case "apply" if isinstance(call.args[0], ast.Lambda):
+                return self.value(self.with_it(call.args[0], of))
+            case "reduce" if isinstance(call.args[0], ast.Lambda) and isinstance(call.args[0].body, ast.BinOp):
+                return self.aggregated("sum", of, ast.Call(call.func, [], [])) if isinstance(call.args[0].body.op, ast.Add) else None
+            case "product" if len(of.taken) == 1:
+                columns = [of.taken[0], *(c for arg in args if isinstance(got := self.value(arg), Rows) for c in got.taken)]
+                return replace(rows, asked=((f"sum({' * '.join(columns)})", ""),))
             case "within":  # `with(t, mean(x))`
                 text = self.term(call.args[0], of, measures=True)
                 return replace(of, asked=((text, ""),)) if MEASURES.search(text) else replace(of, taken=(text,))
@@ -457,6 +471,10 @@ class Reader:
                 return replace(rows, keys=tuple(keys), asked=tuple(asked), order=order, shares="normalize" in flags)
             case "shares":
                 return replace(of, shares=True) if of.asked else unread()
+            case "pivot" if of.keys and args:
+                return replace(of, keys=(*of.keys, *(self.key(part, rows) for part in args[:1])))
+            case "pivot" if "aggfunc" not in said and "pivot_table" not in _text(call.func):
+                raise Nothing("pivot")
             case "pivot":
                 keys = [(_word(part), "") for name in ("index", "columns") if name in said for part in _parts(said[name])]
                 word, values = _word(said.get("aggfunc", ast.Name("mean"))), said.get("values")
@@ -505,8 +523,8 @@ class Reader:
         return of
 
     def with_column(self, of: Rows, name: str, text: str) -> Rows:
-        table = replace(of, taken=(), picks=False).table
-        return replace(of, source=f"derive({table}, {name} = {text})", where=(), joins="", columns=(*of.columns, name))
+        of = replace(of, taken=(), picks=False)
+        return replace(of, source=f"derive({of.table}, {name} = {text})", where=(), joins="", columns=(*of.columns, name))
 
     def key(self, node: ast.expr, of: Rows, name: str = "") -> tuple[str, str]:
         alias, node = _alias(node)
@@ -524,7 +542,7 @@ class Reader:
                 for one in _parts(of_it):
                     several = isinstance(of_it, ast.List) and len(of_it.elts) > 1
                     yield measure(_word(one), _word(column or node)), _word(one) if several else _word(column or node)
-        elif isinstance(node, ast.Tuple) and len(parts) == 2 and _word(parts[0]) in of.columns:
+        elif len(parts) == 2 and _word(parts[0]) in of.columns and not isinstance(node, ast.List):
             yield measure(_word(parts[1]), _word(parts[0])), name
         elif of.taken and all(means("aggregates", _word(part)) for part in parts):
             yield from ((measure(_word(part), c), name or _word(part)) for c in of.taken for part in parts)
@@ -645,8 +663,8 @@ class Reader:
         return Answer(self.term(ast.Call(ast.Name(word), [ast.Name(of.text), *call.args], call.keywords)))
 
 
-def unread() -> Any:
-    raise Unread
+def unread(word: str = "") -> Any:
+    raise Nothing(word) if means("nothing", word) else Unread
 
 
 def _parts_of(nodes: Sequence[ast.expr]) -> list[ast.expr]:
@@ -694,6 +712,11 @@ class Terms(ast.NodeTransformer):
         self.reader, self.rows, self.measures = reader, rows, measures
 
     def visit(self, node: ast.AST) -> Any:
+        if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.reader.busy:
+            self.reader.busy.append(node)  # a query may be a part of an expression
+            got = self.reader.argument(node) if any(isinstance(n, ast.Name) and n.id in self.reader.tables for n in ast.walk(node)) else None
+            if isinstance(got, Rows):
+                return ast.Name(got.query)
         known = (ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.List, ast.Tuple, ast.Set, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)  # fmt: skip
         return super().visit(node) if isinstance(node, known) else unread()
 
@@ -758,9 +781,11 @@ class Terms(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args = node.func, [*node.args]
         word = _dotted(function)
+        last = word.rpartition(".")[2] or getattr(function, "attr", "")
+        if means("nothing", last) and not means("aggregates", last):
+            raise Nothing(last)
         if _said(node).keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
             raise Unread  # it says more than is known
-        last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if _plain(last) in ("col", "column", "lit") and args:
             return self.visit(ast.Name(_word(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
         if _plain(last) in ("casewhen", "ifs", "cut", "when", "otherwise"):
@@ -791,7 +816,7 @@ class Terms(ast.NodeTransformer):
             return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
         if last in ROW_FUNCTIONS or last in self.reader.names:
             return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], [])
-        raise Nothing(last) if means("nothing", last) else Unread
+        raise Unread
 
     def _filled(self, form: str, args: Sequence[ast.expr]) -> ast.expr:
         given = {f"_{at}": arg for at, arg in enumerate(args)}

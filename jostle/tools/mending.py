@@ -79,8 +79,8 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         lines, below = foreign.with_later(program[search.row - 1 :], foreign.reader_of("\n".join(search.before)))
     except habits.Nothing as nothing:
         return foreign.told(fault, nothing.args[0])
-    except habits.Unread:
-        return None
+    except (habits.Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # a text of any kind: what has no meaning here is not read
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):

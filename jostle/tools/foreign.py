@@ -1,280 +1,521 @@
-"""Statements of other languages: selects of SQL, commands of Stata, and what `habits` reads, as lines of Jostle."""
+"""Words and expressions of other languages: pandas, polars, Spark, R, dplyr, Excel, Stata and SQL.
+
+A text is spelt as Python has it and parsed by `ast`. `Terms` writes an expression of it as Jostle has it, by the words
+of `grammar/foreign.toml`; `Rows` is what a chain of calls means. What is not known is `Unread`, what nothing here does
+`Nothing`.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any, NoReturn
 
-from jostle.diagnostics import Diagnostic
-from jostle.records import replace
-from jostle.tools.habits import MEASURES, Answer, Nothing, Reader, Report, Rows, Unread, Value, means, parsed, unread, words
+from msgspec import Struct
 
-_GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
-_COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
-_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
-_IN_TEXT = re.compile(r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql|read_sql_query|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)")
-_SQL = re.compile(r"(?is)(?:\{\{ *)?((?:select|with \w+ as) .*?)(?:\}\})?$")
-_CLAUSES = (
-    r"\b(?:select|from|(?:left |right |full |inner |natural )?(?:outer )?join|where|if|group ?by|having|qualify|order by|limit)"
-    r"\b(?! *\((?!select\b))"
-)
+from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.resources import folder
 
-
-def lines_of(text: str, reader: Reader) -> list[str]:
-    """The lines of Jostle that mean what a statement of another language does."""
-    text = text.strip().rstrip(";")
-    if match := _AMOUNT.search(text):
-        text = text[: match.start()] + text[match.end() :]
-        reader.tables = {name: replace(table, amount=match[0]) for name, table in reader.tables.items()}
-    if view := re.fullmatch(r"(?i)create (?:or replace )?(?:temp |temporary )?(?:view|table) (\w+) as \(?(.*?)\)?", text):
-        return [f"{view[1]} = {select(view[2], reader).table}"]
-    if walk := re.fullmatch(r"for (?:\w+, *)?(\w+) in (\w+)\.(?:iterrows|itertuples|to_dicts|iter_rows|collect)\(.*?\):(.*)", text):
-        return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
-    if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
-        given = ast.keyword(column[2], parsed(column[3]))
-        return [f"{column[1]} = {written(reader.derived(reader.tables[column[1]], ast.Call(ast.Name('mutate'), [], [given])))[-1]}"]
-    text = commanded(text, reader)
-    given_to = _GIVEN.fullmatch(text) or unread()
-    shown = re.fullmatch(r"print\((.*)\)", given_to["value"]) if not given_to["name"] else None
-    if several := re.match(r"\w+(?:, *\w+)+ *= *", text):
-        reader.value(parsed(text[several.end() :]))  # which nothing may do
-        raise Unread
-    if given_to["release"] and not given_to["name"]:
-        raise Unread
-    inner = shown[1] if shown else given_to["value"]
-    inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
-    inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
-    sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
-    value = select(sql[1], reader) if sql else reader.value(parsed(inner))
-    if isinstance(value, Rows) and value.taken and not value.asked and " if " in value.taken[0] and given_to["name"]:
-        value = reader.with_column(value, given_to["name"], value.taken[0])
-    if isinstance(value, Rows) and not value.asked and (match or value.table in reader.tables):
-        raise Unread  # nothing is asked
-    if isinstance(value, Answer) and value.text in (*reader.answers, *reader.names):
-        raise Unread
-    *before, last = written(value)
-    last = f"print({last})" if shown else last
-    return [*before, f"{given_to['release'] or ''}{given_to['name']} = {last}" if given_to["name"] else last]
+_AMOUNT = " with epsilon 0.1"
+MEASURES = re.compile(r"\b(?:avg|sum|count|median|stddev|var|min|max|quantile|mode|covariance)\(")
+_SPELLINGS = (  # of operators, brackets and names, as Python has them
+    (r"(?<=[\w)\]\"]) *(?:%>%|\|>)\s*", " >> "), (r" *%in% *", " in "), (r"%%", "%"), (r"%/%", "//"), (r"\^", "**"),
+    (r" *& *(?=\"§)|(?<=§) *& *", " + "), (r"&&?", " and "), (r"\|\|?", " or "), (r"(?<=[\w)\]\"]) *~ *", " | "),
+    (r"(?<=\w)\$|(?<=\w)!(?=\w)", "."), (r"(?<![\w)\]\"]) *!(?!=)", " not "), (r"\b\w+::(?=\w+\()|::\w+", ""),
+    (r"\bfunction *\((\w+)\)|\\\\\((\w+)\)", r"lambda \1\2:"), (r"\[ *,", "[:,"), (r"`(\w+)`", r"\1"), (r"<>", "!="),
+    (r"\b(is|as)\.(?=\w)", r"\1_"), (r"(?i)\b(if|and|or|with|in)\(", r"\1_("),
+    (r"(?<=[(,]) *\.?(\w+)\.(\w+) *=(?!=)", r"\1_\2="),
+    (r"(?<=[(,]) *\.(\w+) *=(?!=)", r"\1="), (r"(?<![\w)\]\"])\.(?=[A-Za-z.])", "_it."), (r"\b(\d+)[Ll]\b", r"\1"),
+)  # fmt: skip
 
 
-def with_later(lines: Sequence[str], reader: Reader) -> tuple[list[str], int]:
-    """The lines that the first of some lines means, and how far below it is the one that says what it is called with:
-    `m = LinearRegression()`, and `m.fit(X, y)`."""
-    model = re.fullmatch(r" *(\w+) *= *(\w+\([^()]*\))", lines[0])
-    below = next((at for at, line in enumerate(lines) if model and line.strip().startswith(f"{model[1]}.fit(")), 0)
-    if not model or not below:
-        return lines_of(lines[0], reader), 0
-    return lines_of(f"{model[1]} = {model[2]}{lines[below].strip()[len(model[1]) :]}", reader), below
+class Unread(Exception):
+    """What the grammar, or the meaning, does not know."""
 
 
-def written(value: Value) -> list[str]:
-    """A value as lines of Jostle, the last of which is an expression."""
-    if isinstance(value, Rows):
-        if value.shares:
-            return [f"counts = {value.query}", "counts.n / sum(counts.n)"]
-        if value.taken and not (value.asked or value.picks or value.keys or set(value.taken) <= set(value.columns)):
+class Nothing(Exception):
+    """A word that nothing here does: the word, the reason, and what comes nearest."""
+
+
+class Rows(Struct, frozen=True):
+    """Rows of a table as far as a chain of calls goes: with `keys` their groups, with `taken` expressions of each of
+    them, with `asked` what a query asks of them. Expressions are texts of Jostle, pairs are of one and its name."""
+
+    source: str
+    columns: tuple[str, ...]
+    amount: str = _AMOUNT
+    where: tuple[str, ...] = ()
+    joins: str = ""
+    keys: tuple[tuple[str, str], ...] = ()
+    taken: tuple[str, ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
+    having: tuple[str, ...] = ()
+    order: str = ""
+    limit: str = ""
+    picks: bool = False  # whether a table of the taken columns is meant
+    shares: bool = False  # whether each count is divided by their sum
+
+    @property
+    def table(self) -> str:
+        """The rows as a table: `where(t, c)`, `pick(t, x)`."""
+        if self.keys or self.asked or (self.taken and not self.picks):
             raise Unread
-        return [value.query if value.asked else re.sub(r"^\((select \*.*)\)$", r"{{ \1 }}", value.table)]
-    if isinstance(value, Report):
-        return [f"use {value.form}", f"{value.call}{value.amount}"] if value.call else unread()
-    return [value.text]
+        text = f"(select * from {self.source}{self.joins}{self._where})" if self.joins else self.source
+        text = f"where({text}, {_all(self.where)})" if self.where and not self.joins else text
+        return f"pick({text}, {', '.join(self.taken)})" if self.picks else text
 
+    @property
+    def _where(self) -> str:
+        return f" where {_all(self.where)}" if self.where else ""
 
-def told(fault: Diagnostic, word: str) -> Diagnostic:
-    """A fault at a word that nothing here does, with the reason and what comes nearest."""
-    reason, _, nearest = means("nothing", word).partition(" | ")
-    old = re.match(r"write (`[^`]*[({ ][^`]*`)", fault.help)
-    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
-
-
-# Selects -----------------------------------------------------------------------------------------
-
-
-def split(text: str, by: str) -> list[tuple[str, str]]:
-    """The parts of a text between the places outside of brackets and quotes where a pattern is, each with what stands
-    before it."""
-    depth, start, word, parts = 0, 0, "", []
-    for match in re.finditer(rf"(?i)\"[^\"]*\"|'[^']*'|[(\[{{]|[)\]}}]|{by}", text):
-        if match[0] in "([{" or match[0] in ")]}":
-            depth += 1 if match[0] in "([{" else -1
-        elif match[0][0] not in "\"'" and depth == 0:
-            parts.append((word, text[start : match.start()].strip()))
-            word, start = " ".join(match[0].lower().split()), match.end()
-    return [*parts, (word, text[start:].strip())]
-
-
-def listed(text: str) -> list[str]:
-    return [part for _, part in split(text, ",")]
-
-
-def expression(text: str) -> ast.expr:
-    """An expression of SQL."""
-    text = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
-    while case := re.search(r"(?i)\bcase\b((?:(?!\bcase\b).)*?)\bend\b", text):
-        of, *whens = re.split(r"(?i)\bwhen\b", case[1])
-        parts = [re.split(r"(?i)\bthen\b|\belse\b", when) for when in whens]
-        inside = [(f"{of.strip()} == {p.strip()}" if of.strip() and at == 0 else p.strip()) for part in parts for at, p in enumerate(part)]
-        text = f"{text[: case.start()]}ifs({', '.join(inside)}){text[case.end() :]}"
-    text = re.sub(r"(?i)\bis (not )?null\b", r"is \1missing", text)
-    text = re.sub(r"(?i)\bcount\(distinct ([^()]*)\)", r"nunique(\1)", re.sub(r"(?i)\bcount\( *(?:\*|1) *\)", "count()", text))
-    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) between (\S+) and ([^\s)]+)", r"between(\1, \2, \3)", text)
-    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) (not )?(i?)like (\"[^\"]*\"|'[^']*')", r"\2\3like(\1, \4)", text)
-    text = re.sub(r"(?i)(\w+)\(([^()]*)\) within group \(order by ([^()]*)\)", r"\1(\3, \2)", text)
-    text = re.sub(r"(?i)\b(and|or|not|in|is|if|else)\b(?! *\(.*,.*\).*$)", lambda m: m[0].lower(), text)
-    return parsed(re.sub(r"(?i)\)\[(?:safe_)?(?:offset|ordinal)\(\d+\)\]", ")", text))
-
-
-def select(text: str, reader: Reader) -> Rows:
-    """A select, with those that it names or reads from."""
-    text = text.strip()
-    if shared := re.match(r"(?is)with (\w+) as \((.*?)\)(?:, *|\s+)(?=select|\w+ as)(.*)", text):
-        inner = select(shared[2], reader)
-        reader.tables[shared[1]] = replace(inner, source=inner.table, where=(), joins="")
-        return select(shared[3] if shared[3][:6].lower() == "select" else f"with {shared[3]}", reader)
-    (_, before), *found = split(text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", ""))
-    said = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in found}
-    if before or "from" not in said or "select" not in said or len(said) < len(found):
-        raise Unread
-    first, *others = listed(said["from"])
-    of = source(first, reader)
-    tests = [test or unread() for _, test in split(said["where"], r"\band\b")] if "where" in said else []
-    for other in others:
-        keyed = next((t for t in tests if re.fullmatch(r"(\w+)\.(\w+) *= *(\w+)\.(\w+)", t)), "") or unread()
-        tests.remove(keyed)
-        of = joined(of, "join", f"{other} on {keyed}", reader)
-    for word, body in found:
-        of = joined(of, word, body, reader) if "join" in word else of
-    of = replace(of, where=tuple(reader.term(expression(test), of) for test in [" and ".join(tests)] if test))
-    return asked_of(of, said, reader)
-
-
-def source(text: str, reader: Reader) -> Rows:
-    """What stands after `from` or `join`: a table, or a select in brackets, with the name that it is given."""
-    match = re.fullmatch(r"(?is)(\(select .*\)|[\w.]+)(?: +(?:as +)?(\w+))?", text) or unread()
-    of = select(match[1][1:-1], reader) if match[1][0] == "(" else reader.tables.get(match[1]) or unread()
-    of = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of
-    reader.it[match[2] or match[1]] = of
-    return of
-
-
-def joined(of: Rows, word: str, body: str, reader: Reader) -> Rows:
-    name, *rest = re.split(r"(?i) +(?:on|using) +", body)
-    other = source(name, reader)
-    kind = next((f"{one} " for one in ("left", "right", "full", "inner") if one in word), "")
-    keys = [c for c in of.columns if c in other.columns and ("natural" in word or not rest)]
-    for each in re.split(r"(?i) and |,", rest[0].strip("() ")) if rest else ():
-        sides = {side.strip().rpartition(".")[2] for side in each.split("=")}
-        keys.append(sides.pop() if len(sides) == 1 else each.strip())
-    return reader.with_join(of, kind, other, ", ".join(keys) or unread())
-
-
-def asked_of(of: Rows, said: dict[str, str], reader: Reader) -> Rows:
-    """What a select asks of rows: its columns, keys, and the order of its result."""
-    start = re.match(r"(?i)(distinct +(?!on\b)|all +)?(?:top +\(?(\d+)\)? +)?", said["select"]) or unread()
-    asked: list[tuple[str, str]] = []
-    columns: list[tuple[str, str]] = []
-    keys, order, limit = list[tuple[str, str]](), said.get("order by", ""), said.get("limit", start[2] or "")
-    for item in listed(said["select"][start.end() :]):
-        named = re.fullmatch(r"(?is)(.*?)\s+as\s+[\"'`]?(\w+)[\"'`]?|(.*[\w)\]'\"*])\s+(?!end\b)(\w+)", item)
-        text, name = (named[1] or named[3], named[2] or named[4]) if named else (item, "")
-        if name.lower() in ("filter", "over", "within", "where", "from", "as", "clamp"):
+    @property
+    def query(self) -> str:
+        """What is asked of the rows, as a query."""
+        if not self.asked:
             raise Unread
-        if window := re.fullmatch(r"(?is)(\w+)(\(.*?\)) over *\((?:partition by (.*?))?(?:order by (.*?))?\)", text):
-            if not words("aggregates").get(window[1].lower()):
-                order = order or (window[4] if "groupby" in said and window[1].lower().endswith(("rank", "number")) else "")
-                if order:
-                    continue
-                raise Nothing(window[1].lower()) if window[1].lower() in words("nothing") else Unread
-            if window[4] or "groupby" in said or not window[3]:
+        text = f"select {_named(self.asked)} from {self.source}{self.joins}{self._where}"
+        text += f" groupby {_named(self.keys)}" if self.keys else ""
+        text += f" having {_all(self.having)}" if self.having else ""
+        text += f" order by {self.order}" if self.order else ""
+        return f"{{{{ {text}{f' limit {self.limit}' if self.limit else ''}{self.amount} }}}}"
+
+
+class Answer(Struct, frozen=True):
+    """A result that the program has, or a value made of it, as text; with the names of its columns."""
+
+    text: str
+    columns: tuple[str, ...] = ()
+
+
+class Report(Struct, frozen=True):
+    """A call of the library, or the name of a function that is not called yet: `LinearRegression()`."""
+
+    form: str
+    call: str = ""
+    amount: str = _AMOUNT
+
+
+Value = Rows | Answer | Report
+
+
+def _all(conditions: Sequence[str]) -> str:
+    return " and ".join(f"({c})" if len(conditions) > 1 and re.search(" or | if ", c) else c for c in conditions)
+
+
+def _named(pairs: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(text if name in ("", text) else f"{text} as {name}" for text, name in pairs)
+
+
+@cache
+def words(section: str) -> dict[str, str]:
+    """The words of a section of `foreign.toml`, in small letters and without `_`, each with what it means."""
+    import tomllib
+
+    table = tomllib.loads((folder("grammar") / "foreign.toml").read_text(encoding="utf-8"))[section]
+    if section == "commands":
+        return table  # type: ignore[no-any-return]
+    return {plain(word): form for form, several in table.items() for word in several.split()}
+
+
+def plain(word: str) -> str:
+    return word.lower().replace("_", "")
+
+
+def means(section: str, word: str) -> str:
+    """What a word, or its part after the last point, is in a section; empty where it is not there."""
+    return words(section).get(plain(word)) or words(section).get(plain(word.rpartition(".")[2])) or ""
+
+
+def spelt(text: str) -> str:
+    """A text of another language, as Python would spell it."""
+    texts: list[str] = []
+
+    def out(match: re.Match[str]) -> str:
+        texts.append(match[0])
+        return f'"§{len(texts) - 1}§"'
+
+    text = re.sub(r"\"[^\"\n]*\"|'[^'\n]*'", out, text)
+    text = re.sub(
+        r"\bcase_when\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", lambda match: re.sub(" *~ *", ", ", match[0]), text
+    )
+    for old, new in _SPELLINGS:
+        text = re.sub(old, new, text)
+    return re.sub(r"\"§(\d+)§\"", lambda match: texts[int(match[1])], text).strip().rstrip(";")
+
+
+def parsed(text: str) -> ast.expr:
+    try:
+        node = ast.parse(spelt(text), mode="eval").body
+        return unread() if isinstance(node, ast.Tuple) else node
+    except (SyntaxError, ValueError, RecursionError):
+        raise Unread from None
+
+
+def dotted(node: ast.expr) -> str:
+    """`np.mean` of a name or a field of names, else nothing."""
+    if isinstance(node, ast.Attribute):
+        return f"{of}.{node.attr}" if (of := dotted(node.value)) else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def unparsed(node: ast.expr) -> str:
+    """An expression as Jostle has it."""
+    return ast.unparse(ast.fix_missing_locations(node)).replace(" ** ", "^")
+
+
+def parts_in(node: ast.expr) -> Sequence[ast.expr]:
+    """The parts of a list in any spelling: `[x, y]`, `c(x, y)`, `list(x)`, `x + y` of a formula, or one thing."""
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return node.elts
+    if isinstance(node, ast.Call) and plain(dotted(node.func)) in (
+        "c",
+        "list",
+        "vars",
+        "by",
+        "array",
+        "NamedAgg",
+        "pd.NamedAgg",
+    ):
+        return node.args
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*parts_in(node.left), *parts_in(node.right)]
+    return [node]
+
+
+def word_of(node: ast.expr) -> str:
+    """A name, a text or a column that is spelt `F.col("x")`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if (
+        isinstance(node, ast.Call)
+        and node.args
+        and dotted(node.func).rpartition(".")[2] in ("col", "desc", "asc", "column", "factor")
+    ):
+        return word_of(node.args[0])
+    if isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        of = node if isinstance(node, ast.Attribute) else node.func
+        return word_of(of.value) if of.attr in ("desc", "asc") else of.attr if isinstance(node, ast.Attribute) else ""  # type: ignore[attr-defined]
+    if isinstance(node, ast.UnaryOp):
+        return word_of(node.operand)
+    if isinstance(node, ast.Subscript):
+        return word_of(node.slice)
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def share_in(args: Sequence[ast.expr]) -> str:
+    shares = [arg.value for arg in args if isinstance(arg, ast.Constant) and isinstance(arg.value, float | int)]
+    return f"{shares[0] / 100 if shares[0] > 1 else shares[0]:g}" if shares else "0.5"
+
+
+def measure(word: str, of: str, args: Sequence[ast.expr] = ()) -> str:
+    """An aggregate of an expression; Unread where the word is none."""
+    aggregate = means("aggregates", word)
+    if not aggregate:
+        raise Unread
+    if aggregate == "count" and not of:
+        return "count(*)"
+    more = f", {share_in(args)}" if aggregate == "quantile" else ""
+    return f"count(distinct {of})" if aggregate == "distinct" else f"{aggregate}({of}{more})"
+
+
+def unread(word: str = "") -> NoReturn:
+    raise Nothing(word) if means("nothing", word) else Unread
+
+
+def parts_of(nodes: Sequence[ast.expr]) -> list[ast.expr]:
+    return [part for node in nodes for part in parts_in(node)]
+
+
+def arguments_named(call: ast.Call) -> dict[str, ast.expr]:
+    """The arguments with a name, but those that only say how a result is shown."""
+    said = {(k.arg or ""): k.value for k in call.keywords}
+    return {name: node for name, node in said.items() if plain(name) not in words("ignored")} | {
+        plain(name): node for name, node in said.items() if plain(name) in ("lefton", "righton", "fun")
+    }
+
+
+def columns_in(call: ast.Call, of: Rows) -> tuple[str, ...]:
+    """The columns that the arguments of a call name."""
+    return tuple(name for part in parts_of(every_argument(call)) if (name := word_of(part)) in of.columns)
+
+
+def alias_of(node: ast.expr) -> tuple[str, ast.expr]:
+    """The name that `e.alias("n")` has, and what has it; no name where none is given."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("alias", "label", "name")
+    ):
+        return word_of(node.args[0]), node.func.value
+    return "", node
+
+
+def every_argument(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
+
+
+def descends(call: ast.Call) -> bool:
+    """Whether an order goes down: `ascending = False`, `desc(n)`, `-n`, `n.desc()`."""
+    said = {k.arg: k.value for k in call.keywords}
+    down = any(re.match(r"-|.*\bdesc\(", unparsed(arg)) for arg in call.args)
+    return (
+        down
+        or "False" in unparsed(said.get("ascending", ast.Name("")))
+        or any(
+            re.search("True|TRUE", unparsed(said.get(name, ast.Name(""))))
+            for name in ("descending", "decreasing", "reverse")
+        )
+    )
+
+
+class Known:
+    """What a program has: tables and results with their columns, other names, truths among the columns; and what a name
+    stands for in a function or a pipe. `read` gives the meaning of an expression, None where it has none."""
+
+    def __init__(
+        self, tables: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], names: Sequence[str]
+    ) -> None:
+        self.tables = {name: Rows(name, tuple(columns)) for name, columns in tables.items()}
+        self.answers = {name: Answer(name, tuple(columns)) for name, columns in answers.items()}
+        self.names, self.it, self.truths = names, dict[str, Value](), set[str]()
+        self.busy: list[ast.AST] = []
+        self.read: Callable[[ast.expr], Value | None] = lambda node: None
+
+    def term(self, node: ast.expr, rows: Rows | Answer | None = None, measures: bool = False) -> str:
+        return unparsed(Terms(self, rows, measures).visit(node))
+
+    def is_module(self, node: ast.expr) -> bool:
+        name = dotted(node)
+        return bool(name) and name.partition(".")[0] not in {*self.tables, *self.answers, *self.it, *self.names}
+
+
+_FORMS = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.List, ast.Tuple, ast.Set, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
+)  # fmt: skip
+
+
+class Terms(ast.NodeTransformer):
+    """An expression of rows, of a result's lines, or of public values, as Jostle has it; where it `measures`, the words
+    of aggregates are meant."""
+
+    def __init__(self, known: Known, rows: Rows | Answer | None, measures: bool) -> None:
+        self.known, self.rows, self.measures = known, rows, measures
+
+    def visit(self, node: ast.AST) -> Any:
+        if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.known.busy:
+            self.known.busy.append(node)  # a query may be a part of an expression
+            got = (
+                self.known.read(node)
+                if any(isinstance(n, ast.Name) and n.id in self.known.tables for n in ast.walk(node))
+                else None
+            )
+            if isinstance(got, Rows):
+                return ast.Name(got.query)
+        return super().visit(node) if isinstance(node, _FORMS) else unread()
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        constants = {"true": "true", "false": "false", "null": "none", "na": "none", "none": "none"}
+        if self.rows is not None and node.id in self.rows.columns:
+            return ast.Name(node.id if isinstance(self.rows, Rows) else f"r.{node.id}")
+        if (
+            node.id.lower() in constants
+            or "." in node.id
+            or node.id in ("missing", *self.known.names, *self.known.answers)
+        ):
+            return ast.Name(constants.get(node.id.lower(), node.id))
+        raise Unread
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        if isinstance(node.value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", node.value):
+            return ast.Name('"' + node.value.replace('"', '\\"') + '"')
+        return ast.Name(
+            str(node.value).lower()
+            if isinstance(node.value, bool)
+            else "none"
+            if node.value is None
+            else str(node.value)
+        )
+
+    def _is_rows(self, node: ast.expr) -> bool:
+        """Whether this is the table, a result or a pronoun whose columns are meant."""
+        if isinstance(node, ast.Name) and (node.id in self.known.it or node.id == "_it"):
+            return True
+        got = self.known.read(node)
+        return (isinstance(got, Rows) and not got.asked and not got.taken) or (
+            isinstance(got, Answer) and bool(got.columns) and self.rows is not None
+        )
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
+        if self.rows is not None and self._is_rows(node.value):
+            return self.visit(ast.Name(node.attr))  # type: ignore[no-any-return]
+        if node.attr in ("str", "dt"):
+            return self.visit(node.value)  # type: ignore[no-any-return]
+        form = means("rows", node.attr)
+        return (
+            self._filled(form, [self.visit(node.value)]) if form else ast.Attribute(self.visit(node.value), node.attr)
+        )
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        if self.rows is not None and (name := word_of(node.slice)) in self.rows.columns and self._is_rows(node.value):
+            return self.visit(ast.Name(name))  # type: ignore[no-any-return]
+        if self.rows is not None:
+            raise Unread
+        return ast.Subscript(self.visit(node.value), self.visit(node.slice))
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        return ast.UnaryOp(ast.Not() if isinstance(node.op, ast.Invert) else node.op, self.visit(node.operand))
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        sides = [self.visit(one) for one in (node.left, *node.comparators)]
+        if (
+            isinstance(sides[0], ast.Name)
+            and sides[0].id in self.known.truths
+            and len(sides) == 2
+            and isinstance(node.ops[0], ast.Eq)
+        ):
+            said = unparsed(sides[1]).strip('"').lower()
+            if said in ("1", "0", "true", "false", "yes", "no"):
+                return sides[0] if said in ("1", "true", "yes") else ast.UnaryOp(ast.Not(), sides[0])
+        pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(node.ops)]
+        return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
+
+    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+        return ast.List([self.visit(one) for one in node.elts])
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if (
+            isinstance(node.op, ast.Add)
+            and self.rows is None
+            and any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in (node.left, node.right))
+        ):
+            sides = [
+                self.visit(s) if isinstance(s, ast.Constant) else ast.Call(ast.Name("str"), [self.visit(s)], [])
+                for s in (node.left, node.right)
+            ]
+            return ast.BinOp(sides[0], node.op, sides[1])
+        if isinstance(node.op, ast.BitOr | ast.RShift | ast.BitAnd):
+            raise Unread
+        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function, args = node.func, [*node.args]
+        word = dotted(function)
+        last = word.rpartition(".")[2] or getattr(function, "attr", "")
+        if means("nothing", last) and not means("aggregates", last):
+            raise Nothing(last)
+        if arguments_named(node).keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
+            raise Unread  # it says more than is known
+        if plain(last) in ("col", "column", "lit") and args:
+            return self.visit(ast.Name(word_of(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
+        if plain(last) in ("casewhen", "ifs", "cut", "when", "otherwise"):
+            return self._cases(last, node)
+        if last in ("and_", "or_"):
+            return ast.BoolOp(ast.And() if last == "and_" else ast.Or(), [self.visit(arg) for arg in args])
+        if last in ("c", "list", "array"):
+            return ast.List([self.visit(arg) for arg in args])
+        if isinstance(function, ast.Attribute) and not self.known.is_module(function.value):
+            args.insert(0, function.value)
+        if self.measures and (form := words("measures").get(plain(f"{last}{len(args)}"))):
+            return self._filled(form, [self.visit(arg) for arg in args])
+        if (
+            self.measures
+            and means("aggregates", word or last)
+            and (len(args) < 2 or means("aggregates", last) == "quantile")
+        ):
+            of = args[0] if args and not (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)) else None
+            name = word_of(of) if of is not None and isinstance(of, ast.Constant) else ""
+            return ast.Name(
+                measure(
+                    word or last,
+                    unparsed(self.visit(ast.Name(name) if name else of)) if of is not None else "",
+                    args[1:],
+                )
+            )
+        if last == "paste" or last == "paste0":
+            return self._joined(args)
+        form = words("rows").get(plain(f"{last}{len(args)}")) or words("rows").get(plain(word)) or means("rows", last)
+        form = "round({0})" if form == "round({0}, {1})" and (len(args) == 1 or unparsed(args[1]) == "0") else form
+        if form == "{0} in {1}" and len(args) > 2:
+            args = [args[0], ast.List(args[1:])]
+        form = "{0} == none" if form == "{0} is missing" and self.rows is None else form
+        if form:
+            used = [int(at) for at in re.findall(r"\{(\d)\}", form)]
+            if max(used) >= len(args) or (len(args) > 1 + max(used) and last != "datediff" and "(" in form):
                 raise Unread
-            keys += [(reader.term(expression(key), of), "") for key in listed(window[3])]
-            text = window[1] + window[2]
-        if text == "*" or text.endswith(".*"):
-            continue
-        term = reader.term(expression(text), of, measures=True)
-        (asked if MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", term)) else columns).append((term, name))
-    for key in listed(said.get("groupby", "")):
-        if re.match(r"(?i)(rollup|cube|grouping)\b", key):
-            raise Nothing("rollup")
-        term = columns[int(key) - 1][0] if key.isdigit() else next((text for text, name in columns if name == key), "")
-        keys += [(term or reader.term(expression(key), of), "")] if key else []
-    names = {text: name for text, name in columns}
-    keys = [(f"({key})" if re.search(r" if | and | or |[<>=]", key) else key, names.get(key, "")) for key, _ in keys]
-    if start[1] and asked:
+            return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
+        if last in ROW_FUNCTIONS or last in self.known.names:
+            return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], [])
         raise Unread
-    if start[1]:
-        keys, asked = columns, [("count(*)", "n")]
-    if not asked:
-        plain = tuple(text for text, _ in columns)
-        return replace(of, taken=plain, picks=bool(plain)) if set(plain) <= set(of.columns) and not keys else unread()
-    if {text for text, _ in columns} - {key.strip("()") if " " in key else key for key, _ in keys}:
-        raise Unread
-    if (chosen := re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", said.get("qualify", ""))) is None and "qualify" in said:
-        raise Unread
-    if chosen:
-        order, limit = chosen[1], chosen[2]
-    results = replace(of, columns=(*of.columns, *(name for _, name in [*asked, *columns])))
-    having, order = (_of_result(said.get("having", ""), results, asked, reader), _of_result(order, results, asked, reader))
-    return replace(of, keys=tuple(keys), asked=tuple(asked), having=(having,) if having else (), order=order, limit=limit)
 
+    def _filled(self, form: str, args: Sequence[ast.expr]) -> ast.expr:
+        given = {f"_{at}": arg for at, arg in enumerate(args)}
 
-def _of_result(text: str, of: Rows, asked: list[tuple[str, str]], reader: Reader) -> str:
-    """A condition or an order of what is asked, by its names; what it asks besides gets one."""
-    if not text:
-        return ""
-    text, down = re.subn(r"(?i) +desc$", "", text)
-    term = reader.term(expression(re.sub(r"(?i) asc$", "", text)), of, measures=True)
-    for call in re.findall(r"\b(?:avg|sum|count|median|stddev|var|min|max|quantile)\([^()]*\)", term):
-        at = next((i for i, (one, _) in enumerate(asked) if one == call), len(asked))
-        asked += [(call, "")] if at == len(asked) else []
-        asked[at] = (call, asked[at][1] or ("n" if call == "count(*)" else call.partition("(")[0]))
-        term = term.replace(call, asked[at][1])
-    return term + " desc" * down
+        class Put(ast.NodeTransformer):
+            def visit_Name(self, node: ast.Name) -> ast.expr:
+                return given.get(node.id, node)
 
+        return Put().visit(ast.parse(re.sub(r"\{(\d)\}", r"_\1", form), mode="eval").body)  # type: ignore[no-any-return]
 
-def commanded(text: str, reader: Reader) -> str:
-    """A command of Stata as a pipe from the one table that has the most of its columns: `regress y x`, `keep if c`."""
-    for pattern, pipe in words("commands").items():
-        if match := re.fullmatch(pattern, text):
-            many = {name: len(set(re.findall(r"\w+", text)) & set(of.columns)) for name, of in reader.tables.items()}
-            most = [name for name in many if many[name] == max(many.values()) > 0] if many else []
-            table = match["of"] if match.groupdict().get("of") else most[0] if len(most) == 1 else unread()
-            rows = f"{table} %>% filter({match['test']})" if match.groupdict().get("test") else table
-            listed_in = re.sub(r"\{(\w+),\}", lambda m: ", ".join(match[m[1]].split()), pipe.replace("{rows}", rows))
-            return re.sub(r"\{(\w+)\}", lambda m: table if m[1] == "table" else match[m[1]], listed_in)
-    return text
+    def _joined(self, args: Sequence[ast.expr]) -> ast.expr:
+        """`paste("n:", n)`, with a space between."""
+        parts = [
+            self.visit(a) if isinstance(a, ast.Constant) else ast.Call(ast.Name("str"), [self.visit(a)], [])
+            for a in args
+        ]
+        for at, part in enumerate(parts[:-1]):
+            if isinstance(part, ast.Name) and part.id.endswith('"'):
+                parts[at] = ast.Name(part.id[:-1] + ' "')
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = ast.BinOp(whole, ast.Add(), part)
+        return whole
 
-
-# What a program has above a line -----------------------------------------------------------------
-
-_MADE = re.compile(r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|(table|bound|dataset|postgres|spark)\(|(\{\{))?")
-
-
-def reader_of(above: str) -> Reader:
-    """A reader that knows the tables, results and names of a program above a line."""
-    tables: dict[str, Sequence[str]] = {}
-    answers: dict[str, Sequence[str]] = {}
-    names: list[str] = []
-    found = list(_MADE.finditer(above))
-    for at, match in enumerate(found):
-        text = above[match.end() : found[at + 1].start() if at + 1 < len(found) else None]
-        if match[2] and match[3] in tables:
-            more = re.findall(r"(\w+) *=(?!=)", text) if match[2] == "derive" else []
-            tables[match[1]] = (*tables[match[3]], *more)
-        elif match[4]:
-            inner = re.search(r"described\s+by\s*\{(.*)", text, re.DOTALL)
-            parts = f"{{{inner[1]}" if inner else text
-            tables[match[1]] = tuple(dict.fromkeys(re.findall(r"[{,\s]`?(\w+)`? *:", parts)))
-        elif match[5] and (made := re.search(r"select (.*?) from .*?\b(?:groupby|group by) (.*?)(?: having| order| limit| with| over|\}\})", text, re.I)):
-            keys = [key.split()[-1].strip("()") for _, key in split(made[2], ",")]
-            answers[match[1]] = (*keys, *re.findall(r"\bas (\w+)", made[1]))
+    def _cases(self, word: str, node: ast.Call) -> ast.expr:
+        """`case_when(c ~ x, TRUE ~ y)`, `ifs(c, x, …)`, `when(c, x).otherwise(y)`, `cut(x, breaks, labels)`."""
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        if word == "cut":
+            return self._cut(node)
+        last: ast.expr = ast.Name("none")
+        if word == "otherwise" and isinstance(node.func, ast.Attribute):
+            last, inner = self.visit(node.args[0]), node.func.value
+            while isinstance(inner, ast.Call):
+                if (
+                    isinstance(inner.func, ast.Attribute)
+                    and inner.func.attr == "then"
+                    and isinstance(inner.func.value, ast.Call)
+                ):
+                    inner = ast.Call(inner.func.value.func, [inner.func.value.args[0], inner.args[0]], [])
+                pairs.insert(0, (inner.args[0], inner.args[1]))
+                inner = inner.func.value if isinstance(inner.func, ast.Attribute) else inner.func
+        elif word == "when":
+            raise Unread
         else:
-            names.append(match[1])
-    for key, part, of in re.findall(r"\bfor (\w+), *(\w+) in partition\((\w+)", above):
-        tables[part] = tables.get(of, ())
-        names.append(key)
-    names += re.findall(r"\b(?:for|param) (\w+)", above)
-    reader = Reader(tables, answers, names)
-    reader.truths = set(re.findall(r"(\w+) *: *\{(?:true, *false|false, *true)\}", above))
-    return reader
+            node.args += [k.value for k in node.keywords if k.arg == "default"]
+            pairs = list(zip(node.args[::2], node.args[1::2], strict=False))
+            pairs += [(ast.Name("True"), node.args[-1])] if len(node.args) % 2 else []
+        for condition, value in reversed(pairs):
+            if unparsed(condition).lower() in ("true", "t"):
+                last = self.visit(value)
+            else:
+                last = ast.IfExp(self.visit(condition), self.visit(value), last)
+        return last
+
+    def _cut(self, node: ast.Call) -> ast.expr:
+        said = {k.arg: k.value for k in node.keywords}
+        edges = said.get("bins") or said.get("breaks") or (node.args[-1] if len(node.args) > 1 else None)
+        column, edges_of = self.visit(node.args[0]), parts_in(edges) if edges is not None else []
+        right = "alse" not in unparsed(said.get("right", ast.Name(""))).lower()
+        names = [unparsed(self.visit(n)) for n in parts_in(said["labels"])] if "labels" in said else []
+        names = names or [f'"{unparsed(a)} to {unparsed(b)}"' for a, b in pairwise(edges_of)]
+        if len(edges_of) < 3 or len(names) != len(edges_of) - 1:
+            raise Unread
+        last: ast.expr = ast.Name(names[-1])
+        for edge, name in reversed(list(zip(edges_of[1:-1], names, strict=False))):
+            last = ast.IfExp(
+                ast.Compare(column, [ast.LtE() if right else ast.Lt()], [self.visit(edge)]), ast.Name(name), last
+            )
+        return last

@@ -24,7 +24,8 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools import foreign, habits, slips
+from jostle.tools import sayings, slips
+from jostle.tools.foreign import Nothing, Unread
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -76,10 +77,10 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the lines that mean what a line of another language does, or that nothing here does."""
     program = search.source.text.split("\n")
     try:
-        lines, below = foreign.with_later(program[search.row - 1 :], foreign.reader_of("\n".join(search.before)))
-    except habits.Nothing as nothing:
-        return foreign.told(fault, nothing.args[0])
-    except (habits.Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
+    except Nothing as nothing:
+        return sayings.told(fault, nothing.args[0])
+    except (Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None  # a text of any kind: what has no meaning here is not read
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
@@ -87,7 +88,11 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return None
     if (first := search.first_fault(new)) is not None:
         asks = first.kind == "UnboundedSum"
-        return replace(fault, help=f"in a query it is `{new.strip()}`, where {first.message}; {first.help}") if asks else None
+        return (
+            replace(fault, help=f"in a query it is `{new.strip()}`, where {first.message}; {first.help}")
+            if asks
+            else None
+        )
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 

@@ -182,7 +182,9 @@ def table(names: str, *, shows: bool) -> None:
         for origin, count in [*counts.items(), ("all", whole)]:
             print(f"{name} {origin}: " + ", ".join(f"{count[grade]} {grade}" for grade in GRADES))
         many = whole.total() - whole["right"]
-        print(f"{name}: top {whole['top'] / many:.0%}, misleads or passes {(whole['misleads'] + whole['passes']) / many:.1%}")
+        print(
+            f"{name}: top {whole['top'] / many:.0%}, misleads or passes {(whole['misleads'] + whole['passes']) / many:.1%}"
+        )
 
 
 if __name__ == "__main__":

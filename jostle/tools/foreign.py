@@ -176,7 +176,7 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
         "vars",
         "by",
         "array",
-        "NamedAgg",
+        "namedagg",
         "pd.NamedAgg",
     ):
         return node.args
@@ -319,6 +319,9 @@ class Terms(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         constants = {"true": "true", "false": "false", "null": "none", "na": "none", "none": "none"}
+        of = self.known.it.get(node.id)
+        if isinstance(of, Rows) and len(of.taken) == 1 and isinstance(self.rows, Rows):
+            return ast.Name(of.taken[0])
         if self.rows is not None and node.id in self.rows.columns:
             return ast.Name(node.id if isinstance(self.rows, Rows) else f"r.{node.id}")
         if (
@@ -437,6 +440,9 @@ class Terms(ast.NodeTransformer):
             )
         if last == "paste" or last == "paste0":
             return self._joined(args)
+        aggregate = means("aggregates", last) if self.rows is None and len(args) == 1 else ""
+        if aggregate in ("avg", "sum", "min", "max", "median", "stddev", "count"):
+            return ast.Call(ast.Name("len" if aggregate == "count" else aggregate), [self.visit(args[0])], [])
         form = words("rows").get(plain(f"{last}{len(args)}")) or words("rows").get(plain(word)) or means("rows", last)
         form = "round({0})" if form == "round({0}, {1})" and (len(args) == 1 or unparsed(args[1]) == "0") else form
         if form == "{0} in {1}" and len(args) > 2:

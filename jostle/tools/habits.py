@@ -327,7 +327,8 @@ class Verbs(Known):
             if isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.BitOr):
                 columns = [word_of(part) for part in (arg.left, *parts_in(arg.right))]
             elif name == "family":
-                function = f"{'poisson' if 'poisson' in unparsed(arg) else 'logistic'}_regression"
+                family = {"poisson": "poisson", "binomial": "logistic", "gaussian": "linear"}
+                function = f"{next((family[one] for one in family if one in unparsed(arg)), '') or unread()}_regression"
             elif isinstance(got := self.read(arg), Rows):
                 tables.append(got)
                 target = (

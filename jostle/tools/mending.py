@@ -76,6 +76,8 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the lines that mean what a line of another language does, or that nothing here does."""
     program = search.source.text.split("\n")
+    if len(search.line) > _LONGEST:
+        return None
     try:
         lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
     except Nothing as nothing:

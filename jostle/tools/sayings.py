@@ -81,7 +81,7 @@ class Reader(Verbs):
     def table_of(self, node: ast.expr) -> Rows | None:
         """The table whose column an expression has somewhere, with the rows that are meant of it."""
         for part in ast.walk(node):
-            if isinstance(part, ast.Attribute | ast.Subscript):
+            if isinstance(part, ast.Attribute | ast.Subscript) or (isinstance(part, ast.Name) and part.id in self.it):
                 try:
                     of = self.value(part)
                 except (Unread, Nothing):
@@ -102,23 +102,15 @@ class Reader(Verbs):
         every = [*node.args, *first]
         if means("library", word) and (not every or means("library", word).split()[2] != "one"):
             return self.report(word, None, node)
-        if every and not (
-            re.fullmatch(r"(?:\w+\.)?(?:if\w*|iff?|where|case\w*|paste0?|cut|and_|or_)", word.lower())
-            and word != "where"
-        ):
+        if every and not re.fullmatch(r"\w+\.where|(?:\w+\.)?(?:if\w*|case\w*|paste0?|cut|and_|or_)", word.lower()):
             at = next((i for i, arg in enumerate(every) if isinstance(arg, ast.Name) and arg.id in self.tables), 0)
             if plain(word) == "aggregate" and isinstance(every[0], ast.BinOp):
                 return self.by_formula(every, arguments_named(node))
             of = self.value(every[at])
             if not isinstance(of, Answer) or of.columns:
-                return self.verb(
-                    word,
-                    of,
-                    ast.Call(
-                        node.func, [*every[:at], *every[at + 1 :]], [k for k in node.keywords if k.value not in first]
-                    ),
-                )
-        table = self.table_of(node)
+                named = [keyword for keyword in node.keywords if keyword.value not in first]
+                return self.verb(word, of, ast.Call(node.func, [*every[:at], *every[at + 1 :]], named))
+        table = self.table_of(node) if not word.startswith("paste") else None
         return replace(table, taken=(self.term(node, table),)) if table else Answer(self.term(node))
 
     def indexed(self, of: Value, node: ast.expr) -> Value:
@@ -458,10 +450,8 @@ def commanded(text: str, reader: Reader) -> str:
 
 
 def _piped(said: dict[str, str], pipe: str, reader: Reader) -> str:
-    many = {
-        name: len(set(re.findall(r"\w+", " ".join(said.values()))) & set(of.columns))
-        for name, of in reader.tables.items()
-    }
+    used = set(re.findall(r"\w+", " ".join(said.values())))
+    many = {name: len(used & set(of.columns)) for name, of in reader.tables.items()}
     most = [name for name in many if many[name] == max(many.values()) > 0]
     table = said.get("of") or (most[0] if len(most) == 1 else unread())
     said |= {"table": table, "rows": f"{table} %>% filter({said['test']})" if said.get("test") else table}

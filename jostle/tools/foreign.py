@@ -171,14 +171,8 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return node.elts
     if isinstance(node, ast.Call) and plain(dotted(node.func)) in (
-        "c",
-        "list",
-        "vars",
-        "by",
-        "array",
-        "namedagg",
-        "pd.NamedAgg",
-    ):
+        "c", "list", "vars", "by", "array", "namedagg", "pd.namedagg",
+    ):  # fmt: skip
         return node.args
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*parts_in(node.left), *parts_in(node.right)]
@@ -410,7 +404,9 @@ class Terms(ast.NodeTransformer):
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if means("nothing", last) and not means("aggregates", last):
             raise Nothing(last)
-        if arguments_named(node).keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
+        named = arguments_named(node)
+        args += [named.pop(name) for name in ("q", "probs", "prob") if name in named]
+        if named.keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
             raise Unread  # it says more than is known
         if plain(last) in ("col", "column", "lit") and args:
             return self.visit(ast.Name(word_of(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
@@ -424,20 +420,9 @@ class Terms(ast.NodeTransformer):
             args.insert(0, function.value)
         if self.measures and (form := words("measures").get(plain(f"{last}{len(args)}"))):
             return self._filled(form, [self.visit(arg) for arg in args])
-        if (
-            self.measures
-            and means("aggregates", word or last)
-            and (len(args) < 2 or means("aggregates", last) == "quantile")
-        ):
-            of = args[0] if args and not (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)) else None
-            name = word_of(of) if of is not None and isinstance(of, ast.Constant) else ""
-            return ast.Name(
-                measure(
-                    word or last,
-                    unparsed(self.visit(ast.Name(name) if name else of)) if of is not None else "",
-                    args[1:],
-                )
-            )
+        if self.measures and (len(args) < 2 or means("aggregates", last) == "quantile"):
+            if means("aggregates", word or last):
+                return self._measured(word or last, args)
         if last == "paste" or last == "paste0":
             return self._joined(args)
         aggregate = means("aggregates", last) if self.rows is None and len(args) == 1 else ""
@@ -456,6 +441,13 @@ class Terms(ast.NodeTransformer):
         if last in ROW_FUNCTIONS or last in self.known.names:
             return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], [])
         raise Unread
+
+    def _measured(self, word: str, args: Sequence[ast.expr]) -> ast.expr:
+        """`mean(x)`, `F.avg("x")`, `count("*")`, `n()`."""
+        if not args or (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)):
+            return ast.Name(measure(word, ""))
+        of = ast.Name(word_of(args[0])) if isinstance(args[0], ast.Constant) else args[0]
+        return ast.Name(measure(word, unparsed(self.visit(of)), args[1:]))
 
     def _filled(self, form: str, args: Sequence[ast.expr]) -> ast.expr:
         given = {f"_{at}": arg for at, arg in enumerate(args)}

@@ -60,10 +60,9 @@ class Verbs(Known):
         for column, test in zip(args[::2], args[1::2], strict=True):
             sign = re.fullmatch(r"([<>=]+)(.*)", str(getattr(test, "value", "")))
             value = (
-                f"{'==' if sign[1] == '=' else '!=' if sign[1] == '<>' else sign[1]} {sign[2]}"
-                if sign
-                else f"== {unparsed(test)}"
+                sign[2] if sign and re.fullmatch(r"-?[\d.]+", sign[2]) else repr(sign[2]) if sign else unparsed(test)
             )
+            value = f"{ {'=': '==', '<>': '!='}.get(sign[1], sign[1]) if sign else '==' } {value}"
             tests.append(self.term(parsed(f"{unparsed(column)} {value}"), replace(of, taken=())))
         text = "count(*)" if aggregate == "count" else f"{aggregate}({measured})"
         return replace(of, where=(*of.where, *tests), asked=((text, ""),), taken=())
@@ -79,7 +78,12 @@ class Verbs(Known):
         if not columns and means("aggregates", word) != "count":
             raise Unread
         several = bool(of.keys) or len(columns) > 1
-        asked = [(measure(word, c, call.args), (c if c in of.columns else "x") if several else "") for c in columns]
+        if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"}:
+            raise Unread  # it says more than is known
+        asked = [
+            (measure(word, c, every_argument(call)), (c if c in of.columns else "x") if several else "")
+            for c in columns
+        ]
         return replace(of, asked=tuple(asked) or (("count(*)", "n" if of.keys else ""),), taken=(), picks=False)
 
     def table_verb(self, does: str, of: Rows, call: ast.Call) -> Value | None:
@@ -102,6 +106,8 @@ class Verbs(Known):
                 for new, old in pairs:
                     of = self.with_column(of, new, old if old in of.columns else unread())
                 return of
+            case "pick" if any(isinstance(part, ast.UnaryOp) for part in args):
+                return self.table_verb("drop", of, call)
             case "pick" if columns and len(columns) == len(args) and not of.asked:
                 return replace(of, taken=columns, picks=True, columns=columns)
             case "drop" if columns and not of.asked and not of.taken:
@@ -162,11 +168,13 @@ class Verbs(Known):
                 asked = [pair for arg in call.args for pair in self.asked_by("", arg, of)]
                 asked += [pair for name, node in said.items() for pair in self.asked_by(name, node, of)]
                 return replace(rows, asked=tuple(asked) or unread())
+            case "count" if said:
+                raise Unread  # of weights, or in bins
             case "count":  # `value_counts`, `count(t, k, sort = TRUE)`, `table(x, y)`, `crosstab(x, y)`
                 taken = [parsed(column) for column in of.taken]
                 counted = [part for part in args if not isinstance(part, ast.Constant) or part.value in of.columns]
                 keys = [*of.keys, *(self.key(part, rows) for part in (*taken, *counted))]
-                flags = {plain(k.arg or "") for k in call.keywords}
+                flags = {plain(k.arg or "") for k in call.keywords if "true" in unparsed(k.value).lower()}
                 order = "n desc" if keys and "sort" in flags else ""
                 asked = [("count(*)", "n" if keys else "")]
                 return replace(rows, keys=tuple(keys), asked=tuple(asked), order=order, shares="normalize" in flags)
@@ -197,7 +205,7 @@ class Verbs(Known):
                 return replace(of, order=f"{by or unread()}{' desc' * descends(call)}")
             case "head":
                 number = next((str(arg.value) for arg in every_argument(call) if isinstance(arg, ast.Constant)), "1")
-                return replace(of, limit=number) if of.order else of if not of.keys else unread()
+                return replace(of, limit=number) if of.keys else of
         return None
 
     def filtered(self, of: Rows, call: ast.Call) -> Rows:

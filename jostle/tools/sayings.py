@@ -127,7 +127,7 @@ class Reader(Verbs):
                 whole = isinstance(part, ast.List | ast.Call) and not (of.keys and len(named) == 1)
                 of = replace(of, taken=tuple(named), picks=whole)
             elif of.asked:
-                of = of if isinstance(part, ast.Constant) else unread()
+                of = of if isinstance(part, ast.Constant) and not of.keys else unread()
             else:
                 of = replace(of, where=(*of.where, self.term(part, replace(of, taken=()))))
         return of

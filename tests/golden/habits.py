@@ -182,9 +182,8 @@ def table(names: str, *, shows: bool) -> None:
         for origin, count in [*counts.items(), ("all", whole)]:
             print(f"{name} {origin}: " + ", ".join(f"{count[grade]} {grade}" for grade in GRADES))
         many = whole.total() - whole["right"]
-        print(
-            f"{name}: top {whole['top'] / many:.0%}, misleads or passes {(whole['misleads'] + whole['passes']) / many:.1%}"
-        )
+        wrong = whole["misleads"] + whole["passes"]
+        print(f"{name}: top {whole['top'] / many:.0%}, misleads or passes {wrong / many:.1%}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Words and expressions of other languages: pandas, polars, Spark, R, dplyr, Excel, Stata and SQL.
 
 A text is spelt as Python has it and parsed by `ast`. `Terms` writes an expression of it as Jostle has it, by the words
-of `grammar/foreign.toml`; `Rows` is what a chain of calls means. What is not known is `Unread`, what nothing here does
-`Nothing`.
+of `grammar/foreign.toml`; `Rows` is what a chain of calls means. What is not understood is `Unread`, what nothing here
+does `Nothing`.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class Rows(Struct, frozen=True):
     where: tuple[str, ...] = ()
     joins: str = ""
     keys: tuple[tuple[str, str], ...] = ()
-    taken: tuple[str, ...] = ()
-    asked: tuple[tuple[str, str], ...] = ()
+    takes: tuple[str, ...] = ()
+    asks: tuple[tuple[str, str], ...] = ()
     having: tuple[str, ...] = ()
     order: str = ""
     limit: str = ""
-    picks: bool = False  # whether a table of the taken columns is meant
+    picks: bool = False  # whether a table of the takes columns is meant
     shares: bool = False  # whether each count is divided by their sum
 
     @property
     def table(self) -> str:
         """The rows as a table: `where(t, c)`, `pick(t, x)`."""
-        if self.keys or self.asked or (self.taken and not self.picks):
+        if self.keys or self.asks or (self.takes and not self.picks):
             raise Unread
         text = f"(select * from {self.source}{self.joins}{self._where})" if self.joins else self.source
         text = f"where({text}, {_all(self.where)})" if self.where and not self.joins else text
-        return f"pick({text}, {', '.join(self.taken)})" if self.picks else text
+        return f"pick({text}, {', '.join(self.takes)})" if self.picks else text
 
     @property
     def _where(self) -> str:
@@ -74,9 +74,9 @@ class Rows(Struct, frozen=True):
     @property
     def query(self) -> str:
         """What is asked of the rows, as a query."""
-        if not self.asked:
+        if not self.asks:
             raise Unread
-        text = f"select {_named(self.asked)} from {self.source}{self.joins}{self._where}"
+        text = f"select {_named(self.asks)} from {self.source}{self.joins}{self._where}"
         text += f" groupby {_named(self.keys)}" if self.keys else ""
         text += f" having {_all(self.having)}" if self.having else ""
         text += f" order by {self.order}" if self.order else ""
@@ -84,7 +84,7 @@ class Rows(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """A result that the program has, or a value made of it, as text; with the names of its columns."""
+    """A result that the program has, or a value query of it, as text; with the names of its columns."""
 
     text: str
     columns: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ def means(section: str, word: str) -> str:
     return words(section).get(plain(word)) or words(section).get(plain(word.rpartition(".")[2])) or ""
 
 
-def spelt(text: str) -> str:
+def python_of(text: str) -> str:
     """A text of another language, as Python would spell it."""
     texts: list[str] = []
 
@@ -146,22 +146,22 @@ def spelt(text: str) -> str:
     return re.sub(r"\"§(\d+)§\"", lambda match: texts[int(match[1])], text).strip().rstrip(";")
 
 
-def parsed(text: str) -> ast.expr:
+def parse(text: str) -> ast.expr:
     try:
-        node = ast.parse(spelt(text), mode="eval").body
+        node = ast.parse(python_of(text), mode="eval").body
         return unread() if isinstance(node, ast.Tuple) else node
     except (SyntaxError, ValueError, RecursionError):
         raise Unread from None
 
 
-def dotted(node: ast.expr) -> str:
+def point(node: ast.expr) -> str:
     """`np.mean` of a name or a field of names, else nothing."""
     if isinstance(node, ast.Attribute):
-        return f"{of}.{node.attr}" if (of := dotted(node.value)) else ""
+        return f"{of}.{node.attr}" if (of := point(node.value)) else ""
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def unparsed(node: ast.expr) -> str:
+def unparse(node: ast.expr) -> str:
     """An expression as Jostle has it."""
     return ast.unparse(ast.fix_missing_locations(node)).replace(" ** ", "^")
 
@@ -170,7 +170,7 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
     """The parts of a list in any spelling: `[x, y]`, `c(x, y)`, `list(x)`, `x + y` of a formula, or one thing."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return node.elts
-    if isinstance(node, ast.Call) and plain(dotted(node.func)) in (
+    if isinstance(node, ast.Call) and plain(point(node.func)) in (
         "c", "list", "vars", "by", "array", "namedagg", "pd.namedagg",
     ):  # fmt: skip
         return node.args
@@ -180,13 +180,13 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
 
 
 def word_of(node: ast.expr) -> str:
-    """A name, a text or a column that is spelt `F.col("x")`."""
+    """A name, a text or a column that is python_of `F.col("x")`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if (
         isinstance(node, ast.Call)
         and node.args
-        and dotted(node.func).rpartition(".")[2] in ("col", "desc", "asc", "column", "factor")
+        and point(node.func).rpartition(".")[2] in ("col", "desc", "asc", "column", "factor")
     ):
         return word_of(node.args[0])
     if isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -224,10 +224,10 @@ def parts_of(nodes: Sequence[ast.expr]) -> list[ast.expr]:
 
 
 def arguments_named(call: ast.Call) -> dict[str, ast.expr]:
-    """The arguments with a name, but those that only say how a result is shown."""
-    said = {(k.arg or ""): k.value for k in call.keywords}
-    return {name: node for name, node in said.items() if plain(name) not in words("ignored")} | {
-        plain(name): node for name, node in said.items() if plain(name) in ("lefton", "righton", "fun")
+    """The arguments with a name, but those that only say how a result is prints."""
+    own = {(k.arg or ""): k.value for k in call.keywords}
+    return {name: node for name, node in own.items() if plain(name) not in words("ignored")} | {
+        plain(name): node for name, node in own.items() if plain(name) in ("lefton", "righton", "fun")
     }
 
 
@@ -237,7 +237,7 @@ def columns_in(call: ast.Call, of: Rows) -> tuple[str, ...]:
 
 
 def alias_of(node: ast.expr) -> tuple[str, ast.expr]:
-    """The name that `e.alias("n")` has, and what has it; no name where none is given."""
+    """The name that `e.alias("n")` has, and what has it; no name where none is gives."""
     if (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -253,13 +253,13 @@ def every_argument(call: ast.Call) -> list[ast.expr]:
 
 def descends(call: ast.Call) -> bool:
     """Whether an order goes down: `ascending = False`, `desc(n)`, `-n`, `n.desc()`."""
-    said = {k.arg: k.value for k in call.keywords}
-    down = any(re.match(r"-|.*\bdesc\(", unparsed(arg)) for arg in call.args)
+    own = {k.arg: k.value for k in call.keywords}
+    down = any(re.match(r"-|.*\bdesc\(", unparse(arg)) for arg in call.args)
     return (
         down
-        or "False" in unparsed(said.get("ascending", ast.Name("")))
+        or "False" in unparse(own.get("ascending", ast.Name("")))
         or any(
-            re.search("True|TRUE", unparsed(said.get(name, ast.Name(""))))
+            re.search("True|TRUE", unparse(own.get(name, ast.Name(""))))
             for name in ("descending", "decreasing", "reverse")
         )
     )
@@ -279,13 +279,14 @@ class Known:
         self.read: Callable[[ast.expr], Value | None] = lambda node: None
 
     def term(self, node: ast.expr, rows: Rows | Answer | None = None, measures: bool = False) -> str:
-        return unparsed(Terms(self, rows, measures).visit(node))
+        return unparse(Terms(self, rows, measures).visit(node))
 
     def is_module(self, node: ast.expr) -> bool:
-        name = dotted(node)
+        name = point(node)
         return bool(name) and name.partition(".")[0] not in {*self.tables, *self.answers, *self.it, *self.names}
 
 
+_OF_LISTS = ("avg", "sum", "min", "max", "median", "stddev", "count")
 _FORMS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
     ast.List, ast.Tuple, ast.Set, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
@@ -296,15 +297,15 @@ class Terms(ast.NodeTransformer):
     """An expression of rows, of a result's lines, or of public values, as Jostle has it; where it `measures`, the words
     of aggregates are meant."""
 
-    def __init__(self, known: Known, rows: Rows | Answer | None, measures: bool) -> None:
-        self.known, self.rows, self.measures = known, rows, measures
+    def __init__(self, program: Known, rows: Rows | Answer | None, measures: bool) -> None:
+        self.program, self.rows, self.measures = program, rows, measures
 
     def visit(self, node: ast.AST) -> Any:
-        if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.known.busy:
-            self.known.busy.append(node)  # a query may be a part of an expression
+        if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.program.busy:
+            self.program.busy.append(node)  # a query may be a part of an expression
             got = (
-                self.known.read(node)
-                if any(isinstance(n, ast.Name) and n.id in self.known.tables for n in ast.walk(node))
+                self.program.read(node)
+                if any(isinstance(n, ast.Name) and n.id in self.program.tables for n in ast.walk(node))
                 else None
             )
             if isinstance(got, Rows):
@@ -313,15 +314,15 @@ class Terms(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         constants = {"true": "true", "false": "false", "null": "none", "na": "none", "none": "none"}
-        of = self.known.it.get(node.id)
-        if isinstance(of, Rows) and len(of.taken) == 1 and isinstance(self.rows, Rows):
-            return ast.Name(of.taken[0])
+        of = self.program.it.get(node.id)
+        if isinstance(of, Rows) and len(of.takes) == 1 and isinstance(self.rows, Rows):
+            return ast.Name(of.takes[0])
         if self.rows is not None and node.id in self.rows.columns:
             return ast.Name(node.id if isinstance(self.rows, Rows) else f"r.{node.id}")
         if (
             node.id.lower() in constants
             or "." in node.id
-            or node.id in ("missing", *self.known.names, *self.known.answers)
+            or node.id in ("missing", *self.program.names, *self.program.answers)
         ):
             return ast.Name(constants.get(node.id.lower(), node.id))
         raise Unread
@@ -339,10 +340,10 @@ class Terms(ast.NodeTransformer):
 
     def _is_rows(self, node: ast.expr) -> bool:
         """Whether this is the table, a result or a pronoun whose columns are meant."""
-        if isinstance(node, ast.Name) and (node.id in self.known.it or node.id == "_it"):
+        if isinstance(node, ast.Name) and (node.id in self.program.it or node.id == "_it"):
             return True
-        got = self.known.read(node)
-        return (isinstance(got, Rows) and not got.asked and not got.taken) or (
+        got = self.program.read(node)
+        return (isinstance(got, Rows) and not got.asks and not got.takes) or (
             isinstance(got, Answer) and bool(got.columns) and self.rows is not None
         )
 
@@ -370,13 +371,13 @@ class Terms(ast.NodeTransformer):
         sides = [self.visit(one) for one in (node.left, *node.comparators)]
         if (
             isinstance(sides[0], ast.Name)
-            and sides[0].id in self.known.truths
+            and sides[0].id in self.program.truths
             and len(sides) == 2
             and isinstance(node.ops[0], ast.Eq)
         ):
-            said = unparsed(sides[1]).strip('"').lower()
-            if said in ("1", "0", "true", "false", "yes", "no"):
-                return sides[0] if said in ("1", "true", "yes") else ast.UnaryOp(ast.Not(), sides[0])
+            own = unparse(sides[1]).strip('"').lower()
+            if own in ("1", "0", "true", "false", "yes", "no"):
+                return sides[0] if own in ("1", "true", "yes") else ast.UnaryOp(ast.Not(), sides[0])
         pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(node.ops)]
         return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
 
@@ -399,62 +400,69 @@ class Terms(ast.NodeTransformer):
         return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        function, args = node.func, [*node.args]
-        word = dotted(function)
+        function, args, word = node.func, [*node.args], point(node.func)
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if means("nothing", last) and not means("aggregates", last):
             raise Nothing(last)
         named = arguments_named(node)
         args += [named.pop(name) for name in ("q", "probs", "prob") if name in named]
         if named.keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
-            raise Unread  # it says more than is known
-        if plain(last) in ("col", "column", "lit") and args:
-            return self.visit(ast.Name(word_of(args[0])) if last != "lit" else args[0])  # type: ignore[no-any-return]
+            raise Unread  # it says more than is understood
         if plain(last) in ("casewhen", "ifs", "cut", "when", "otherwise"):
             return self._cases(last, node)
-        if last in ("and_", "or_"):
-            return ast.BoolOp(ast.And() if last == "and_" else ast.Or(), [self.visit(arg) for arg in args])
-        if last in ("c", "list", "array"):
-            return ast.List([self.visit(arg) for arg in args])
-        if isinstance(function, ast.Attribute) and not self.known.is_module(function.value):
+        if isinstance(function, ast.Attribute) and not self.program.is_module(function.value):
             args.insert(0, function.value)
+        measures = means("aggregates", word or last)
         if self.measures and (form := words("measures").get(plain(f"{last}{len(args)}"))):
             return self._filled(form, [self.visit(arg) for arg in args])
-        if self.measures and (len(args) < 2 or means("aggregates", last) == "quantile"):
-            if means("aggregates", word or last):
-                return self._measured(word or last, args)
-        if last == "paste" or last == "paste0":
-            return self._joined(args)
-        aggregate = means("aggregates", last) if self.rows is None and len(args) == 1 else ""
-        if aggregate in ("avg", "sum", "min", "max", "median", "stddev", "count"):
-            return ast.Call(ast.Name("len" if aggregate == "count" else aggregate), [self.visit(args[0])], [])
-        form = words("rows").get(plain(f"{last}{len(args)}")) or words("rows").get(plain(word)) or means("rows", last)
-        form = "round({0})" if form == "round({0}, {1})" and (len(args) == 1 or unparsed(args[1]) == "0") else form
-        if form == "{0} in {1}" and len(args) > 2:
-            args = [args[0], ast.List(args[1:])]
+        if self.measures and measures and (len(args) < 2 or measures == "quantile"):
+            return self._measured(word or last, args)
+        if self.rows is None and len(args) == 1 and measures in _OF_LISTS:
+            return ast.Call(ast.Name("len" if measures == "count" else measures), [self.visit(args[0])], [])
+        return self._spelling(last, args) or self._function(word, last, args)
+
+    def _spelling(self, last: str, args: Sequence[ast.expr]) -> ast.expr | None:
+        """A column, a list or a condition that is spelt as a call."""
+        match last, args:
+            case (("col" | "Col" | "column"), [first, *_]):
+                return self.visit(ast.Name(word_of(first)))  # type: ignore[no-any-return]
+            case (("and_" | "or_"), _):
+                return ast.BoolOp(ast.And() if last == "and_" else ast.Or(), [self.visit(arg) for arg in args])
+            case (("c" | "list" | "array"), _):
+                return ast.List([self.visit(arg) for arg in args])
+            case (("paste" | "paste0"), _):
+                return self._joined(args)
+        return None
+
+    def _function(self, word: str, last: str, args: Sequence[ast.expr]) -> ast.expr:
+        """A function of rows or of values, by its form."""
+        forms = words("rows")
+        form = forms.get(plain(f"{last}{len(args)}")) or forms.get(plain(word)) or means("rows", last)
+        if form == "round({0}, {1})" and (len(args) == 1 or unparse(args[1]) == "0"):
+            form, args = "round({0})", args[:1]
+        args = [args[0], ast.List(args[1:])] if form == "{0} in {1}" and len(args) > 2 else args
         form = "{0} == none" if form == "{0} is missing" and self.rows is None else form
-        if form:
-            used = [int(at) for at in re.findall(r"\{(\d)\}", form)]
-            if max(used) >= len(args) or (len(args) > 1 + max(used) and last != "datediff" and "(" in form):
-                raise Unread
-            return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
-        if last in ROW_FUNCTIONS or last in self.known.names:
-            return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], [])
-        raise Unread
+        if not form:
+            calls = last in ROW_FUNCTIONS or last in self.program.names
+            return ast.Call(ast.Name(last), [self.visit(arg) for arg in args], []) if calls else unread()
+        used = [int(at) for at in re.findall(r"\{(\d)\}", form)]
+        if max(used) >= len(args) or (len(args) > 1 + max(used) and "(" in form):
+            raise Unread
+        return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
 
     def _measured(self, word: str, args: Sequence[ast.expr]) -> ast.expr:
         """`mean(x)`, `F.avg("x")`, `count("*")`, `n()`."""
         if not args or (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)):
             return ast.Name(measure(word, ""))
         of = ast.Name(word_of(args[0])) if isinstance(args[0], ast.Constant) else args[0]
-        return ast.Name(measure(word, unparsed(self.visit(of)), args[1:]))
+        return ast.Name(measure(word, unparse(self.visit(of)), args[1:]))
 
     def _filled(self, form: str, args: Sequence[ast.expr]) -> ast.expr:
-        given = {f"_{at}": arg for at, arg in enumerate(args)}
+        gives = {f"_{at}": arg for at, arg in enumerate(args)}
 
         class Put(ast.NodeTransformer):
             def visit_Name(self, node: ast.Name) -> ast.expr:
-                return given.get(node.id, node)
+                return gives.get(node.id, node)
 
         return Put().visit(ast.parse(re.sub(r"\{(\d)\}", r"_\1", form), mode="eval").body)  # type: ignore[no-any-return]
 
@@ -496,19 +504,19 @@ class Terms(ast.NodeTransformer):
             pairs = list(zip(node.args[::2], node.args[1::2], strict=False))
             pairs += [(ast.Name("True"), node.args[-1])] if len(node.args) % 2 else []
         for condition, value in reversed(pairs):
-            if unparsed(condition).lower() in ("true", "t"):
+            if unparse(condition).lower() in ("true", "t"):
                 last = self.visit(value)
             else:
                 last = ast.IfExp(self.visit(condition), self.visit(value), last)
         return last
 
     def _cut(self, node: ast.Call) -> ast.expr:
-        said = {k.arg: k.value for k in node.keywords}
-        edges = said.get("bins") or said.get("breaks") or (node.args[-1] if len(node.args) > 1 else None)
+        own = {k.arg: k.value for k in node.keywords}
+        edges = own.get("bins") or own.get("breaks") or (node.args[-1] if len(node.args) > 1 else None)
         column, edges_of = self.visit(node.args[0]), parts_in(edges) if edges is not None else []
-        right = "alse" not in unparsed(said.get("right", ast.Name(""))).lower()
-        names = [unparsed(self.visit(n)) for n in parts_in(said["labels"])] if "labels" in said else []
-        names = names or [f'"{unparsed(a)} to {unparsed(b)}"' for a, b in pairwise(edges_of)]
+        right = "alse" not in unparse(own.get("right", ast.Name(""))).lower()
+        names = [unparse(self.visit(n)) for n in parts_in(own["labels"])] if "labels" in own else []
+        names = names or [f'"{unparse(a)} to {unparse(b)}"' for a, b in pairwise(edges_of)]
         if len(edges_of) < 3 or len(names) != len(edges_of) - 1:
             raise Unread
         last: ast.expr = ast.Name(names[-1])

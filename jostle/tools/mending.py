@@ -81,7 +81,7 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     try:
         lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
     except Nothing as nothing:
-        return sayings.told(fault, nothing.args[0])
+        return sayings.plain_words(fault, nothing.args[0])
     except (Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
         return None  # a text of any kind: what has no meaning here is not read
     used = {line for line in search.before if line.startswith("use ")}

@@ -154,6 +154,10 @@ def parse(text: str) -> ast.expr:
         raise Unread from None
 
 
+_OF_COLUMNS = ("col", "desc", "asc", "column", "factor")
+_LISTS = ("c", "list", "vars", "by", "array", "namedagg", "pd.namedagg")
+
+
 def point(node: ast.expr) -> str:
     """`np.mean` of a name or a field of names, else nothing."""
     if isinstance(node, ast.Attribute):
@@ -170,9 +174,7 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
     """The parts of a list in any spelling: `[x, y]`, `c(x, y)`, `list(x)`, `x + y` of a formula, or one thing."""
     if isinstance(node, ast.List | ast.Tuple | ast.Set):
         return node.elts
-    if isinstance(node, ast.Call) and plain(point(node.func)) in (
-        "c", "list", "vars", "by", "array", "namedagg", "pd.namedagg",
-    ):  # fmt: skip
+    if isinstance(node, ast.Call) and plain(point(node.func)) in _LISTS:
         return node.args
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*parts_in(node.left), *parts_in(node.right)]
@@ -180,18 +182,15 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
 
 
 def word_of(node: ast.expr) -> str:
-    """A name, a text or a column that is python_of `F.col("x")`."""
+    """A name, a text or a column that is spelt `F.col("x")`."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    if (
-        isinstance(node, ast.Call)
-        and node.args
-        and point(node.func).rpartition(".")[2] in ("col", "desc", "asc", "column", "factor")
-    ):
-        return word_of(node.args[0])
-    if isinstance(node, ast.Attribute) or (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-        of = node if isinstance(node, ast.Attribute) else node.func
-        return word_of(of.value) if of.attr in ("desc", "asc") else of.attr if isinstance(node, ast.Attribute) else ""  # type: ignore[attr-defined]
+    if isinstance(node, ast.Call) and node.args:
+        return word_of(node.args[0]) if point(node.func).rpartition(".")[2] in _OF_COLUMNS else ""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return word_of(node.func.value) if node.func.attr in _OF_COLUMNS else ""
+    if isinstance(node, ast.Attribute):
+        return node.attr
     if isinstance(node, ast.UnaryOp):
         return word_of(node.operand)
     if isinstance(node, ast.Subscript):
@@ -224,7 +223,7 @@ def parts_of(nodes: Sequence[ast.expr]) -> list[ast.expr]:
 
 
 def arguments_named(call: ast.Call) -> dict[str, ast.expr]:
-    """The arguments with a name, but those that only say how a result is prints."""
+    """The arguments with a name, but those that only say how a result is shown."""
     own = {(k.arg or ""): k.value for k in call.keywords}
     return {name: node for name, node in own.items() if plain(name) not in words("ignored")} | {
         plain(name): node for name, node in own.items() if plain(name) in ("lefton", "righton", "fun")
@@ -286,7 +285,9 @@ class Known:
         return bool(name) and name.partition(".")[0] not in {*self.tables, *self.answers, *self.it, *self.names}
 
 
+_CASES = ("casewhen", "ifs", "cut", "when", "otherwise")
 _OF_LISTS = ("avg", "sum", "min", "max", "median", "stddev", "count")
+_TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _FORMS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
     ast.List, ast.Tuple, ast.Set, ast.IfExp, ast.operator, ast.unaryop, ast.boolop, ast.cmpop,
@@ -303,12 +304,8 @@ class Terms(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.program.busy:
             self.program.busy.append(node)  # a query may be a part of an expression
-            got = (
-                self.program.read(node)
-                if any(isinstance(n, ast.Name) and n.id in self.program.tables for n in ast.walk(node))
-                else None
-            )
-            if isinstance(got, Rows):
+            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+            if names & self.program.tables.keys() and isinstance(got := self.program.read(node), Rows):
                 return ast.Name(got.query)
         return super().visit(node) if isinstance(node, _FORMS) else unread()
 
@@ -319,43 +316,30 @@ class Terms(ast.NodeTransformer):
             return ast.Name(of.takes[0])
         if self.rows is not None and node.id in self.rows.columns:
             return ast.Name(node.id if isinstance(self.rows, Rows) else f"r.{node.id}")
-        if (
-            node.id.lower() in constants
-            or "." in node.id
-            or node.id in ("missing", *self.program.names, *self.program.answers)
-        ):
-            return ast.Name(constants.get(node.id.lower(), node.id))
-        raise Unread
+        is_own = node.id in ("missing", *self.program.names, *self.program.answers) or "." in node.id
+        return ast.Name(constants.get(node.id.lower(), "") or (node.id if is_own else unread()))
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:
         if isinstance(node.value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", node.value):
             return ast.Name('"' + node.value.replace('"', '\\"') + '"')
-        return ast.Name(
-            str(node.value).lower()
-            if isinstance(node.value, bool)
-            else "none"
-            if node.value is None
-            else str(node.value)
-        )
+        return ast.Name(str(node.value).lower())
 
     def _is_rows(self, node: ast.expr) -> bool:
         """Whether this is the table, a result or a pronoun whose columns are meant."""
         if isinstance(node, ast.Name) and (node.id in self.program.it or node.id == "_it"):
             return True
         got = self.program.read(node)
-        return (isinstance(got, Rows) and not got.asks and not got.takes) or (
-            isinstance(got, Answer) and bool(got.columns) and self.rows is not None
-        )
+        if isinstance(got, Answer):
+            return bool(got.columns) and self.rows is not None
+        return isinstance(got, Rows) and not got.asks and not got.takes
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if self.rows is not None and self._is_rows(node.value):
             return self.visit(ast.Name(node.attr))  # type: ignore[no-any-return]
         if node.attr in ("str", "dt"):
             return self.visit(node.value)  # type: ignore[no-any-return]
-        form = means("rows", node.attr)
-        return (
-            self._filled(form, [self.visit(node.value)]) if form else ast.Attribute(self.visit(node.value), node.attr)
-        )
+        of, form = self.visit(node.value), means("rows", node.attr)
+        return self._filled(form, [of]) if form else ast.Attribute(of, node.attr)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if self.rows is not None and (name := word_of(node.slice)) in self.rows.columns and self._is_rows(node.value):
@@ -369,15 +353,9 @@ class Terms(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         sides = [self.visit(one) for one in (node.left, *node.comparators)]
-        if (
-            isinstance(sides[0], ast.Name)
-            and sides[0].id in self.program.truths
-            and len(sides) == 2
-            and isinstance(node.ops[0], ast.Eq)
-        ):
-            own = unparse(sides[1]).strip('"').lower()
-            if own in ("1", "0", "true", "false", "yes", "no"):
-                return sides[0] if own in ("1", "true", "yes") else ast.UnaryOp(ast.Not(), sides[0])
+        value = unparse(sides[1]).strip('"').lower()
+        if unparse(sides[0]) in self.program.truths and isinstance(node.ops[0], ast.Eq) and value in _TRUTHS:
+            return sides[0] if _TRUTHS[value] else ast.UnaryOp(ast.Not(), sides[0])
         pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(node.ops)]
         return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
 
@@ -385,16 +363,9 @@ class Terms(ast.NodeTransformer):
         return ast.List([self.visit(one) for one in node.elts])
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        if (
-            isinstance(node.op, ast.Add)
-            and self.rows is None
-            and any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in (node.left, node.right))
-        ):
-            sides = [
-                self.visit(s) if isinstance(s, ast.Constant) else ast.Call(ast.Name("str"), [self.visit(s)], [])
-                for s in (node.left, node.right)
-            ]
-            return ast.BinOp(sides[0], node.op, sides[1])
+        texts = any(isinstance(getattr(side, "value", None), str) for side in (node.left, node.right))
+        if texts and isinstance(node.op, ast.Add) and self.rows is None:
+            return ast.BinOp(self._as_text(node.left), node.op, self._as_text(node.right))
         if isinstance(node.op, ast.BitOr | ast.RShift | ast.BitAnd):
             raise Unread
         return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
@@ -408,7 +379,7 @@ class Terms(ast.NodeTransformer):
         args += [named.pop(name) for name in ("q", "probs", "prob") if name in named]
         if named.keys() - {"bins", "breaks", "labels", "right", "default", "include_lowest"}:
             raise Unread  # it says more than is understood
-        if plain(last) in ("casewhen", "ifs", "cut", "when", "otherwise"):
+        if plain(last) in _CASES:
             return self._cases(last, node)
         if isinstance(function, ast.Attribute) and not self.program.is_module(function.value):
             args.insert(0, function.value)
@@ -440,7 +411,7 @@ class Terms(ast.NodeTransformer):
         form = forms.get(plain(f"{last}{len(args)}")) or forms.get(plain(word)) or means("rows", last)
         if form == "round({0}, {1})" and (len(args) == 1 or unparse(args[1]) == "0"):
             form, args = "round({0})", args[:1]
-        args = [args[0], ast.List(args[1:])] if form == "{0} in {1}" and len(args) > 2 else args
+        args = [args[0], ast.List([*args[1:]])] if form == "{0} in {1}" and len(args) > 2 else args
         form = "{0} == none" if form == "{0} is missing" and self.rows is None else form
         if not form:
             calls = last in ROW_FUNCTIONS or last in self.program.names
@@ -466,12 +437,12 @@ class Terms(ast.NodeTransformer):
 
         return Put().visit(ast.parse(re.sub(r"\{(\d)\}", r"_\1", form), mode="eval").body)  # type: ignore[no-any-return]
 
+    def _as_text(self, node: ast.expr) -> ast.expr:
+        return self.visit(node) if isinstance(node, ast.Constant) else ast.Call(ast.Name("str"), [self.visit(node)], [])
+
     def _joined(self, args: Sequence[ast.expr]) -> ast.expr:
         """`paste("n:", n)`, with a space between."""
-        parts = [
-            self.visit(a) if isinstance(a, ast.Constant) else ast.Call(ast.Name("str"), [self.visit(a)], [])
-            for a in args
-        ]
+        parts = [self._as_text(arg) for arg in args]
         for at, part in enumerate(parts[:-1]):
             if isinstance(part, ast.Name) and part.id.endswith('"'):
                 parts[at] = ast.Name(part.id[:-1] + ' "')
@@ -489,12 +460,9 @@ class Terms(ast.NodeTransformer):
         if word == "otherwise" and isinstance(node.func, ast.Attribute):
             last, inner = self.visit(node.args[0]), node.func.value
             while isinstance(inner, ast.Call):
-                if (
-                    isinstance(inner.func, ast.Attribute)
-                    and inner.func.attr == "then"
-                    and isinstance(inner.func.value, ast.Call)
-                ):
-                    inner = ast.Call(inner.func.value.func, [inner.func.value.args[0], inner.args[0]], [])
+                before = inner.func.value if isinstance(inner.func, ast.Attribute) else None
+                if isinstance(before, ast.Call) and getattr(inner.func, "attr", "") == "then":
+                    inner = ast.Call(before.func, [before.args[0], inner.args[0]], [])
                 pairs.insert(0, (inner.args[0], inner.args[1]))
                 inner = inner.func.value if isinstance(inner.func, ast.Attribute) else inner.func
         elif word == "when":
@@ -521,7 +489,6 @@ class Terms(ast.NodeTransformer):
             raise Unread
         last: ast.expr = ast.Name(names[-1])
         for edge, name in reversed(list(zip(edges_of[1:-1], names, strict=False))):
-            last = ast.IfExp(
-                ast.Compare(column, [ast.LtE() if right else ast.Lt()], [self.visit(edge)]), ast.Name(name), last
-            )
+            below = ast.Compare(column, [ast.LtE() if right else ast.Lt()], [self.visit(edge)])
+            last = ast.IfExp(below, ast.Name(name), last)
         return last

@@ -65,23 +65,18 @@ class Verbs(Known):
         text = "count(*)" if aggregate == "count" else f"{aggregate}({measured})"
         return replace(of, where=(*of.where, *tests), asks=((text, ""),), takes=())
 
-    def aggregate(self, word: str, of: Rows, call: ast.Call) -> Value:
-        if of.asks and of.keys and of.asks[0][0] == "count(*)" and means("aggregates", word) == "count":
+    def aggregate(self, word: str, of: Rows, call: ast.Call) -> Rows:
+        counts = means("aggregates", word) == "count"
+        if of.asks and of.keys and counts and of.asks[0][0] == "count(*)":
             return replace(of, asks=((f"count(distinct {', '.join(key for key, _ in of.keys)})", ""),), keys=())
         if of.asks:
             return of if len(of.asks) == 1 and not of.keys else unread()
-        columns = [*of.takes] or [
-            name for arg in call.args for part in parts_in(arg) if (name := word_of(part)) in of.columns
-        ]
-        if not columns and means("aggregates", word) != "count":
-            raise Unread
+        columns = of.takes or tuple(w for part in parts_of(call.args) if (w := word_of(part)) in of.columns)
+        if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"} or not (columns or counts):
+            raise Unread  # it says more than is understood
         several = bool(of.keys) or len(columns) > 1
-        if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"}:
-            raise Unread  # it says more than is program
-        asks = [
-            (measure(word, c, every_argument(call)), (c if c in of.columns else "x") if several else "")
-            for c in columns
-        ]
+        names = [(column if column in of.columns else "x") if several else "" for column in columns]
+        asks = [(measure(word, c, every_argument(call)), name) for c, name in zip(columns, names, strict=True)]
         return replace(of, asks=tuple(asks) or (("count(*)", "n" if of.keys else ""),), takes=(), picks=False)
 
     # Tables: some rows or columns, more columns, rows of others --------------------------------
@@ -252,11 +247,12 @@ class Verbs(Known):
             return [(measure(word_of(part), c), name or word_of(part)) for c in of.takes for part in parts]
         if isinstance(node, ast.List):
             return [pair for part in parts for pair in self.asked_by("", part, of)]
-        if isinstance(node, ast.Call) and point(node.func) == "across":
-            return [(measure(point(node.args[1]), word_of(c)), word_of(c)) for c in parts_in(node.args[0])]
+        return [*_across(node)] or [self.asked_as(name, node, of)]
+
+    def asked_as(self, name: str, node: ast.expr, of: Rows) -> tuple[str, str]:
         text = self.term(node, replace(of, takes=()), measures=True)
         used = next((c for c in of.columns if re.search(rf"\b{c}\b", text)), "n" if text == "count(*)" else "")
-        return [(text if MEASURES.search(text) else unread(), name or (used if of.keys else ""))]
+        return (text if MEASURES.search(text) else unread()), name or (used if of.keys else "")
 
     def do_count(self, of: Rows, call: ast.Call) -> Value:
         """`value_counts`, `count(t, k, sort = TRUE)`, `table(x, y)`, `crosstab(x, y)`."""
@@ -315,8 +311,7 @@ class Verbs(Known):
             if isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.BitOr):
                 columns = [word_of(part) for part in (arg.left, *parts_in(arg.right))]
             elif name == "family":
-                family = {"poisson": "poisson", "binomial": "logistic", "gaussian": "linear"}
-                function = f"{next((family[one] for one in family if one in unparse(arg)), '') or unread()}_regression"
+                function = next((_FAMILIES[one] for one in _FAMILIES if one in unparse(arg)), "") or unread()
             elif isinstance(got := self.read(arg), Rows):
                 tables.append(got)
                 alone = len(got.takes) == 1 and not got.picks
@@ -347,18 +342,12 @@ class Verbs(Known):
         least, most = {"one": (1, 1), "shares": (1, 1), "by": (2, 2), "class": (1, 99)}.get(takes, (2, 99))
         if not least <= many <= most or (takes == "shares" and not shares):
             raise Unread
-        inside = ", ".join(texts)
-        if takes == "class":
-            whole = set(columns) == set(table.columns) or many == 1
-            table = table if whole else replace(table, takes=(*columns[1:], columns[0]), picks=True)
-            inside = texts[0]
-        elif takes == "model":
-            inside = f"{texts[0]}, [{', '.join(texts[1:])}]"
-        elif function == "correlation_matrix":
-            inside = f"[{inside}]"
-        return Report(
-            module, f"{function}({table.table}, {inside}{f', {shares}' if takes == 'shares' else ''})", table.amount
-        )
+        if takes == "class" and 1 < many < len(table.columns):
+            table = replace(table, takes=(*columns[1:], columns[0]), picks=True)
+        others = f"{texts[0]}, [{', '.join(texts[1:])}]"
+        inside = {"class": texts[0], "model": others, "shares": f"{texts[0]}, {shares}"}.get(takes, ", ".join(texts))
+        inside = f"[{inside}]" if function == "correlation_matrix" else inside
+        return Report(module, f"{function}({table.table}, {inside})", table.amount)
 
     def of_answer_at(self, of: Answer, part: ast.expr, names: Sequence[str]) -> Answer:
         if len(names) == 1 and names[0] in of.columns and not isinstance(part, ast.Call):
@@ -402,6 +391,16 @@ class Verbs(Known):
         if many > 1 or plain(word) == "head":
             return Answer(f"[{of.text}[i] for i in 0..{many - 1}]")
         return self.of_answer_at(of, ast.Constant(0), [])
+
+
+_FAMILIES = {"poisson": "poisson_regression", "binomial": "logistic_regression", "gaussian": "linear_regression"}
+
+
+def _across(node: ast.expr) -> list[tuple[str, str]]:
+    """What `across(c(x, y), mean)` asks for; nothing of other calls."""
+    if not isinstance(node, ast.Call) or point(node.func) != "across":
+        return []
+    return [(measure(point(node.args[1]), word_of(column)), word_of(column)) for column in parts_in(node.args[0])]
 
 
 def _by_column(node: ast.Dict) -> list[tuple[str, str]]:

@@ -174,9 +174,10 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
     if start[1]:
         keys, asking.asks = columns, [("count(*)", "n")] if not asking.asks else unread()
     if not asking.asks:
-        plain = tuple(text for text, _ in columns)
-        return replace(of, takes=plain, picks=bool(plain)) if set(plain) <= set(of.columns) and not keys else unread()
-    if {text for text, _ in columns} - {key.strip("()") if " " in key else key for key, _ in keys}:
+        return (
+            replace(of, takes=tuple(names), picks=bool(names)) if {*names} <= {*of.columns} and not keys else unread()
+        )
+    if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
     if "qualify" in own:
         first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from msgspec import Struct
 
@@ -301,13 +301,13 @@ class Terms(ast.NodeTransformer):
     def __init__(self, program: Known, rows: Rows | Answer | None, measures: bool) -> None:
         self.program, self.rows, self.measures = program, rows, measures
 
-    def visit(self, node: ast.AST) -> Any:
+    def visit(self, node: ast.AST) -> ast.expr:
         if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.program.busy:
             self.program.busy.append(node)  # a query may be a part of an expression
             names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
             if names & self.program.tables.keys() and isinstance(got := self.program.read(node), Rows):
                 return ast.Name(got.query)
-        return super().visit(node) if isinstance(node, _FORMS) else unread()
+        return super().visit(node) if isinstance(node, _FORMS) else unread()  # type: ignore[no-any-return]
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
         constants = {"true": "true", "false": "false", "null": "none", "na": "none", "none": "none"}
@@ -335,15 +335,15 @@ class Terms(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         if self.rows is not None and self._is_rows(node.value):
-            return self.visit(ast.Name(node.attr))  # type: ignore[no-any-return]
+            return self.visit(ast.Name(node.attr))
         if node.attr in ("str", "dt"):
-            return self.visit(node.value)  # type: ignore[no-any-return]
+            return self.visit(node.value)
         of, form = self.visit(node.value), means("rows", node.attr)
         return self._filled(form, [of]) if form else ast.Attribute(of, node.attr)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if self.rows is not None and (name := word_of(node.slice)) in self.rows.columns and self._is_rows(node.value):
-            return self.visit(ast.Name(name))  # type: ignore[no-any-return]
+            return self.visit(ast.Name(name))
         if self.rows is not None:
             raise Unread
         return ast.Subscript(self.visit(node.value), self.visit(node.slice))
@@ -384,19 +384,16 @@ class Terms(ast.NodeTransformer):
         if isinstance(function, ast.Attribute) and not self.program.is_module(function.value):
             args.insert(0, function.value)
         measures = means("aggregates", word or last)
-        if self.measures and (form := words("measures").get(plain(f"{last}{len(args)}"))):
-            return self._filled(form, [self.visit(arg) for arg in args])
-        if self.measures and measures and (len(args) < 2 or measures == "quantile"):
-            return self._measured(word or last, args)
         if self.rows is None and len(args) == 1 and measures in _OF_LISTS:
             return ast.Call(ast.Name("len" if measures == "count" else measures), [self.visit(args[0])], [])
-        return self._spelling(last, args) or self._function(word, last, args)
+        measured = self._measured(word or last, measures, args) if self.measures else None
+        return measured or self._spelling(last, args) or self._function(word, last, args)
 
     def _spelling(self, last: str, args: Sequence[ast.expr]) -> ast.expr | None:
         """A column, a list or a condition that is spelt as a call."""
         match last, args:
             case (("col" | "Col" | "column"), [first, *_]):
-                return self.visit(ast.Name(word_of(first)))  # type: ignore[no-any-return]
+                return self.visit(ast.Name(word_of(first)))
             case (("and_" | "or_"), _):
                 return ast.BoolOp(ast.And() if last == "and_" else ast.Or(), [self.visit(arg) for arg in args])
             case (("c" | "list" | "array"), _):
@@ -421,8 +418,12 @@ class Terms(ast.NodeTransformer):
             raise Unread
         return self._filled(form, [self.visit(arg) if at in used else arg for at, arg in enumerate(args)])
 
-    def _measured(self, word: str, args: Sequence[ast.expr]) -> ast.expr:
-        """`mean(x)`, `F.avg("x")`, `count("*")`, `n()`."""
+    def _measured(self, word: str, measures: str, args: Sequence[ast.expr]) -> ast.expr | None:
+        """`mean(x)`, `F.avg("x")`, `count("*")`, `n()`, `countif(c)`; None of what does not aggregate."""
+        if form := words("measures").get(plain(f"{word.rpartition('.')[2]}{len(args)}")):
+            return self._filled(form, [self.visit(arg) for arg in args])
+        if not measures or (len(args) > 1 and measures != "quantile"):
+            return None
         if not args or (isinstance(args[0], ast.Constant) and args[0].value in ("*", 1)):
             return ast.Name(measure(word, ""))
         of = ast.Name(word_of(args[0])) if isinstance(args[0], ast.Constant) else args[0]

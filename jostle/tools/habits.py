@@ -68,14 +68,14 @@ class Verbs(Known):
     def aggregate(self, word: str, of: Rows, call: ast.Call) -> Rows:
         counts = means("aggregates", word) == "count"
         if of.asks and of.keys and counts and of.asks[0][0] == "count(*)":
-            return replace(of, asks=((f"count(distinct {', '.join(key for key, _ in of.keys)})", ""),), keys=())
+            return replace(of, asks=((f"count(distinct {_listing(of.keys)})", ""),), keys=())
         if of.asks:
             return of if len(of.asks) == 1 and not of.keys else unread()
         columns = of.takes or tuple(w for part in parts_of(call.args) if (w := word_of(part)) in of.columns)
         if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"} or not (columns or counts):
             raise Unread  # it says more than is understood
         several = bool(of.keys) or len(columns) > 1
-        names = [(column if column in of.columns else "x") if several else "" for column in columns]
+        names = ["" if not several else column if column in of.columns else "x" for column in columns]
         asks = [(measure(word, c, every_argument(call)), name) for c, name in zip(columns, names, strict=True)]
         return replace(of, asks=tuple(asks) or (("count(*)", "n" if of.keys else ""),), takes=(), picks=False)
 
@@ -305,24 +305,24 @@ class Verbs(Known):
     def report(self, word: str, of: Rows | None, call: ast.Call) -> Value:
         """A call of the library, of the columns that stand somewhere in the arguments, a formula or `fit(X, y)`."""
         module, function, takes = (means("library", word) or word).split()
-        tables, columns, target, rest = [of] if of else [], [*of.takes] if of else [], "", list[ast.expr]()
-        for name, arg in [*(("", arg) for arg in call.args), *((k.arg or "", k.value) for k in call.keywords)]:
+        tables, columns, rest = [of] if of else [], [*of.takes] if of else [], list[ast.expr]()
+        keywords = [ast.keyword("", arg) for arg in call.args] + call.keywords
+        for name, arg in [(keyword.arg or "", keyword.value) for keyword in keywords]:
             arg = parse(word_of(arg)) if "~" in word_of(arg) else arg
             if isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.BitOr):
                 columns = [word_of(part) for part in (arg.left, *parts_in(arg.right))]
             elif name == "family":
                 function = next((_FAMILIES[one] for one in _FAMILIES if one in unparse(arg)), "") or unread()
             elif isinstance(got := self.read(arg), Rows):
+                target = takes in ("model", "class") and _alone(got) and (name == "y" or bool(tables))
+                others = got.takes or tuple(key for key, _ in got.keys)
+                columns = [*others, *columns] if target else [*columns, *others]
                 tables.append(got)
-                alone = len(got.takes) == 1 and not got.picks
-                target = got.takes[0] if alone and (len(tables) > 1 or name == "y") else target
-                columns += got.takes or [key for key, _ in got.keys]
             else:
                 rest.append(arg)
-        if not tables:
-            return Report(f"{module} {function} {takes}") if takes in ("model", "class") and not call.args else unread()
-        first = target if takes in ("model", "class") else ""
-        return self.called(module, function, takes, tables, [first, *columns] if first else columns, rest)
+        if tables:
+            return self.called(module, function, takes, tables, columns, rest)
+        return Report(f"{module} {function} {takes}") if takes in ("model", "class") and not call.args else unread()
 
     def called(
         self, module: str, function: str, takes: str, tables: list[Rows], columns: list[str], rest: list[ast.expr]
@@ -391,6 +391,15 @@ class Verbs(Known):
         if many > 1 or plain(word) == "head":
             return Answer(f"[{of.text}[i] for i in 0..{many - 1}]")
         return self.of_answer_at(of, ast.Constant(0), [])
+
+
+def _alone(of: Rows) -> bool:
+    """Whether one column is meant."""
+    return len(of.takes) == 1 and not of.picks
+
+
+def _listing(keys: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(key for key, _ in keys)
 
 
 _FAMILIES = {"poisson": "poisson_regression", "binomial": "logistic_regression", "gaussian": "linear_regression"}

@@ -223,9 +223,8 @@ def lines_of(text: str, reader: Reader) -> list[str]:
     gives = _GIVEN.fullmatch(text) or unread()
     if gives["release"] and not gives["name"]:
         raise Unread
-    return _lines(
-        gives["value"], f"{gives['release'] or ''}{gives['name']} = " if gives["name"] else "", amount, reader
-    )
+    before = f"{gives['release'] or ''}{gives['name']} = " if gives["name"] else ""
+    return _lines(gives["value"], before, amount, reader)
 
 
 def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Reader) -> list[str]:
@@ -299,8 +298,8 @@ def _piped(own: dict[str, str], pipe: str, reader: Reader) -> str:
 # What a program has above a line -----------------------------------------------------------------
 
 _MADE = re.compile(
-    r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|(table|bound|dataset|postgres|spark)\(|"
-    r"(\{\{))?"
+    r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|"
+    r"(table|bound|dataset|postgres|spark)\(|(\{\{))?"
 )
 
 

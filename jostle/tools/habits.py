@@ -312,12 +312,13 @@ class Verbs(Known):
             if isinstance(arg, ast.BinOp) and isinstance(arg.op, ast.BitOr):
                 columns = [word_of(part) for part in (arg.left, *parts_in(arg.right))]
             elif name == "family":
-                function = next((_FAMILIES[one] for one in _FAMILIES if one in unparse(arg)), "") or unread()
+                function = _of_family(unparse(arg))
             elif isinstance(got := self.read(arg), Rows):
-                target = takes in ("model", "class") and _alone(got) and (name == "y" or bool(tables))
-                others = got.takes or tuple(key for key, _ in got.keys)
-                columns = [*others, *columns] if target else [*columns, *others]
                 tables.append(got)
+                target = (
+                    takes in ("model", "class") and _alone(got) and name in ("y", "") and len(tables) > 1 - len(name)
+                )
+                columns = [*_columns_of(got), *columns] if target else [*columns, *_columns_of(got)]
             else:
                 rest.append(arg)
         if tables:
@@ -391,6 +392,14 @@ class Verbs(Known):
         if many > 1 or plain(word) == "head":
             return Answer(f"[{of.text}[i] for i in 0..{many - 1}]")
         return self.of_answer_at(of, ast.Constant(0), [])
+
+
+def _of_family(text: str) -> str:
+    return next((function for name, function in _FAMILIES.items() if name in text), "") or unread()
+
+
+def _columns_of(of: Rows) -> tuple[str, ...]:
+    return of.takes or tuple(key for key, _ in of.keys)
 
 
 def _alone(of: Rows) -> bool:

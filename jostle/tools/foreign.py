@@ -286,7 +286,6 @@ class Known:
 
 
 _CASES = ("casewhen", "ifs", "cut", "when", "otherwise")
-_OF_LISTS = ("avg", "sum", "min", "max", "median", "stddev", "count")
 _TRUTHS = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 _FORMS = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
@@ -384,14 +383,14 @@ class Terms(ast.NodeTransformer):
         if isinstance(function, ast.Attribute) and not self.program.is_module(function.value):
             args.insert(0, function.value)
         measures = means("aggregates", word or last)
-        if self.rows is None and len(args) == 1 and measures in _OF_LISTS:
+        if self.rows is None and len(args) == 1 and measures in words("of_lists"):
             return ast.Call(ast.Name("len" if measures == "count" else measures), [self.visit(args[0])], [])
         measured = self._measured(word or last, measures, args) if self.measures else None
         return measured or self._spelling(last, args) or self._function(word, last, args)
 
     def _spelling(self, last: str, args: Sequence[ast.expr]) -> ast.expr | None:
         """A column, a list or a condition that is spelt as a call."""
-        match last, args:
+        match "" if last in self.program.names else last, args:
             case (("col" | "Col" | "column"), [first, *_]):
                 return self.visit(ast.Name(word_of(first)))
             case (("and_" | "or_"), _):

@@ -35,6 +35,7 @@ from jostle.tools.foreign import (
     unparse,
     unread,
     word_of,
+    words,
 )  # fmt: skip
 
 
@@ -323,7 +324,7 @@ class Verbs(Known):
                 rest.append(arg)
         if tables:
             return self.called(module, function, takes, tables, columns, rest)
-        return Report(f"{module} {function} {takes}") if takes in ("model", "class") and not call.args else unread()
+        return Report(f"{module} {function} {takes}") if takes in ("model", "class") else unread()
 
     def called(
         self, module: str, function: str, takes: str, tables: list[Rows], columns: list[str], rest: list[ast.expr]
@@ -372,7 +373,7 @@ class Verbs(Known):
         measures = means("aggregates", word)
         if measures == "count" and not args:
             return Answer(f"len({of.text})")
-        if measures in ("sum", "min", "max", "avg", "median", "stddev") and not of.columns and not args:
+        if measures in words("of_lists") and not of.columns and not args:
             return Answer(f"{measures}({of.text})")
         if means("nothing", word) or not args:
             raise Unread

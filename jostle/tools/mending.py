@@ -22,7 +22,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source, Span
-from jostle.syntax.messages import LACKS_A_COMMA, rewritings
+from jostle.syntax.messages import LACKS_A_COMMA
 from jostle.syntax.parser import lexicon, parse
 from jostle.tools import sayings, slips
 from jostle.tools.foreign import Nothing, Unread
@@ -232,8 +232,6 @@ class _Search:
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            if self._takes_all(line, new):
-                return
             self.works = of_message  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
@@ -251,11 +249,6 @@ class _Search:
     def full(self) -> bool:
         """Whether no more lines are looked at."""
         return len(self.lines) > _LINES or self.checks > _CHECKS
-
-    def _takes_all(self, line: str, new: str) -> bool:
-        """Whether a method is called in a new line of what would take any, for all that is known."""
-        came = next((one for one in re.findall(r"\.\w+\(", new) if one not in line), "")
-        return bool(came) and self.first_fault(new.replace(came, "._no_method(")) is None
 
     def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
         """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""
@@ -340,7 +333,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
-    for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
+    for new in _other_words(line.strip(), fault.kind != "SyntaxError"):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""

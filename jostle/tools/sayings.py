@@ -234,15 +234,24 @@ def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Reader)
     inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
     inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
     sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
+    if sql and inner.startswith("{{") and not amount:  # of what is left of an allotment
+        reader.tables = {name: replace(table, amount="") for name, table in reader.tables.items()}
     value = select(sql[1], reader) if sql else reader.value(parse(inner))
-    if isinstance(value, Rows) and value.takes and not value.asks and " if " in value.takes[0] and before:
-        value = reader.with_column(value, before.split()[-2], value.takes[0]) if "cut" not in inner else unread()
-    if isinstance(value, Rows) and not value.asks and (amount or value.table in reader.tables):
-        raise Unread  # nothing is asked
+    if isinstance(value, Rows) and not value.asks:
+        value = _table(value, before, inner, reader)
+        if amount or value.table in reader.tables:
+            raise Unread  # nothing is asked
     if isinstance(value, Answer) and value.text in (*reader.answers, *reader.names):
         raise Unread
     *above, last = lines_for(value)
     return [*above, before + (f"print({last})" if prints else last)]
+
+
+def _table(of: Rows, before: str, text: str, reader: Reader) -> Rows:
+    """Rows as a table; what is worked out by conditions is a column of it, under the name that it is given."""
+    if not of.takes or " if " not in of.takes[0] or not before:
+        return of
+    return reader.with_column(of, before.split()[-2], of.takes[0]) if "cut" not in text else unread()
 
 
 def with_later(lines: Sequence[str], reader: Reader) -> tuple[list[str], int]:

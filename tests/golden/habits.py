@@ -21,7 +21,7 @@ named, or of what is marked there; where another line of the mistake is refused 
 
 What is right as it stands is left out. To see the grades, with each message of list A:
 
-    python -m tests.golden.habits
+    python -m tests.golden.habits [a|b] [-q]
 """
 
 from __future__ import annotations

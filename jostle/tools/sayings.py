@@ -43,7 +43,7 @@ _WALK = re.compile(r"for (?:\w+, *)?(\w+) in (\w+)\.(?:iterrows|itertuples|to_di
 _SQL = re.compile(r"(?is)(?:\{\{ *)?((?:select|with \w+ as) .*?)(?:\}\})?$")
 
 
-class Reader(Verbs):
+class Meanings(Verbs):
     """Reads expressions into what they mean."""
 
     def __init__(
@@ -203,7 +203,7 @@ def _part(value: Value, alike: bool) -> str:
 # Statements ---------------------------------------------------------------------------------
 
 
-def lines_of(text: str, reader: Reader) -> list[str]:
+def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
     text = text.strip().rstrip(";")
     if amount := _AMOUNT.search(text):
@@ -227,7 +227,7 @@ def lines_of(text: str, reader: Reader) -> list[str]:
     return _lines(gives["value"], before, amount, reader)
 
 
-def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Reader) -> list[str]:
+def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
     """The lines that a value means, the last of which begins so."""
     prints = re.fullmatch(r"print\((.*)\)", text) if not before else None
     inner = prints[1] if prints else text
@@ -247,14 +247,14 @@ def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Reader)
     return [*above, before + (f"print({last})" if prints else last)]
 
 
-def _table(of: Rows, before: str, text: str, reader: Reader) -> Rows:
+def _table(of: Rows, before: str, text: str, reader: Meanings) -> Rows:
     """Rows as a table; what is worked out by conditions is a column of it, under the name that it is given."""
     if not of.takes or " if " not in of.takes[0] or not before:
         return of
     return reader.with_column(of, before.split()[-2], of.takes[0]) if "cut" not in text else unread()
 
 
-def with_later(lines: Sequence[str], reader: Reader) -> tuple[list[str], int]:
+def with_later(lines: Sequence[str], reader: Meanings) -> tuple[list[str], int]:
     """The lines that the first of some lines means, and how far below it is the one that says what it is called with:
     `m = LinearRegression()`, and `m.fit(X, y)`."""
     model = re.fullmatch(r" *(\w+) *= *(\w+\([^()]*\))", lines[0])
@@ -287,7 +287,7 @@ def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
 # Commands of Stata --------------------------------------------------------------------------------
 
 
-def commanded(text: str, reader: Reader) -> str:
+def commanded(text: str, reader: Meanings) -> str:
     """A command of Stata as a pipe from the one table that has the most of its columns: `regress y x`, `keep if c`."""
     for pattern, pipe in words("commands").items():
         if match := re.fullmatch(pattern, text):
@@ -295,7 +295,7 @@ def commanded(text: str, reader: Reader) -> str:
     return text
 
 
-def _piped(own: dict[str, str], pipe: str, reader: Reader) -> str:
+def _piped(own: dict[str, str], pipe: str, reader: Meanings) -> str:
     used = set(re.findall(r"\w+", " ".join(own.values())))
     many = {name: len(used & set(of.columns)) for name, of in reader.tables.items()}
     most = [name for name in many if many[name] == max(many.values()) > 0]
@@ -312,7 +312,7 @@ _MADE = re.compile(
 )
 
 
-def reader_of(above: str) -> Reader:
+def reader_of(above: str) -> Meanings:
     """A reader that knows the tables, results and names of a program above a line."""
     tables: dict[str, Sequence[str]] = {}
     answers: dict[str, Sequence[str]] = {}
@@ -342,6 +342,6 @@ def reader_of(above: str) -> Reader:
         tables[part] = tables.get(of, ())
         names.append(key)
     names += re.findall(r"\b(?:for|param) (\w+)", above)
-    reader = Reader(tables, answers, names)
+    reader = Meanings(tables, answers, names)
     reader.truths = set(re.findall(r"(\w+) *: *\{(?:true, *false|false, *true)\}", above))
     return reader

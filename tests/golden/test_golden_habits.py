@@ -8,7 +8,7 @@ from habits import faults_of, habits, meaning, told
 from jostle.diagnostics import Diagnostic
 from jostle.source import Source
 from jostle.tools.foreign import Nothing, Unread
-from jostle.tools.sayings import Reader, lines_of
+from jostle.tools.sayings import Meanings, lines_of
 from jostle.tools.session import Session
 
 LEAST = {"a": (0.95, 0.02), "b": (0.84, 0.12)}
@@ -16,7 +16,9 @@ LEAST = {"a": (0.95, 0.02), "b": (0.84, 0.12)}
 
 
 def read(line: str) -> list[str]:
-    reader = Reader({"people": ["age", "city", "hours", "old"], "towns": ["city", "size"]}, {"g": ["city", "n"]}, ["n"])
+    reader = Meanings(
+        {"people": ["age", "city", "hours", "old"], "towns": ["city", "size"]}, {"g": ["city", "n"]}, ["n"]
+    )
     reader.truths = {"old"}
     return lines_of(line, reader)
 

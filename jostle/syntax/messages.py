@@ -13,6 +13,7 @@ text stops to parse, and only one that covers the place is meant.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
@@ -276,6 +277,16 @@ def foreign_lines() -> tuple[ForeignLine, ...]:
         for text in texts
         for entry in tomllib.loads(text)["line"]
     )
+
+
+def rewritings(line: str) -> Iterator[str]:
+    """A line with one thing written anew that other languages have, for each that it holds."""
+    for foreign in foreign_lines():
+        if foreign.write and foreign.pattern.search(line):
+            yield foreign.pattern.sub(foreign.write, line)
+    for entry in (entry for section in entries().values() for entry in section.values() if "pattern" in entry):
+        if re.search(entry["pattern"], line):
+            yield re.sub(entry["pattern"], entry["write"], line)
 
 
 def by_line(place: ErrorPlace) -> Diagnostic | None:

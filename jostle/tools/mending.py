@@ -22,7 +22,7 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.resources import folder
 from jostle.source import Source, Span
-from jostle.syntax.messages import LACKS_A_COMMA
+from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
 from jostle.tools import sayings, slips
 from jostle.tools.foreign import Nothing, Unread
@@ -333,7 +333,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
-    for new in _other_words(line.strip(), fault.kind != "SyntaxError"):
+    for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""

@@ -24,7 +24,8 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools import slips
+from jostle.tools import sayings, slips
+from jostle.tools.foreign import Nothing, Unread
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -65,9 +66,37 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
     search = _Search(fault, fault.span, check)
+    if (habit := _habit(fault, search)) is not None:
+        return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
     return _searched(fault, fault.span, search) or _doubted(fault, search)
+
+
+def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the lines that mean what a line of another language does, or that nothing here does."""
+    program = search.source.text.split("\n")
+    if len(search.line) > _LONGEST:
+        return None
+    try:
+        lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
+    except Nothing as nothing:
+        return sayings.plain_words(fault, nothing.args[0])
+    except (Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
+        return None  # a text of any kind: what has no meaning here is not read
+    used = {line for line in search.before if line.startswith("use ")}
+    new = "\n".join(search.indent + line for line in lines if line not in used)
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
+        return None
+    if (first := search.first_fault(new)) is not None:
+        asks = first.kind == "UnboundedSum"
+        return (
+            replace(fault, help=f"in a query it is `{new.strip()}`, where {first.message}; {first.help}")
+            if asks
+            else None
+        )
+    mended = _tell(fault, new.strip(), "")
+    return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -118,6 +147,8 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
     line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
+    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
+        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
     if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
         return fault
     return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
@@ -201,8 +232,6 @@ class _Search:
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            if self._takes_all(line, new):
-                return
             self.works = of_message  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
@@ -220,11 +249,6 @@ class _Search:
     def full(self) -> bool:
         """Whether no more lines are looked at."""
         return len(self.lines) > _LINES or self.checks > _CHECKS
-
-    def _takes_all(self, line: str, new: str) -> bool:
-        """Whether a method is called in a new line of what would take any, for all that is known."""
-        came = next((one for one in re.findall(r"\.\w+\(", new) if one not in line), "")
-        return bool(came) and self.first_fault(new.replace(came, "._no_method(")) is None
 
     def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
         """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""

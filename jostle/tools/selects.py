@@ -1,0 +1,187 @@
+"""Selects of SQL, as the rows that they mean."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from jostle.records import replace
+from jostle.tools.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
+from jostle.tools.habits import Verbs
+
+_CLAUSES = (
+    r"\b(?:select|from|(?:left |right |full |inner |natural )?(?:outer )?join|where|if|group ?by|having|qualify|"
+    r"order by|limit)\b(?! *\((?!select\b))"
+)
+_OVER = re.compile(r"(?is)(\w+)(\(.*?\)) over *\((?:partition by (.*?))?(?:order by (.*?))?\)")
+_NO_NAMES = ("filter", "over", "within", "where", "from", "as", "clamp")
+
+
+def split(text: str, by: str) -> list[tuple[str, str]]:
+    """The parts of a text between the places outside of brackets and quotes where a pattern is, each with what stands
+    before it."""
+    depth, start, word, parts = 0, 0, "", []
+    for match in re.finditer(rf"(?i)\"[^\"]*\"|'[^']*'|[(\[{{]|[)\]}}]|{by}", text):
+        if match[0] in "([{" or match[0] in ")]}":
+            depth += 1 if match[0] in "([{" else -1
+        elif match[0][0] not in "\"'" and depth == 0:
+            parts.append((word, text[start : match.start()].strip()))
+            word, start = " ".join(match[0].lower().split()), match.end()
+    return [*parts, (word, text[start:].strip())]
+
+
+def listed(text: str) -> list[str]:
+    return [part for _, part in split(text, ",")]
+
+
+def expression(text: str) -> ast.expr:
+    """An expression of SQL."""
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    while case := re.search(r"(?i)\bcase\b((?:(?!\bcase\b).)*?)\bend\b", text):
+        of, *whens = re.split(r"(?i)\bwhen\b", case[1])
+        parts = [re.split(r"(?i)\bthen\b|\belse\b", when) for when in whens]
+        inside = [
+            (f"{of.strip()} == {p.strip()}" if of.strip() and at == 0 else p.strip())
+            for part in parts
+            for at, p in enumerate(part)
+        ]
+        text = f"{text[: case.start()]}ifs({', '.join(inside)}){text[case.end() :]}"
+    text = re.sub(r"(?i)\bis (not )?null\b", r"is \1missing", text)
+    text = re.sub(
+        r"(?i)\bcount\(distinct ([^()]*)\)", r"nunique(\1)", re.sub(r"(?i)\bcount\( *(?:\*|1) *\)", "count()", text)
+    )
+    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) between (\S+) and ([^\s)]+)", r"between(\1, \2, \3)", text)
+    text = re.sub(r"(?i)([\w.]+(?:\([^()]*\))?) (not )?(i?)like (\"[^\"]*\"|'[^']*')", r"\2\3like(\1, \4)", text)
+    text = re.sub(r"(?i)(\w+)\(([^()]*)\) within group \(order by ([^()]*)\)", r"\1(\3, \2)", text)
+    text = re.sub(r"(?i)\b(and|or|not|in|is|if|else)\b(?! *\(.*,.*\).*$)", lambda m: m[0].lower(), text)
+    return parse(re.sub(r"(?i)\)\[(?:safe_)?(?:offset|ordinal)\(\d+\)\]", ")", text))
+
+
+def select(text: str, reader: Verbs) -> Rows:
+    """A select, with those that it names or reads from."""
+    text = text.strip()
+    if shared := re.match(r"(?is)with (\w+) as \((.*?)\)(?:, *|\s+)(?=select|\w+ as)(.*)", text):
+        inner = select(shared[2], reader)
+        reader.tables[shared[1]] = replace(inner, source=inner.table, where=(), joins="")
+        return select(shared[3] if shared[3][:6].lower() == "select" else f"with {shared[3]}", reader)
+    (_, before), *clauses = split(
+        text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", "")
+    )
+    own = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in clauses}
+    if before or "from" not in own or "select" not in own or len(own) < len(clauses):
+        raise Unread
+    first, *others = listed(own["from"])
+    of = source(first, reader)
+    tests = [test or unread() for _, test in split(own["where"], r"\band\b")] if "where" in own else []
+    for other in others:
+        keyed = next((t for t in tests if re.fullmatch(r"(\w+)\.(\w+) *= *(\w+)\.(\w+)", t)), "") or unread()
+        tests.remove(keyed)
+        of = joined(of, "join", f"{other} on {keyed}", reader)
+    for word, body in clauses:
+        of = joined(of, word, body, reader) if "join" in word else of
+    of = replace(of, where=tuple(reader.term(expression(test), of) for test in [" and ".join(tests)] if test))
+    return asked_of(of, own, reader)
+
+
+def source(text: str, reader: Verbs) -> Rows:
+    """What stands after `from` or `join`: a table, or a select in brackets, with the name that it is gives."""
+    match = re.fullmatch(r"(?is)(\(select .*\)|[\w.]+)(?: +(?:as +)?(\w+))?", text) or unread()
+    of = select(match[1][1:-1], reader) if match[1][0] == "(" else reader.tables.get(match[1]) or unread()
+    of = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of
+    reader.it[match[2] or match[1]] = of
+    return of
+
+
+def joined(of: Rows, word: str, body: str, reader: Verbs) -> Rows:
+    name, *rest = re.split(r"(?i) +(?:on|using) +", body)
+    other = source(name, reader)
+    kind = next((f"{one} " for one in ("left", "right", "full", "inner") if one in word), "")
+    keys = [c for c in of.columns if c in other.columns and ("natural" in word or not rest)]
+    for each in re.split(r"(?i) and |,", rest[0].strip("() ")) if rest else ():
+        sides = {side.strip().rpartition(".")[2] for side in each.split("=")}
+        keys.append(sides.pop() if len(sides) == 1 else each.strip())
+    return reader.with_join(of, kind, other, ", ".join(keys) or unread())
+
+
+class _Asking:
+    """What a select asks, as it is read: aggregates, other columns, keys, the order of the result."""
+
+    def __init__(self, of: Rows, own: dict[str, str], reader: Verbs) -> None:
+        self.of, self.own, self.reader, self.order = of, own, reader, own.get("order by", "")
+        self.asks, self.columns, self.keys = list[tuple[str, str]](), list[tuple[str, str]](), list[str]()
+
+    def term(self, text: str) -> str:
+        return self.reader.term(expression(text), self.of, measures=True)
+
+    def item(self, item: str) -> None:
+        """One of what is selected."""
+        named = re.fullmatch(r"(?is)(.*?)\s+as\s+[\"'`]?(\w+)[\"'`]?|(.*[\w)\]'\"*])\s+(?!end\b)(\w+)", item)
+        text, name = (named[1] or named[3], named[2] or named[4]) if named else (item, "")
+        if name.lower() in _NO_NAMES:
+            raise Unread
+        if window := _OVER.fullmatch(text):
+            text = self.over(window)
+        if text in ("", "*") or text.endswith(".*"):
+            return
+        term = self.term(text)
+        measures = MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", term))
+        (self.asks if measures else self.columns).append((term, name))
+
+    def over(self, window: re.Match[str]) -> str:
+        """A window of keys as an aggregate by them; a rank of groups is their order."""
+        word = window[1].lower()
+        if not words("aggregates").get(word):
+            ranks = "groupby" in self.own and word.endswith(("rank", "number")) and window[4]
+            self.order = self.order or (window[4] if ranks else "")
+            return "" if self.order else unread(word)
+        if window[4] or "groupby" in self.own or not window[3]:
+            raise Unread
+        self.keys += [self.term(key) for key in listed(window[3])]
+        return f"{window[1]}{window[2]}"
+
+    def key(self, key: str) -> None:
+        if re.match(r"(?i)(rollup|cube|grouping)\b", key):
+            raise Nothing("rollup")
+        term = next((text for text, name in self.columns if name == key), "")
+        self.keys.append(self.columns[int(key) - 1][0] if key.isdigit() else term or self.term(key))
+
+    def of_result(self, text: str) -> str:
+        """A condition or an order of what is asked, by its names; what it asks besides gets one."""
+        if not text:
+            return ""
+        text, down = re.subn(r"(?i) +desc$", "", text)
+        of = replace(self.of, columns=(*self.of.columns, *(name for _, name in [*self.asks, *self.columns])))
+        term = self.reader.term(expression(re.sub(r"(?i) asc$", "", text)), of, measures=True)
+        for call in re.findall(r"\b(?:avg|sum|count|median|stddev|var|min|max|quantile)\([^()]*\)", term):
+            at = next((i for i, (one, _) in enumerate(self.asks) if one == call), len(self.asks))
+            self.asks += [(call, "")] if at == len(self.asks) else []
+            name = self.asks[at][1] or ("n" if call == "count(*)" else call.partition("(")[0])
+            self.asks[at] = (call, name)
+            term = term.replace(call, name)
+        return term + " desc" * down
+
+
+def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
+    """Rows with what a select asks of them."""
+    start = re.match(r"(?i)(distinct +(?!on\b)|all +)?(?:top +\(?(\d+)\)? +)?", own["select"]) or unread()
+    asking, limit = _Asking(of, own, reader), own.get("limit", start[2] or "")
+    for item in listed(own["select"][start.end() :]):
+        asking.item(item)
+    for key in listed(own["groupby"]) if "groupby" in own else ():
+        asking.key(key)
+    columns, names = asking.columns, dict(asking.columns)
+    keys = [(f"({k})" if re.search(r" if | and | or |[<>=]", k) else k, names.get(k, "")) for k in asking.keys]
+    if start[1]:
+        keys, asking.asks = columns, [("count(*)", "n")] if not asking.asks else unread()
+    if not asking.asks:
+        return (
+            replace(of, takes=tuple(names), picks=bool(names)) if {*names} <= {*of.columns} and not keys else unread()
+        )
+    if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
+        raise Unread
+    if "qualify" in own:
+        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()
+        asking.order, limit = first[1], first[2]
+    having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
+    having_all = (having,) if having else ()
+    return replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)

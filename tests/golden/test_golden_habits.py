@@ -1,0 +1,129 @@
+"""Lines of pandas, Spark, R, dplyr, SQL, Stata, Excel and scikit-learn lead to the line that means the same."""
+
+from __future__ import annotations
+
+import pytest
+from habits import faults_of, habits, meaning, told
+
+from jostle.diagnostics import Diagnostic
+from jostle.source import Source
+from jostle.tools.foreign import Nothing, Unread
+from jostle.tools.sayings import Meanings, lines_of
+from jostle.tools.session import Session
+
+LEAST = {"a": (0.95, 0.02), "b": (0.84, 0.12)}
+"""What part is told best, at least, and what part misleads or passes, at most: list b was never mended."""
+
+
+def read(line: str) -> list[str]:
+    reader = Meanings(
+        {"people": ["age", "city", "hours", "old"], "towns": ["city", "size"]}, {"g": ["city", "n"]}, ["n"]
+    )
+    reader.truths = {"old"}
+    return lines_of(line, reader)
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_a_program_as_it_should_be_is_right(name: str) -> None:
+    rights = [habit.right for habit in habits(name) if habit.right]
+    assert len(rights) >= 70
+    assert [right for right in rights if faults_of(right) or not meaning(right)] == []
+
+
+@pytest.mark.parametrize("name", sorted(LEAST))
+def test_most_are_led_out_and_few_are_misled(name: str) -> None:
+    grades = [told(habit).grade for habit in habits(name)]
+    many = sum(grade != "right" for grade in grades)
+    top, wrong = LEAST[name]
+    assert grades.count("top") >= top * many
+    assert grades.count("misleads") + grades.count("passes") <= wrong * many
+
+
+def query(text: str, amount: str = "0.1") -> str:
+    return f"m = {{{{ select {text} with epsilon {amount} }}}}"
+
+
+SAME = {
+    'm = people.groupby("city").age.mean()': query("avg(age) as age from people groupby city"),
+    'm = people[people["age"] > 40]["hours"].sum()': query("sum(hours) from people where age > 40"),
+    'm = people.groupby("city").age.agg(["min", "max"])': query(
+        "min(age) as min, max(age) as max from people groupby city"
+    ),
+    "m <- people %>% filter(old == TRUE) %>% summarise(n = n())": query("count(*) as n from people where old"),
+    'm = people.withColumn("x", F.col("age") * 2)': "m = derive(people, x = age * 2)",
+    "m = select city, count(*) n from people where age >= 18 group by city having count(*) > 3": query(
+        "count(*) as n from people where age >= 18 groupby city having n > 3"
+    ),
+    'm = COUNTIF(people[age], ">40")': query("count(*) from people where age > 40"),
+    'm = COUNTIF(people[city], "<>Ames")': query('count(*) from people where city != "Ames"'),
+    'keep if age > 40 & city == "Ames"': 'people = where(people, age > 40 and city == "Ames")',
+    "m = people.age.quantile(q=0.9)": query("quantile(age, 0.9) from people"),
+    'm = people.merge(towns, on="city", how="left")': "m = {{ select * from people left join towns on city }}",
+    'm = g.sort_values("n", ascending=False).head(2)': 'm = [reversed(sorted(g, "n"))[i] for i in 0..1]',
+    "m = round(mean(people$age), 1)": "m = round({{ select avg(age) from people with epsilon 0.1 }}, 1)",
+    "m = people.age.mean() with epsilon 0.5": query("avg(age) from people", "0.5"),
+}
+
+
+@pytest.mark.parametrize("line", SAME)
+def test_a_line_means_the_same_in_jostle(line: str) -> None:
+    assert read(line) == [SAME[line]]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "m = people.age.sum(axis=1)",  # of each row
+        "m = people.city.value_counts(bins=3)",
+        "m = people %>% count(city, wt = hours)",
+        "m = people.groupby('city').size().iloc[3]",
+        "m = mean(people$age, trim = 0.1)",
+        "m = {{ select count(*) from people where age > 40 and with epsilon 0.1 }}",
+        "m = {{ select distinct count(city) from people with epsilon 0.1 }}",
+        "m = people.frobnicate()",
+        "m = 1,000",
+        "release {{ select count(*) from people with epsilon 0.1 }}",
+    ],
+)
+def test_what_says_more_than_is_understood_is_not_read(line: str) -> None:
+    with pytest.raises(Unread):
+        read(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "m = people.age.shift(1)",
+        "m = people %>% mutate(before = lag(age))",
+        'm = people.groupby("city").filter(lambda d: len(d) > 9)',
+        "a, b = train_test_split(people)",
+        "m = people %>% group_by(city) %>% mutate(share = age / sum(age))",
+    ],
+)
+def test_what_nothing_does_is_told(line: str) -> None:
+    with pytest.raises(Nothing):
+        read(line)
+
+
+def check(line: str) -> list[Diagnostic]:
+    columns = '{age: 0..99, hours: 0..80, city: {"Ames", "Cork"}}'
+    before = f'private people = table("p.csv") described by {columns} protecting rows budget epsilon 1\n'
+    return Session().check(Source("program.jst", f"{before}{line}\n"))
+
+
+def test_what_nothing_does_is_said_plainly_with_its_reason() -> None:
+    (fault,) = check("m = people.age.shift(1)")
+    assert fault.help.startswith("nothing here does `shift`: the rows of a table have no order")
+
+
+def test_two_lines_of_a_model_are_one_call() -> None:
+    fault, *_ = check('m = LinearRegression()\nm.fit(people[["age"]], people["hours"])')
+    assert "linear_regression" in fault.help and fault.help.endswith("leave line 3 out")
+
+
+@pytest.mark.parametrize(
+    "line", ["m = people[[[", "m = people.{", "m = ((((people %>% ", "m = %>% people", "m = a.b.c[d]("]
+)
+def test_no_text_is_an_internal_error(line: str) -> None:
+    faults = check(line)
+    assert faults and all("internal error" not in fault.message for fault in faults)

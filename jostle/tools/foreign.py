@@ -208,7 +208,7 @@ def measure(word: str, of: str, args: Sequence[ast.expr] = ()) -> str:
     aggregate = means("aggregates", word)
     if not aggregate:
         raise Unread
-    if aggregate == "count" and not of:
+    if aggregate == "count" and (not of or plain(word) in ("n", "size", "len", "nrow")):  # of rows, and not of values
         return "count(*)"
     more = f", {share_in(args)}" if aggregate == "quantile" else ""
     return f"count(distinct {of})" if aggregate == "distinct" else f"{aggregate}({of}{more})"
@@ -491,4 +491,6 @@ class Terms(ast.NodeTransformer):
         for edge, name in reversed(list(zip(edges_of[1:-1], names, strict=False))):
             below = ast.Compare(column, [ast.LtE() if right else ast.Lt()], [self.visit(edge)])
             last = ast.IfExp(below, ast.Name(name), last)
-        return last
+        above = ast.Compare(column, [ast.Gt() if right else ast.GtE()], [self.visit(edges_of[0])])
+        below = ast.Compare(column, [ast.LtE() if right else ast.Lt()], [self.visit(edges_of[-1])])
+        return ast.IfExp(ast.BoolOp(ast.And(), [above, below]), last, ast.Name("none"))

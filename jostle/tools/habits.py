@@ -266,7 +266,7 @@ class Verbs(Known):
         return replace(of, keys=keys, asks=asks, takes=(), picks=False, order=order, shares="normalize" in flags)
 
     def do_shares(self, of: Rows, call: ast.Call) -> Value:
-        return replace(of, shares=True) if of.asks else unread()
+        return replace(of, shares=True) if of.asks and not call.args else unread()
 
     def do_pivot(self, of: Rows, call: ast.Call) -> Value:
         own = arguments_named(call)
@@ -306,6 +306,7 @@ class Verbs(Known):
     def report(self, word: str, of: Rows | None, call: ast.Call) -> Value:
         """A call of the library, of the columns that stand somewhere in the arguments, a formula or `fit(X, y)`."""
         module, function, takes = (means("library", word) or word).split()
+        _need_known(takes, call)
         tables, columns, rest = [of] if of else [], [*of.takes] if of else [], list[ast.expr]()
         keywords = [ast.keyword("", arg) for arg in call.args] + call.keywords
         for name, arg in [(keyword.arg or "", keyword.value) for keyword in keywords]:
@@ -395,6 +396,13 @@ class Verbs(Known):
         return self.of_answer_at(of, ast.Constant(0), [])
 
 
+def _need_known(takes: str, call: ast.Call) -> None:
+    """`Unread` where a call says more than is understood, but for the settings of an algorithm."""
+    names = (*_OF_REPORTS, *words("ignored"))
+    if takes != "class" and any(k.arg and plain(k.arg) not in names for k in call.keywords):
+        raise Unread
+
+
 def _of_family(text: str) -> str:
     return next((function for name, function in _FAMILIES.items() if name in text), "") or unread()
 
@@ -412,6 +420,10 @@ def _listing(keys: Sequence[tuple[str, str]]) -> str:
     return ", ".join(key for key, _ in keys)
 
 
+_OF_REPORTS = frozenset({
+    "formula", "data", "df", "x", "y", "a", "b", "family", "q", "probs", "by", "index", "columns", "endog", "exog",
+})  # fmt: skip
+"""Arguments by which columns and tables of a report are named."""
 _FAMILIES = {"poisson": "poisson_regression", "binomial": "logistic_regression", "gaussian": "linear_regression"}
 
 

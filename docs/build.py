@@ -65,7 +65,7 @@ def questions_page() -> str:
     """The questions of the how-to pages, in their order."""
     opening = "Each answer is a program that runs as it stands, on the synthetic data of `programs/data`."
     out = ["# How do I …?", "", opening, ""]
-    for name in ("numbers", "rows", "tables", "statistics", "histograms", "budgets", "streams", "results"):
+    for name in ("numbers", "rows", "tables", "statistics", "training", "histograms", "budgets", "streams", "results"):
         text = (ROOT / "docs" / "howto" / f"{name}.md").read_text(encoding="utf-8")
         out += [f"## [{re.search(r'^# (.+)$', text, re.MULTILINE)[1]}]({name}.md)", ""]  # type: ignore[index]
         heads = re.findall(r"^## (.+)$", text, re.MULTILINE)

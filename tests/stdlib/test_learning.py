@@ -205,4 +205,5 @@ assert spent(t).epsilon == 1
 def test_a_fit_charges_what_check_says() -> None:
     session, source = Session(), Source(str(DATA.parent / "fit.jst"), CHARGED)
     (cost,) = session.costs(source)
-    assert str(cost).startswith("exactly epsilon 1 ") and session.attempt(source).ok
+    assert str(cost).startswith("exactly epsilon 1 of 2") and cost.delta == 1_950_000  # 0.95 and 1 millionth
+    assert session.attempt(source).ok

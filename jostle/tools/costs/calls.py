@@ -227,8 +227,9 @@ def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
         amount = w.bare(reached, 1, needed=needed)
     elif not (isinstance(epsilon, OneOf) or epsilon is TOP):
         amount = *in_quanta(epsilon), 0
-    least = amount[0] if needed else 0
-    w.charge(reached, (least, amount[1], amount[2] if delta is None else in_quanta(delta)[1]), node.span)
+    least, most = amount[0] if needed else 0, amount[1]
+    most_delta = amount[2] if delta is None else in_quanta(delta)[1]
+    w.charge(reached, (least, most, most_delta if most else 0), node.span)  # of nothing no δ either
 
 
 def _score(value: Handle, name: str) -> object:

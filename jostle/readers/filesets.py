@@ -285,11 +285,10 @@ def _meets(span: Span, starts: list[int], ends: list[int]) -> bool:
 def _mapped(spans: list[Span]) -> set[Hashable]:
     """The files, or shared memory, that memory is a map of, as Linux tells: every map of one has its own addresses."""
     files = set[Hashable]()
-    first_of = lambda line: int(line[: line.index(b"-")], 16)  # noqa: E731 (the address at which one begins)
     with suppress(OSError):
         maps = Path("/proc/self/maps").read_bytes().splitlines()  # in the order of their addresses
         for start, end in zip(*_apart(spans), strict=True):
-            for line in islice(maps, max(0, bisect_right(maps, start, key=first_of) - 1), None):
+            for line in islice(maps, max(0, bisect_right(maps, start, key=_first_address) - 1), None):
                 place, _, _, device, inode, *path = line.split(maxsplit=5)
                 first, last, major, minor = (int(number, 16) for number in (*place.split(b"-"), *device.split(b":")))
                 if first >= end:
@@ -298,6 +297,11 @@ def _mapped(spans: list[Span]) -> set[Hashable]:
                     files |= {("file", os.makedev(major, minor), int(inode))}
                     files |= set(identities(os.fsdecode(path[0]))) if path else set()
     return files
+
+
+def _first_address(line: bytes) -> int:
+    """Where the memory of a line of `/proc/self/maps` begins."""
+    return int(line[: line.index(b"-")], 16)
 
 
 def _spans(column: Any) -> list[Span]:

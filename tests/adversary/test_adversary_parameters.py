@@ -73,6 +73,7 @@ HOSTILE: tuple[tuple[str, dict[str, Any]], ...] = (
     *(("logistic_gradient", {"target": 0, "weights": w}) for w in ([[0, 0], [0, 0]], 1, [0, 1e305], [0], [])),
     *(("softmax_gradient", {"weights": w}) for w in ([[0], [0]], [[0, 0]], [0, 0], [[0, 0], [0, 1e305]])),
     ("softmax_gradient", {"weights": [[0, np.nan], [0, 0]]}),
+    *(("loss_gradient", {"loss": loss, "weights": [0, 0]}) for loss in (None, 1, "squares", [0, 0])),
     *(("squared_products", {"left": [[0, 0, 1]], "right": r, "times": [1]}) for r in ([[0, 1]], [[0, 0, np.nan]], [])),
     *(("squared_products", {"left": [[0, 0, 1]], "right": [[0, 0, 1]], "times": t}) for t in ([], [0], [1e9], [1, 1])),
     *(("logistic_gradient", {"target": t, "weights": [0, 0]}) for t in ([0, 1], -1, 0.5, 2, np.nan, "x")),

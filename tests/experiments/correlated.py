@@ -33,7 +33,7 @@ for i in 1..%(steps)d:
     state = descent_step(state, gradient, many / len(parts), 6, (i - 1) / %(steps)d)
 release weights = state.weights
 """
-"""What `softmax_regression` does, with the noise as given."""
+"""What `softmax_regression` did until 29 November 2026, with the noise as given."""
 WAYS = {
     "correlated": (20, "paid = prepaid(rows, steps = %(steps)d) with rho %(rest)g", "rows", "paid = paid"),
     "independent, the same batches": (
@@ -83,7 +83,7 @@ def program(frame: pd.DataFrame, target: str, way: str, rho: float, steps: int) 
         "classes": ", ".join(f'0.01 if {target} == "{c}" else 0' for c in classes), "paid": paid % fields,
         "radius": f"{math.sqrt(len(frame.columns) - 1 + 0.0001):.9f}",
     }  # fmt: skip
-    head = f'use statistics\nuse trees\nprivate t = bound("t") described by {{{", ".join(columns)}}}'
+    head = f'use row_vectors\nuse trees\nprivate t = bound("t") described by {{{", ".join(columns)}}}'
     return f"{head} protecting rows budget rho {rho}\n{LOOP % fields}", coordinates
 
 

@@ -10,6 +10,9 @@ from parameter_oracle import Call
 from parameter_values import Values
 from parameter_worlds import CUBES, VECTORS, World
 
+from jostle.kernels.arrays import Column
+from jostle.kernels.rowprograms.derivatives import Graph
+from jostle.kernels.rowprograms.losses import Loss
 from jostle.run.values import Record
 
 Family = Callable[[Values, World], Call]
@@ -29,6 +32,20 @@ def _radii(v: Values) -> list[float]:
     return found if v.chance(0.5) else sorted(found)
 
 
+def _loss(v: Values, d: int) -> Loss:
+    """One of some shapes of a line of weights and cells."""
+    graph = Graph()
+    line = graph.number(v.number())
+    for i in range(d):
+        line = graph.add(line, graph.multiply(graph.node("weight", value=i), graph.node("cell", value=i)))
+    exp, one = graph.exp(line), graph.number(1)
+    shape = v.choice((
+        graph.power(line, 2), exp, graph.log(graph.add(one, exp)), graph.divide(one, graph.add(one, exp)),
+        graph.larger(line, one), graph.power(line, 0.5), graph.log(line), graph.divide(one, line), graph.power(line, 1.5),
+    ))  # fmt: skip
+    return Loss(tuple(graph.gradient(shape, d)), tuple(range(d)), [Column(name=str(i), value="") for i in range(d)], [0.0] * d)
+
+
 KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "one": lambda v, d: {},
     "responsibilities": lambda v, d: _mixture(v, d),
@@ -41,6 +58,7 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "indicators": lambda v, d: {"values": v.table(d, entry=lambda: v.whole(1, 4))} | ({"pairs": False} if v.chance(0.3) else {}),
     "logistic_gradient": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
     "logistic_curvature": lambda v, d: {"target": v.whole(0, d - 1), "weights": v.table(d)},
+    "loss_gradient": lambda v, d: {"loss": _loss(v, d), "weights": v.table(d)},
     "softmax_gradient": lambda v, d: {"weights": v.table(2, max(d - 1, 1))},
     "squared_products": lambda v, d: {"left": v.table(2, d + 1), "right": v.table(2, d + 1), "times": [1.0, 7.0]},
     "pair_products": lambda v, d: {},
@@ -49,8 +67,8 @@ KERNELS: dict[str, Callable[[Values, int], dict[str, Any]]] = {
     "sign_gradient": lambda v, d: _field(v, d),
 }  # fmt: skip
 WEIGHTS = ("one", "responsibilities", "framed", "nearest", "nearest_from", "within", "logistic_curvature")
-CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "pair_products", "products",
-                 "softmax_gradient", "squared_products")  # fmt: skip
+CONTRIBUTIONS = ("coordinates", "indicators", "log_density", "logistic_gradient", "loss_gradient", "pair_products",
+                 "products", "softmax_gradient", "squared_products")  # fmt: skip
 SLOPES = ("ising_gradient", "sign_gradient")
 
 

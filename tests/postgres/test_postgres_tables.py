@@ -389,3 +389,29 @@ def test_a_public_table_is_sent(engine: Postgres) -> None:
     assert answers[0] == answers[1]
     with pytest.raises(Refusal, match="more than 1 MB is not sent"):
         engine.stamp(engine.open({"x": list(range(200_000))}, public=True).key)
+
+
+def test_a_person_s_rows_are_not_compared_with_all_rows(
+    load: Any, session_at: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that expects a row of each nested select would join them by comparing each row with each other one: the
+    order of a person's rows took minutes for some thousand of them."""
+    from jostle.backends.postgres.connection import Connection
+
+    load("moments", {"who": ("text", ["a", "b"] * 20), "at": ("int", list(range(40))), "what": ("text", ["x"] * 40)})
+    program = tmp_path / "order.jst"
+    program.write_text(
+        'use sequences\nprivate t = postgres("moments") described by {at: 0..39, what: {"x", "y"}} protecting who '
+        'budget epsilon 1\nn = {{ select count(*) from with_previous(t, "at", "what", 6) with epsilon 1 }}\n'
+    )
+    plans: list[str] = []
+    read = Connection.read
+
+    def explaining(self: Connection, query: str, label: str, take: Any) -> Any:
+        if "JOIN" in query:
+            plans.append("\n".join(line for (line,) in read(self, f"EXPLAIN {query}", label, lambda c: c.fetchall())))
+        return read(self, query, label, take)
+
+    monkeypatch.setattr(Connection, "read", explaining)
+    session_at(url).run(program)
+    assert plans and not any("Nested Loop" in plan for plan in plans)

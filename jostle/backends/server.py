@@ -122,22 +122,35 @@ class StoredRelations(ABC):
             return self._relations[plan]
         scan = plan.scan if isinstance(plan, Bound) else plan
         stored, d = self.stored(scan.data), self.dialect
-        cells = [stored.cell(name, domain) for name, domain in scan.columns]
-        cleaned = [sql_cells.clean(d, *cell, domain) for cell, (_, domain) in zip(cells, scan.columns, strict=True)]
+        cells = [stored.cell(*column) for column in scan.columns]
+        rows = subquery(self._rows_of_persons(plan)) if isinstance(plan, Bound) else stored.table
+        read, rows = self._read_once(rows, cells, [domain for _, domain in scan.columns])
+        cleaned = [sql_cells.clean(d, *cell, domain) for cell, (_, domain) in zip(read, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
         if isinstance(plan, Bound):
-            query, size = self._bounded(plan, stored, items)
+            query, size = self._bounded(plan, stored, items, rows)
         else:
             items += [f"{cell} AS raw{i}" for i, (cell, _) in enumerate(cells)]
             for i, (name, domain) in enumerate(scan.columns):
                 columns[name] = replace(columns[name], raw=Raw(f"raw{i}", cells[i][1], domain))
-            query, size = f"SELECT {', '.join(items) or '1 AS unused'} FROM {stored.table}", self._size(stored)
+            query, size = f"SELECT {', '.join(items) or '1 AS unused'} FROM {rows}", self._size(stored)
         weighted = isinstance(plan, Bound) and plan.weighted
         self._relations[plan] = relations.Relation(
             query, columns, dict(scan.columns), size, d, weighted, personal=isinstance(plan, Bound)
         )
         return self._relations[plan]
+
+    def _read_once(self, rows: str, cells: list[Cell], domains: list[Domain]) -> tuple[list[Cell], str]:
+        """What is cleaned, and rows with it. What a text spells, a number, a date or a time, stands beside the cells as
+        `s0` …: it is read once, however often cleaning and questions mention it."""
+        read = [sql_cells.read(self.dialect, *cell, domain) for cell, domain in zip(cells, domains, strict=True)]
+        spelled = {i: text for i, (text, _) in enumerate(read) if text != cells[i][0]}
+        if not spelled:
+            return cells, rows
+        added = ", ".join(f"{text} AS s{i}" for i, text in spelled.items())
+        named = [(f"s{i}" if i in spelled else text, kind) for i, (text, kind) in enumerate(read)]
+        return named, subquery(f"SELECT *, {added} FROM {rows}{self.dialect.fence}")
 
     def check_source(self, plan: Scan | Bound) -> None:
         """Refuses a description, or what tells whose a row is, for which the server has no text of a number."""
@@ -156,20 +169,19 @@ class StoredRelations(ABC):
             stored.size = self.count(stored.table)
         return stored.size
 
-    def _bounded(self, plan: Bound, stored: Stored, items: list[str]) -> tuple[str, int]:
+    def _bounded(self, plan: Bound, stored: Stored, items: list[str], source: str) -> tuple[str, int]:
         """The rows of each person that stay, with `p`, whose they are, and weights; and at most how many there are.
 
         In the hash columns are by the order of names.
         """
-        source = self._rows_of_persons(plan)
         names = [f"c{i}" for i in range(len(items))]
         if plan.most is None:
-            rows = f"SELECT {', '.join([*items, 'q'])} FROM {subquery(source)}{persons.not_null(['q'])}"
+            rows = f"SELECT {', '.join([*items, 'q'])} FROM {source}{persons.not_null(['q'])}"
         else:
             hashing = self._hashed_cells(stored, sorted(dict(plan.scan.columns)))
             added = [f"{cell.alias} AS y{i}" for i, cell in enumerate(hashing)]
             whole = [Physical(f"y{i}", cell.whole) for i, cell in enumerate(hashing)]
-            rows = f"SELECT {', '.join([*items, *added, 'q'])} FROM {subquery(source)}"
+            rows = f"SELECT {', '.join([*items, *added, 'q'])} FROM {source}"
             rows = persons.rows_per_key(
                 ", ".join([*names, "q"]), rows, ["q"], whole, plan.most, weighted=plan.weighted, dialect=self.dialect
             )

@@ -114,14 +114,20 @@ def report(numbers: dict[str, int], found: dict[str, str], day: datetime.date) -
     rows = "\n".join(f"| {words} | `{place}` |" for words, place in found.items())
     return f"""# These pages in a browser
 
+Whether every page of the documentation is whole in a browser, and what a search finds first.
+No page is cut or scrolls sideways, and no page asked another host for anything.
+
+## Method
+
+Headless Chromium, from the disk, without a network: every page at {WIDTHS[0]} and {WIDTHS[1]} pixels, in light and in
+dark. {day:%d %B %Y}.
+
     python -m docs.build build/site && python -m docs.widths build/site --write
 
-{day:%d %B %Y}, headless Chromium, from the disk, no network: every page at {WIDTHS[0]} and {WIDTHS[1]} pixels, in
-light and in dark, {numbers["pages"]} views with {numbers["tables"]:,} tables. None is cut and no page scrolls sideways;
-{numbers["in a box"]} tables are wider than their column and scroll in a box of their own. No page asked another host
-for anything.
+## Results
 
-What a search finds first:
+{numbers["pages"]} views have {numbers["tables"]:,} tables, of which {numbers["in a box"]} are wider than their column
+and scroll in a box of their own. What a search finds first:
 
 | search | page |
 |---|---|

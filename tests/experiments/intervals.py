@@ -33,6 +33,7 @@ from jostle.run.propagation import uncertainties
 from jostle.simulate import SeededNoise
 from jostle.source import Source
 from jostle.tools.session import Session
+from tests.experiments.joint_errors import write
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -188,50 +189,28 @@ def bracketed(asked: Asked, runs: int, seed: int = 6) -> dict[str, float]:
     return {name: sums[name] / runs for name in ("inside", "difference", "whole", "part", "width")}
 
 
-def document(runs: int, shares: list[dict[str, float]], quantiles: list[dict[str, float]]) -> str:
-    """The page."""
-    head = f"""# How often intervals hold the exact answer
-
-    python -m tests.experiments.intervals --runs {runs} --write
-
-The share of {runs:,} simulated runs in which `band(x)`, at 95 %, holds the exact answer on the same data: 4,000 rows of
-2,000 persons, in groups of about 2,000, 1,200, 600 and 200. One standard error of a share is
-{np.sqrt(0.0475 / runs):.2%}. Each select spends the amount at the head of the column;
-ρ is Gaussian noise; persons have two rows each of weight ½. {date.today().isoformat()}.
-
-| | {" | ".join(s.title for s in SETTINGS)} |
-|---|{"---|" * len(SETTINGS)}
-"""
+def of_selects(runs: int, shares: list[dict[str, float]]) -> str:
+    """The table of aggregates and calculations."""
+    head = [
+        f"{runs:,} runs, {date.today().isoformat()}; one standard error of a share is {np.sqrt(0.0475 / runs):.2%}.\n",
+        f"| | {' | '.join(s.title for s in SETTINGS)} |\n|---|{'---|' * len(SETTINGS)}",
+    ]
     rows = [f"| {name} | {' | '.join(f'{share[name]:.1%}' for share in shares)} |" for name in shares[0]]
-    notes = f"""
-- All columns are of one seed, so that their deviations from 95 % go together.
-- Where an interval reaches the ends of what the description allows, it cannot miss on that side.
-- Noise is whole for counts, and so is the half-width: the smallest whole number that holds at least 95 %. Of one count
-  at ε 1 that is 3, with 97.3 %; ±2 would hold 92.7 %. From about ε 0.5 on down it is between 95 and 96.5 %.
-- Not in the table: modes, and vectors ([accuracy.md](../accuracy.md)).
+    return "\n".join(head + rows)
 
-## Quantiles with an interval
 
-Columns of 2,000 rows, {runs // 5:,} times. *Holds*: the share of runs in which the interval has the exact quantile;
-*difference*: in which that of the difference of two such answers has 0 (one run in {DIFFERENCES}). *Off*: the mean
-distance of the answer from the exact quantile, where all of the amount chooses it (`via selection`), and where a
-quarter of it buys the interval (of a minimum and a maximum half of it, `via interval`); *told*: the mean `error`.
+def of_quantiles(runs: int, quantiles: list[dict[str, float]]) -> str:
+    """The table of quantiles."""
+    head = f"""{runs:,} runs, {date.today().isoformat()}.
 
 | column | q | ε | holds | difference | off, without | off, with | told |
-|---|---|---|---|---|---|---|---|
-"""
-    lines = [
+|---|---|---|---|---|---|---|---|"""
+    rows = [
         f"| {a.column} | {a.q:g} | {a.epsilon:g} | {n['inside']:.1%} | {n['difference']:.1%} | {n['whole']:.4g} "
         f"| {n['part']:.4g} | {n['width']:.4g} |"
         for a, n in zip(QUANTILES, quantiles, strict=True)
     ]
-    last = """
-- An interval holds with at least 95 % on any data, also with heaps and gaps. It ends at public places, each about twice
-  as far as the one before, and so is wider than it had to be. To guess between two places would bring smooth columns
-  nearer to 95 %, and heaps and thousands down to 20 to 80 %.
-- In ranks, the answer is about a third farther off than one that all of the amount chooses.
-"""
-    return head + "\n".join(rows) + "\n" + notes + "\n".join(lines) + "\n" + last
+    return "\n".join([head, *rows])
 
 
 def main() -> int:
@@ -250,9 +229,8 @@ def main() -> int:
             results.append(numbers)
     if chosen.write:
         page = ROOT / "docs" / "experiments" / "coverage.md"
-        others = page.read_text(encoding="utf-8").split("\n## ")[2:]  # sections that are written elsewhere
-        text = document(chosen.runs, results[: len(SETTINGS)], results[len(SETTINGS) :])
-        page.write_text("\n## ".join([text, *others]), encoding="utf-8")
+        write("selects", of_selects(chosen.runs, results[: len(SETTINGS)]), page)
+        write("quantiles", of_quantiles(chosen.runs // 5, results[len(SETTINGS) :]), page)
     return 0
 
 

@@ -208,11 +208,11 @@ def page(tallies: dict[str, Tally], blocks: int) -> str:
     return "\n".join(lines)
 
 
-def write(part: str, text: str) -> None:
-    """Puts a text between the marks of a part of the page."""
-    before, rest = PAGE.read_text(encoding="utf-8").split(f"<!-- {part} -->\n", 1)
+def write(part: str, text: str, page: Path = PAGE) -> None:
+    """Puts a text between the marks of a part of a page; all else of it stays."""
+    before, rest = page.read_text(encoding="utf-8").split(f"<!-- {part} -->\n", 1)
     after = rest.split(f"<!-- end of {part} -->", 1)[1]
-    PAGE.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- end of {part} -->{after}", encoding="utf-8")
+    page.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- end of {part} -->{after}", encoding="utf-8")
 
 
 def main() -> int:

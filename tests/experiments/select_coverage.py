@@ -2,7 +2,7 @@
 
 A synthetic table of 3,000 rows of 1,000 persons is measured `--runs` times with simulated noise. The truth is that of
 the rows themselves, worked out with NumPy: nothing is clamped there, and no row is left out. `--write` puts the table
-into its section of docs/experiments/coverage.md.
+into its part of docs/experiments/coverage.md.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.source import Source
 from jostle.tools.session import Session
+from tests.experiments.joint_errors import write
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "experiments" / "coverage.md"
-HEAD = "## Selects, by what is cut"
 SELECT = """{{ select count(X) as count, sum(X) as sum, avg(X) as avg, var(X) as var, stddev(X) as stddev,
     covariance(X, y) as covariance, median(X) as median, quantile(X, 0.9) as "quantile 0.9" from t LIMIT
     with epsilon EPSILON }}""".replace('as "quantile 0.9"', "as upper")
@@ -99,7 +99,7 @@ def coverage(case: tuple[Setting, float], runs: int) -> dict[str, tuple[float, b
 
 
 def section(runs: int, found: dict[tuple[Setting, float], dict[str, tuple[float, bool]]]) -> str:
-    """The section of the page."""
+    """The part of the page that this writes."""
     heads = " | ".join(name.replace("upper", "quantile 0.9") for name in NAMES)
     rows = [
         f"| {setting.title} | {epsilon:g} | "
@@ -110,20 +110,11 @@ def section(runs: int, found: dict[tuple[Setting, float], dict[str, tuple[float,
         share for (setting, _), shares in found.items() if "narrow" not in setting.title
         for share, marked in shares.values() if not marked
     )  # fmt: skip
-    used = sorted({epsilon for _, epsilon in found})
-    amounts = "" if used == sorted(AMOUNTS) else f" --epsilon {' '.join(f'{epsilon:g}' for epsilon in used)}"
     lines = [
-        f"{HEAD}\n\n    python -m tests.experiments.select_coverage --runs {runs}{amounts} --write\n",
-        f"The share of {runs:,} simulated runs in which the ± of a number holds the answer on the rows themselves,",
-        "of which nothing is clamped or left out: 3,000 rows of 1,000 persons, values between 0 and 100, half of them",
-        "above 40. All eight aggregates stand in one select. One standard error of 95 % is "
-        f"{np.sqrt(0.0475 / runs):.1%}. `*` is the mark of what is cut. {date.today().isoformat()}.\n",
+        f"{runs:,} runs, {date.today().isoformat()}; one standard error of 95 % is {np.sqrt(0.0475 / runs):.1%}.\n",
         f"| x | ε | {heads} |\n|---|---|{'---|' * len(NAMES)}",
         *rows,
-        f"\n- Numbers without a mark, but for a description that is too narrow, hold with at least {least:.1%}.",
-        "- What the program cuts has the mark whatever the data are: without it `up to 2 rows` and `clamp` would",
-        "  show a narrow ± that excludes the truth. The plan does not know that a description is too narrow: a look at",
-        "  the cells tells it.\n",
+        f"\nNumbers without a mark, but for a description that is too narrow, hold with at least {least:.1%}.",
     ]
     return "\n".join(lines)
 
@@ -139,10 +130,7 @@ def main() -> int:
         found = dict(zip(cases, pool.map(partial(coverage, runs=asked.runs), cases), strict=True))
     text = section(asked.runs, found)
     if asked.write:
-        page = PAGE.read_text(encoding="utf-8")
-        before, _, after = page.partition(HEAD)
-        _, line, rest = after.partition("\n## ")
-        PAGE.write_text(before.rstrip() + "\n\n" + text + (line + rest if line else ""), encoding="utf-8")
+        write("cuts", text, PAGE)
     else:
         print(text)
     return 0

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.experiments import intervals
+from tests.experiments import intervals, joint_errors, select_coverage
 
 RUNS = 60
 
@@ -28,3 +28,16 @@ def test_intervals_hold_a_quantile() -> None:
     """Each holds at least 95 %: the chance that all but 44 of 60 do is below 1e-6."""
     assert binom.cdf(44, RUNS, 0.95) < 1e-6
     assert intervals.bracketed(intervals.QUANTILES[1], RUNS)["inside"] * RUNS > 44
+
+
+@pytest.mark.parametrize(("part", "page"), [
+    ("errors", joint_errors.PAGE), ("nonnegative", joint_errors.PAGE), ("selects", select_coverage.PAGE),
+    ("quantiles", select_coverage.PAGE), ("cuts", select_coverage.PAGE),
+])  # fmt: skip
+def test_what_is_written_into_a_page_leaves_the_rest(part: str, page: Path, tmp_path: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    before, after = text.split(f"<!-- {part} -->\n")[0], text.split(f"<!-- end of {part} -->")[1]
+    (tmp_path / "page.md").write_text(text, encoding="utf-8")
+    joint_errors.write(part, "| a |", tmp_path / "page.md")
+    written = f"{before}<!-- {part} -->\n| a |\n<!-- end of {part} -->{after}"
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == written

@@ -211,7 +211,7 @@ def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
     value = number(d, cell, kind)
     low, high = d.number(domain.low), d.number(domain.high)
     inside = f"greatest({low}, least({high}, {d.floor.format(value)}))"
-    return d.whole.format(f"CASE WHEN {value} IS NOT NULL THEN {inside} END")
+    return f"CAST(CASE WHEN {value} IS NOT NULL THEN {inside} END AS BIGINT)"
 
 
 def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:

@@ -95,6 +95,16 @@ def test_what_a_function_gives_is_known_by_its_kind(given: str) -> None:
     assert [wrong for wrong, messages in said.items() if len(messages) != 1] == []
 
 
+def test_a_method_that_is_called_as_a_built_in_is_refused_as_itself(tmp_path: Path) -> None:
+    """`made.table(…)` was told what `table("file.csv")` takes."""
+    (tmp_path / "t.csv").write_text("a\n" + "1\n3\n" * 40)
+    session = Session(cwd=tmp_path)
+    given = 'use best\nt = table("t.csv") described by {a: 0..3}\nmade = best_synthetic(t)\n'
+    assert session.attempt(Source("p.jst", f'{given}release n = made.table(["a"])\n')).ok
+    (fault,) = session.attempt(Source("p.jst", f'{given}release n = made.table(["b"])\n')).diagnostics
+    assert fault.message == "there is no variable `b`: the variables are a"
+
+
 @pytest.mark.slow
 def test_few_of_many_mistakes_are_refused_late(tmp_path: Path) -> None:
     """A seed of `tests/fuzz/fuzz_mutants.py`; more of it takes longer (docs/experiments/checks.md)."""

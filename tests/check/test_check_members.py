@@ -78,6 +78,7 @@ LIBRARY = {
     "h = map_kmeans(v, 2) with epsilon 1": ("h.zz", "h > 1", "upper(h)"),
     "h = regression_tree(pick(t, age, w), \"age\", 1) with epsilon 1": ("h.zz", "h > 1"),
     "h = refined(refinable(t), lambda n: true) with epsilon 1": ("band(h, level = 90)",),
+    "h = best_model(pick(t, age, sex)) with epsilon 1": ("h.zz", "h.table([\"age\"])", "h + 1"),
     "jointly with epsilon 1:\n    h = {{ select count(*) as n from t groupby sex }}": ("h.zz", "h.n(1)", "max(h.n, 1)"),
     "def f(a):\n    if a > 3: return 1\n    return a\nh = f(n)": ("h.zz", "upper(h)"),
     "def f(a):\n    if a > 3: return f(a - 1)\n    return [a]\nh = f(n)": (),

@@ -464,7 +464,7 @@ class Maker:
                 'concat(a, where(a, c == "Ames"))', "union(a, where(a, n > 5))",
                 'intersect(a, where(a, s == "nobody"))', "without(a, where(a, n == 5))", "concat(a, a)",
             )))  # fmt: skip
-        self.lines.append(f"print(laplace(histogram(a, x = c)) {self.amount})")
+        self.lines.append(f"print(laplace(histogram(a, x = {'nc'[len(self.lines) % 2]})) {self.amount})")
 
     def steps(self) -> None:
         of = self.rng.choice((self.table, "h"))

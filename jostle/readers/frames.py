@@ -234,8 +234,9 @@ def _lies_in(column: Any) -> Any:
         while part is not None and not isinstance(part, np.ndarray | pa.ChunkedArray | pa.Array):
             part = next((getattr(part, name) for name in _INSIDE if hasattr(part, name)), None)
         return part
-    if hasattr(column, "__arrow_c_stream__"):  # a series of polars, which copies the codes of categories
-        return _series(column.to_physical() if str(getattr(column, "dtype", "")) == "Categorical" else column)
+    if hasattr(column, "__arrow_c_stream__"):  # a series of polars, which copies the codes of categories, and objects
+        kind = str(getattr(column, "dtype", ""))
+        return None if kind == "Object" else _series(column.to_physical() if kind == "Categorical" else column)
     return np.asarray(column) if hasattr(column, "__array__") else None
 
 

@@ -26,7 +26,7 @@ from jostle.records import replace
 from jostle.run import arguments, operators
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, in_the_users_program, private_value, trail
-from jostle.run.fitting import no_argument
+from jostle.run.fitting import no_argument, row_of
 from jostle.run.operators import apply
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part, RowForm, handles_in, kind_name
@@ -187,7 +187,7 @@ def _no_fit(function: object, node: n.Call) -> Diagnostic | None:
     if isinstance(function, Function):
         params = operators.parameters(function.params)
         return no_fit(function.name, params, node, usage(function.name, params))
-    row = BUILTINS.get(function.name) if isinstance(function, Builtin) else None
+    row = row_of(function)
     return no_fit(row.name, row.parameters, node, row.usage) if row is not None else None
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS
+from jostle.language.facts import Builtin as Row
 from jostle.language.facts import Effect, Parameter, Reads
 from jostle.language.row_mistakes import usage
 from jostle.plan.plan import Categories, Domain, Open, Real, listed
 from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
-from jostle.run.externals import parameters_of
+from jostle.run.externals import of_kernel, parameters_of
 from jostle.run.faults import LIBRARY
 from jostle.run.scope import MISSING
 from jostle.run.sequences import NumberColumn
@@ -124,12 +125,19 @@ def no_argument(
     return None
 
 
+def row_of(function: object) -> Row | None:
+    """The row of a built-in; none of a method of a model, which may be called as one is."""
+    if not isinstance(function, Builtin) or function.body.__module__ == of_kernel.__module__:
+        return None
+    return BUILTINS.get(function.name)
+
+
 def _signature(function: object) -> tuple[str, Sequence[Parameter] | None, str]:
     """The name, the parameters and the usage of what is called, where what these take is known."""
     if isinstance(function, Part):
         return _signature(function.run)
-    if isinstance(function, Builtin) and function.name in BUILTINS:
-        row = BUILTINS[function.name]
+    row = row_of(function)
+    if row is not None:
         return row.name, None if row.reads in (Reads.SOURCE, Reads.ROWS) else row.parameters, row.usage
     if isinstance(function, Function) and not function.body.span.source.name.startswith(LIBRARY):
         return "", None, ""

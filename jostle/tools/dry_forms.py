@@ -330,8 +330,7 @@ class Forms(Interpreter):
     def _call(self, node: n.Call, scope: Scope) -> object:
         if id(node) in self.aggregates:
             return super().eval(node, scope)
-        around = self.selecting, self.calling
-        self.selecting, self.calling = False, node
+        around, self.selecting, self.calling = (self.selecting, self.calling), False, node
         try:
             function = self.part(node.function, scope)
             kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
@@ -357,6 +356,11 @@ class Forms(Interpreter):
             parts = [self.part(arg, scope) for arg in node.value.args] if isinstance(node.value, n.Call) else []
             if refusal.first.kind == "NoEpsilon" and any(isinstance(part, NotKnown) for part in parts):
                 raise Unknown from None  # of public data, nothing has to pay
+            raise
+        except Unknown as unknown:
+            if not unknown.called and isinstance(node.value, n.Call):
+                with suppress(Refusal):  # an amount that is not known pays for what is known by its form
+                    unknown.value, unknown.called = NotKnown(like=likes.common([self.part(node.value, scope)])), True
             raise
         finally:
             self.calling = around

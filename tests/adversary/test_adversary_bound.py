@@ -220,9 +220,14 @@ def test_a_column_of_any_type_has_one_budget(home: str, name: str, view: str) ->
     assert arrow or not names[0] & names[2]
 
 
-POLARS = {
-    "Int64": 1, "Float32": 1.5, "Boolean": True, "String": "a", "Categorical": "a", "Binary": b"a",
-    "Date": datetime.date(2024, 3, 1), "Decimal": Decimal("1.5"), "Time": datetime.time(1),
+POLARS: dict[str, list[Any]] = {
+    **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"), [1] * MANY),
+    **dict.fromkeys(("Float32", "Float64", "Decimal"), [Decimal("1.5")] * MANY), "Boolean": [True] * MANY,
+    **dict.fromkeys(("String", "Categorical", 'Enum(["a", "b"])'), ["a", "b"] * (MANY // 2)), "Binary": [b"a"] * MANY,
+    "Date": [datetime.date(2024, 3, 1)] * MANY, 'Datetime("ns")': [datetime.datetime(2024, 3, 1)] * MANY,
+    'Datetime("us", "UTC")': [datetime.datetime(2024, 3, 1, tzinfo=datetime.UTC)] * MANY,
+    "Duration": [datetime.timedelta(1)] * MANY, "Time": [datetime.time(1)] * MANY, "Struct": [{"a": 1}] * MANY,
+    **dict.fromkeys(("List(polars.Int64)", "Array(polars.Int64, 2)"), [[1, 2]] * MANY),
 }  # fmt: skip
 
 
@@ -230,9 +235,25 @@ POLARS = {
 @pytest.mark.parametrize("name", POLARS)
 def test_a_frame_of_polars_has_one_budget(name: str) -> None:
     polars = pytest.importorskip("polars")
-    frame = polars.DataFrame({"v": polars.Series([POLARS[name]] * MANY, dtype=getattr(polars, name))})
-    for other in (frame.clone(), frame.slice(8, 50), {"v": frame["v"]}, frame.select("v", w=1)):
-        assert spent_twice(frame, other) == SHARED
+    kind = None if name == "Struct" else eval(f"polars.{name}", {"polars": polars})
+    frame = polars.DataFrame({"v": polars.Series(POLARS[name], dtype=kind, strict=False)})
+    for other in (frame.clone(), frame.slice(8, 50), {"v": frame["v"]}, frame.select(w="v")):
+        objects = Objects()
+        for table in (frame, other):
+            objects.lies_in(table, Frame(table, "t").lies_in)
+        assert objects.identity(frame) & objects.identity(other)
+    if name in ("Int8", "Float32", "Boolean", "String", "Categorical", "Date", "Decimal"):
+        assert spent_twice(frame, frame.clone()) == spent_twice(frame.slice(8, 50), frame) == SHARED
+
+
+@pytest.mark.attack("one table by several names")
+def test_objects_of_polars_which_are_copied_wherever_they_are_asked_for_are_refused() -> None:
+    """A column of them had a budget for each clone."""
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"v": polars.Series([1, "a"] * 9, dtype=polars.Object), "w": [*range(18)]})
+    for one, other in ((frame, frame.clone()), (frame.select("v"), frame.select("v"))):
+        assert spent_twice(one, other) == REFUSED
+    assert spent_twice(frame.select(v="w"), frame.select(v="w")) == SHARED
 
 
 CELLS, UNTOLD = [1, 2, 3], pa.table({"v": pa.nulls(5)})

@@ -154,6 +154,22 @@ def test_many_rows_at_the_largest_bound_are_added_exactly(arena: Arena) -> None:
 
 
 @pytest.mark.attack("overflow and order of sums")
+@pytest.mark.parametrize("keys", ["", " groupby k"])
+@pytest.mark.parametrize("rows", [4611, 9223])
+def test_a_joint_sum_that_leaves_its_bits_moves_by_a_row(arena: Arena, rows: int, keys: str) -> None:
+    """A row of 10¹⁵ more leaves 2⁶² or 2⁶³: the exact number fell from 2⁶² to 0 at the second."""
+    cell = "clamp(floor(1e15) if w == 1 else floor(1e15 + 0 * k), 0, 1e15)"
+    asked = f"jointly with epsilon 0.01:\n    s = {{{{ select sum({cell}) as s from t{keys} }}}}\n"
+    seen = []
+    for many in (rows, rows + 1):
+        arena.write({"t.csv": table("r", "v", "w", "k", rows=["1,1,1,0"] * many)})
+        seen.append(arena.see(T + "epsilon 9\n" + asked))
+    assert seen[0].result.ok and seen[0].text == seen[1].text
+    assert lost(*seen) <= 0.01 * (1 + 1e-9)
+    assert [int(draw.values.max()) for each in seen for draw in each.draws] == [min(rows * 10**15, 2**62), 2**62]
+
+
+@pytest.mark.attack("overflow and order of sums")
 def test_counts_at_the_edge_of_what_is_held(arena: Arena) -> None:
     """Cells of 10³⁰⁰ are mended to a bound, so that totals of cubes stay exact."""
     np.save(arena.folder / "c.npy", np.array([1e300, 2.0**31, -5.0, np.inf]))

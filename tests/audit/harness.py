@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from jostle.privacy.kernel.exposures import Counter
+
 FAILURE = 1e-9
 """That a lower bound is wrong, for one audit of both directions."""
 
@@ -61,7 +63,10 @@ def audit(case: Case, share: float = 1.0, seed: int = 0) -> Finding:
     """Audits with `share` of the runs that the case asks for, and never fewer than 2,000."""
     runs = max(2000, int(case.runs * share))
     rng = np.random.default_rng(seed)
+    faults = Counter.faults
     one, other = case.draw(runs, rng)
+    if Counter.faults != faults:
+        raise AssertionError(f"{case.name}: {Counter.faults - faults} faults after a charge")
     half = runs // 2
     best, event = 0.0, "none"
     for first, second, name in ((one, other, "first over second"), (other, one, "second over first")):

@@ -13,6 +13,8 @@ from harness import Case, audit, lower, upper
 from mechanisms import cases
 from specimens import specimens
 
+from jostle.privacy.kernel.exposures import Counter
+
 FITS = ("Ising model by Frank and Wolfe, a step a node", "pairwise field by Frank and Wolfe, a step a node")
 WATCHES = ("above_threshold, one answer above", "above_threshold, two answers above", "the two largest, with leads")
 MARGINS = ("margin_max, a score at the threshold",)
@@ -58,3 +60,15 @@ def test_the_audit_comes_close_to_the_truth() -> None:
     case = Case("laplace", 1, lambda runs, rng: (rng.laplace(0, 1, runs), rng.laplace(1, 1, runs)), 400_000)
     assert 0.9 < audit(case).bound < 1
     assert np.isclose(audit(case).bound, audit(case).bound)
+
+
+@pytest.mark.plants_faults
+def test_a_fault_after_a_charge_ends_an_audit() -> None:
+    """In a case whose program is refused by it, as elsewhere; the counter alone says so."""
+
+    def failing(runs: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        Counter.faults += 1
+        return np.zeros(runs), np.zeros(runs)
+
+    with pytest.raises(AssertionError, match="1 faults after a charge"):
+        audit(Case("a fault", 1, failing, 2000))

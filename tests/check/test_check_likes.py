@@ -72,6 +72,7 @@ FINE = (
     "print(substring(d.s, 1, clamp(d.a, 1, 1)), [d.s, d.a][0])",
     'plot(b)\nplot("by sex", b.sex, b.n)\nplot(e)\nplot(h)\nplot(many)',
     'z = table("u.csv")\nprint({{ select count(*) from z[sex = "F"] }})',
+    'print(zip(b, table("u.csv"))[0][1].w, zip(h, table("u.csv"))[11][0])',
 
     'print(b["F"].n, b["M"]["a"], b.sex[0] + "x", [k.n for k in b if k.sex == "F"], sorted(b, "n")[0].a, sorted(b.n))',
     "print([k + \" \" + str(l) for k, l in zip(b.sex, b.n)], record([[k.sex, k.n] for k in b]), keys(r), values(r))",

@@ -78,6 +78,7 @@ LIBRARY = {
     "h = map_kmeans(v, 2) with epsilon 1": ("h.zz", "h > 1", "upper(h)"),
     "h = regression_tree(pick(t, age, w), \"age\", 1) with epsilon 1": ("h.zz", "h > 1"),
     "h = refined(refinable(t), lambda n: true) with epsilon 1": ("band(h, level = 90)",),
+    "h = best_model(pick(t, age, sex)) with epsilon 1": ("h.zz", "h.table([\"age\"])", "h + 1"),
     "jointly with epsilon 1:\n    h = {{ select count(*) as n from t groupby sex }}": ("h.zz", "h.n(1)", "max(h.n, 1)"),
     "def f(a):\n    if a > 3: return 1\n    return a\nh = f(n)": ("h.zz", "upper(h)"),
     "def f(a):\n    if a > 3: return f(a - 1)\n    return [a]\nh = f(n)": (),
@@ -93,6 +94,16 @@ def test_what_a_function_gives_is_known_by_its_kind(given: str) -> None:
     assert check(before + "print(h)") == []
     said = {wrong: check(f"{before}print({wrong})") for wrong in LIBRARY[given]}
     assert [wrong for wrong, messages in said.items() if len(messages) != 1] == []
+
+
+def test_a_method_that_is_called_as_a_built_in_is_refused_as_itself(tmp_path: Path) -> None:
+    """`made.table(…)` was told what `table("file.csv")` takes."""
+    (tmp_path / "t.csv").write_text("a\n" + "1\n3\n" * 40)
+    session = Session(cwd=tmp_path)
+    given = 'use best\nt = table("t.csv") described by {a: 0..3}\nmade = best_synthetic(t)\n'
+    assert session.attempt(Source("p.jst", f'{given}release n = made.table(["a"])\n')).ok
+    (fault,) = session.attempt(Source("p.jst", f'{given}release n = made.table(["b"])\n')).diagnostics
+    assert fault.message == "there is no variable `b`: the variables are a"
 
 
 @pytest.mark.slow

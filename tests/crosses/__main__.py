@@ -1,13 +1,15 @@
 """`python -m tests.crosses`: programs of crossed features on neighbouring tables, for as long as one likes.
 
     python -m tests.crosses [--first SEED] [--programs N] [--seconds S] [--counts FILE] [--show SEED] [--engine NAME…]
+    python -m tests.crosses --specimen NAME… [--first SEED] [--seconds S]
 
 Prints what broke, each kind once with its seed, and how many programs ran by feature and by pair of features, with the
 share of those that were refused: where all are, nothing was seen. From seed 10^12 on tables are made of tables, and
 from 2·10^12 on row programs, trees, models and workloads measure them, and from 3·10^12 on the best of many runs and
 rounds until a budget or an answer. With `--counts` a run goes on where the one before ended that wrote the file, and
 adds to it after every batch. With `--engine` programs on Parquet and Arrow files
-run on these servers too, and must give the same exact integers.
+run on these servers too, and must give the same exact integers. With `--specimen` breaks that were there once are put
+back, one after the other, and it prints after how many programs and seconds each is convicted.
 """
 
 from __future__ import annotations
@@ -24,8 +26,34 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / name) for name in ("crosses", "adversary", "engines", ".")]
 
-from cross_oracle import SIZE, Crosses, Run, opened  # noqa: E402
+import pytest  # noqa: E402
+from cross_oracle import RETRIED, SIZE, Crosses, Run, opened  # noqa: E402
+from cross_specimens import SPECIMENS  # noqa: E402
 from engines_suite import ENGINES  # noqa: E402
+
+NAMED = {specimen.__name__: (specimen, what, seed) for specimen, what, seed in SPECIMENS}
+LONGEST = 600.0  # within these seconds of CPU a break that is put back is to be convicted
+
+
+def convicted(name: str, first: int, seconds: float) -> bool:
+    """Runs programs from a seed on with a break put back, until it shows as what it is; those of runs that are shown
+    from `RETRIED` on."""
+    specimen, what, known = NAMED[name]
+    seed = begun = first + (RETRIED if known >= RETRIED else 0)
+    start, cpu, shown = time.monotonic(), time.process_time(), False
+    while not shown and time.process_time() - cpu < seconds:
+        with pytest.MonkeyPatch.context() as patch:
+            specimen(patch)
+            with opened() as crosses:
+                while True:
+                    shown = any(what in one.what for one in crosses.run(seed).breaks)
+                    seed += 1
+                    if shown or seed % SIZE == 0 or time.process_time() - cpu >= seconds:
+                        break
+    ran, used = time.monotonic() - start, time.process_time() - cpu
+    how = "convicted" if shown else "NOT convicted"
+    print(f"{name}: {how} after {seed - begun:,} programs, {ran:.0f} s, {used:.0f} s of CPU ({what})", flush=True)
+    return shown
 
 
 class Counts:
@@ -85,7 +113,11 @@ def main() -> int:
     parser.add_argument("--counts", type=Path, help="a file of counts, which is added to")
     parser.add_argument("--show", type=int, help="print the program of one seed, and what breaks")
     parser.add_argument("--engine", nargs="+", default=[], choices=sorted(ENGINES), help="servers to compare with")
+    parser.add_argument("--specimen", nargs="+", default=[], choices=[*NAMED, "all"], help="put a break back")
     asked = parser.parse_args()
+    if asked.specimen:
+        chosen = NAMED if "all" in asked.specimen else asked.specimen
+        return sum(not convicted(name, asked.first, min(asked.seconds, LONGEST)) for name in chosen)
     with opened({name: ENGINES[name] for name in asked.engine}) as crosses:
         if asked.show is not None:
             return _shown(crosses, asked.show)

@@ -40,6 +40,7 @@ from recorded_noise import Draw
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.base import Engine
+from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.privacy.kernel.exposures import Counter
 from jostle.privacy.measurements.choices import LargestScores, MarginMax, separation
 from jostle.privacy.measurements.watch import BestRun
@@ -60,6 +61,8 @@ ADDED_LATER = {"largest", "margin max", "watch", "steps", "top_k()"}
 LOOKED_ANEW = 0.05  # the share of programs that look at cells as if nobody had
 ELSEWHERE = 0.1  # the share of programs that run on another file type too
 CHECKED = 0.05  # the share of programs whose questions DuckDB is asked too, beside plain Python
+OF_LONG_TEXTS = 0.5  # the same, of programs with functions of texts where a cell has more than 1,000 characters
+TEXT_FUNCTIONS = {"like()", *(f"{name}()" for name, of in ROW_FUNCTIONS.items() if "text" in of.kinds)}
 PURE = {"laplace", "selection", "cube", "runs"}  # noise that has an ε by itself
 TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
 
@@ -265,7 +268,8 @@ class Batch:
         others += [name for name in self._servers if program.file in TYPED]
         if others or rng.random() < LOOKED_ANEW:
             self._forget_looks()
-        how, checks = "ran", rng.random() < CHECKED
+        of_long = self.world.has_long_texts and not TEXT_FUNCTIONS.isdisjoint(program.features)
+        how, checks = "ran", rng.random() < max(CHECKED, OF_LONG_TEXTS * of_long)
         engines = [side.engine for side in self._sides]
         for engine in engines:
             engine.checks, engine.differences = checks, []

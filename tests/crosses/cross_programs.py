@@ -455,15 +455,16 @@ class Maker:
 
     def weighted_records(self) -> None:
         kind = self.rng.choice(("text", "number", "date", "boolean"))
-        one = f"weighted(derive(pick({self.table}, c, n, s), z = {self._expression(kind)}))"
+        z = "coalesce(day({}), 0)".format if kind == "date" else str  # records hold no dates
+        one = f"weighted(pick(derive({self.table}, z = {z(self._expression(kind))}), c, n, s, z))"
         self.lines.append(f"a = {one}")
         for _ in range(self.rng.randrange(1, 3)):
             self.lines.append("a = " + self.rng.choice((
-                f"where(a, {self._on(RECORDS, 'boolean')})", f"derive(a, z = {self._on(RECORDS, kind)})",
-                'concat(a, where(a, c == "Ames"))', "union(a, where(a, n > 5))", "intersect(a, where(a, n > 100))",
-                "without(a, where(a, n == 5))", "concat(a, a)",
+                f"where(a, {self._on(RECORDS, 'boolean')})", f"derive(a, z = {z(self._on(RECORDS, kind))})",
+                'concat(a, where(a, c == "Ames"))', "union(a, where(a, n > 5))",
+                'intersect(a, where(a, s == "nobody"))', "without(a, where(a, n == 5))", "concat(a, a)",
             )))  # fmt: skip
-        self.lines.append(f"print(laplace(histogram(a, x = c)) {self.amount})")
+        self.lines.append(f"print(laplace(histogram(a, x = {'nc'[len(self.lines) % 2]})) {self.amount})")
 
     def steps(self) -> None:
         of = self.rng.choice((self.table, "h"))

@@ -52,6 +52,11 @@ class World:
         """Files of texts have no empty text, and those of JSON no columns without a row."""
         return not self.numbers and bool(self.rows) and not any(cell == "" for row in self.rows for cell in row)
 
+    @property
+    def has_long_texts(self) -> bool:
+        rows = (*self.rows, *self.units[0], *self.units[1])
+        return any(isinstance(cell, str) and len(cell) > 1000 for row in rows for cell in row)
+
     def table(self, which: int) -> Any:
         """The rows of a neighbour as an Arrow table."""
         return _arrow(self.rows + self.units[which])

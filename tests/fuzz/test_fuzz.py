@@ -18,7 +18,9 @@ from fuzz_oracle import Fault, Watch, databases, examine, watched
 from fuzz_programs import conversation, program
 from fuzz_soup import DEEP, soup
 
+from jostle.privacy.kernel.exposures import Counter
 from jostle.privacy.kernel.kernel import Kernel
+from jostle.readers.duckdb import LocalDuckDb
 
 PATIENT = 20.0  # seconds: the machine that runs the tests may be busy
 
@@ -107,6 +109,18 @@ def test_another_exception_is_seen(folders: tuple[Path, Path], watch: Watch, mon
 
     monkeypatch.setattr(Kernel, "measure", broken)
     assert one(PAID, folders, watch).startswith("kind InternalError")
+
+
+@pytest.mark.plants_faults
+def test_a_fault_after_a_charge_is_seen(
+    folders: tuple[Path, Path], watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise KeyError("nothing")
+
+    monkeypatch.setattr(LocalDuckDb, "group", broken)
+    faults = Counter.faults
+    assert one(PAID, folders, watch) == "fault after a charge" and Counter.faults > faults
 
 
 def test_a_program_without_end_is_seen(folders: tuple[Path, Path], watch: Watch) -> None:

@@ -13,6 +13,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FILE = re.compile(r"`((?:[\w.]+/)*\w+\.py)`")
 FOLDER = re.compile(r"`((?:\w+/)+)`|`((?:jostle|tests|docs)/[\w/]+)`")
 PLACED = re.compile(r"`(jostle/[\w/]+\.py)` `(\w+)`")
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 ENGINES = "backends|engine|readers|speed"
 PARTS = f"accounting|check|choice|kernels|language|optional|plan|privacy|run|syntax|tools|trace|{ENGINES}"
 DOTTED = re.compile(rf"`(?:jostle\.)?((?:{PARTS})(?:\.[a-z]\w*)+)`")
@@ -58,6 +59,14 @@ def test_what_stands_in_a_file_is_defined_there(page: str) -> None:
     placed = PLACED.findall((ROOT / "docs" / "contributing" / f"{page}.md").read_text(encoding="utf-8"))
     assert len(placed) > 12
     assert [(file, name) for file, name in placed if name not in names_of(ROOT / file)] == []
+
+
+def test_the_tests_of_the_pages_exist() -> None:
+    """What a page says of a fault or a promise is held by a test that it names."""
+    named = [(shown(page), *test) for page in PAGES for test in TEST.findall(page.read_text(encoding="utf-8"))]
+    assert len([page for page, *_ in named if page == "docs/experiments/faults.md"]) > 60
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for _, file, _ in named if (ROOT / file).exists()}
+    assert [one for one in named if f"\ndef {one[2]}(" not in texts.get(one[1], "")] == []
 
 
 def test_the_modules_of_the_docstrings_exist() -> None:

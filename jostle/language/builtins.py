@@ -311,6 +311,7 @@ row("bootstrap", "cells, option, queries, *, epsilon = none, rho = none, runs = 
 row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
 row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
 row("as_epsilon", "share: number = 1", "A share of what is left of the allotment, as an ε; in ρ, a pure mechanism's.")
+row("has_delta", "", "Whether the amount that the allotment has is an ε with a δ.")
 
 # Choices ---------------------------------------------------------------------------------------------
 

@@ -427,6 +427,13 @@ def _as_epsilon(share: float = 1.0, *, at: At) -> float:
     return pure_epsilon(left) if inner is not None and inner.unit == "rho" else left
 
 
+@builtin
+def _has_delta(*, at: At) -> bool:
+    """Whether the allotment that is open has a delta, for Gaussian noise and secret samples."""
+    inner = at[0].kernel.allotment
+    return inner is not None and inner.amount is not None and inner.amount.delta > 0
+
+
 def _source_of(value: object, what: str) -> Value:
     if isinstance(value, Handle) and len(value.exposures) == 1:
         return value.exposures[0]

@@ -407,12 +407,15 @@ def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Ha
 
     The parts are those of a partition, by a key that each row decides for itself: their charges count as their maximum,
     whatever the hash is (docs/privacy/transformations.md). All rows of a person go to one part, and so do rows that are
-    equal in all values. SHA-256 makes the parts as even as the values are many, and the same on every machine.
+    equal in all values. SHA-256 makes the parts as even as the values are many, and the same on every machine. Where a
+    person has one row, and what is protected is no column of the table, the hash is of the row's values.
     """
     if not 1 <= parts <= MOST_PARTS:
         raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
     domains = table.domains
     columns = list(dict.fromkeys(c for e in table.exposures for c in e.unit.columns))
+    if all(e.rows == 1 for e in table.exposures) and not domains.keys() >= set(columns):
+        columns = []
     for name in columns:
         if name not in domains:
             raise refuse(

@@ -37,6 +37,15 @@ def test_naive_bayes_in_leaves_is_blended_too() -> None:
     np.testing.assert_allclose(again.probabilities(ROWS), model.probabilities(ROWS), atol=1e-6)
 
 
+def test_a_blend_in_a_blend_is_one_of_all_their_parts() -> None:
+    """A blend of a blend was refused."""
+    within = blended_model([TREE, BAYES], [0.5, 1])
+    model = blended_model([within, BAYES], [0.6, 0.25])
+    assert model.parts == (TREE, BAYES, BAYES) and model.weights == (0.3, 0.6, 0.25)
+    product = within.probabilities(ROWS) ** 0.6 * BAYES.probabilities(ROWS) ** 0.25
+    np.testing.assert_allclose(model.probabilities(ROWS), product / product.sum(axis=1, keepdims=True), atol=1e-12)
+
+
 def test_a_leaf_that_decides_is_ranked_within_by_the_other() -> None:
     shares = blended_model([TREE, BAYES], [1, 0.15]).probabilities({"a": ["p"] * 3, "b": ["u", "v", "w"]})[:, 1]
     assert (np.diff(shares) > 0).all() and shares.max() < 0.5

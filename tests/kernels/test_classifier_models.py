@@ -17,6 +17,7 @@ from jostle.kernels.classifiers.fits import (
     linear_model,
     majority_model,
     naive_bayes_model,
+    softmax_model,
 )
 from jostle.kernels.classifiers.shrink import classifier_from_json
 from jostle.kernels.classifiers.treemodel import tree_leaf, tree_model, tree_node
@@ -234,3 +235,15 @@ def test_places_are_the_same_where_a_column_lists_the_values_as_asked() -> None:
     assert positions(column, [0, 1, 2]).tolist() == [2, 0, 1, 1]
     assert positions(column, [1.0, 0.0]).tolist() == [-1, 1, 0, 0]
     assert positions(column, [False, True, 2.0]).tolist() == [2, -1, -1, -1]
+
+
+def test_a_softmax_regression_has_a_slope_for_a_number_and_a_weight_for_each_other_value() -> None:
+    lines = [
+        {"class": one, "column": column, "of": of, "value": value}
+        for one, own in (("u", (1.0, 0.5, 2.0)), ("v", (0.0, -0.5, 0.0)))
+        for (column, of), value in zip((("intercept", ""), ("x", ""), ("a", "q")), own, strict=True)
+    ]
+    attributes = [{"name": "x", "values": [0, 1, 2]}, {"name": "a", "values": ["p", "q"]}]
+    model = softmax_model(["u", "v"], attributes, lines)
+    shares = model.probabilities({"x": [0, 2, 1], "a": ["p", "p", "q"]})[:, 0]
+    np.testing.assert_allclose(np.log(shares / (1 - shares)), [1.0, 3.0, 4.0])

@@ -87,6 +87,55 @@ def test_a_classifier_leaves_a_delta_unspent() -> None:
     assert session.names()["s"]["delta"] == 0 and session.names()["s"]["epsilon"] <= 1
 
 
+NINE = "abcdefghi"
+
+
+def learned(rows: int, unit: str, amount: str) -> Session:
+    """`m`, a classifier of nine classes by three numbers."""
+    rng = np.random.default_rng(rows)
+    labels = rng.integers(0, 9, rows)
+    numbers = {f"x{i}": np.clip(labels // 3**(i % 2) % 3 * 4 + rng.integers(0, 3, rows), 0, 9) for i in range(3)}
+    session = Session()
+    session.bind("t", numbers | {"who": np.arange(rows) % 5000 + 1, "c": np.array(list(NINE))[labels]})
+    described = ", ".join([*(f"x{i}: 0..9" for i in range(3)), f"c: {{{', '.join(map(repr, NINE))}}}, who: 1..5000"])
+    session.execute(Source("p.jst", (
+        f'use classify\nprivate t = bound("t") described by {{{described}}} protecting {unit}\n'
+        f'd = pick(t, x0, x1, x2, c)\nm = adaptive_classifier(d, "c") with {amount}\ns = spent(t)\n'
+    ).replace("'", '"')))  # fmt: skip
+    return session
+
+
+@pytest.mark.parametrize(("unit", "fits"), [
+    ("rows", True), ("who up to 1 row", True), ("who up to 2 rows", False), ("rows, public size", False),
+])  # fmt: skip
+def test_an_amount_of_rho_has_softmax_regression_by_batches_where_rows_are_many(unit: str, fits: bool) -> None:
+    session = learned(1500, f"{unit} budget rho 5", "rho 4")
+    assert 3.9 < session.names()["s"] <= 4
+    assert ("softmax_gradient" in {event.name for event in session.events}) == fits
+
+
+def test_has_delta_is_of_the_amount() -> None:
+    asked = "release x = has_delta() with {}"
+    for amount, budget, has in (
+        ("epsilon 1", "epsilon 2, delta 1e-5", False), ("epsilon 1 delta 1e-6", "epsilon 2, delta 1e-5", True),
+        ("rho 1", "rho 2", False),
+    ):  # fmt: skip
+        assert run(asked.format(amount), budget, TRUTH)["x"] is has
+
+
+def test_the_best_histogram_takes_several_rows_of_a_person() -> None:
+    """Their noise is wider, and was taken for that of an amount with delta; it called itself without an end."""
+    session = Session()
+    session.bind("t", {"who": np.arange(600) % 300 + 1, "x": np.arange(600) % 40})
+    result = session.attempt(Source("p.jst", (
+        'use best\nprivate t = bound("t") described by {who: 1..300, x: 0..39} protecting who up to 2 rows '
+        'budget epsilon 9, delta 1e-4\nname = "x"\nc = histogram(t, @name)\n'
+        "release a = best_histogram(c, prefixes(c)) with epsilon 1\n"
+    )))  # fmt: skip
+    assert result.ok, result.diagnostics
+    assert len(result["a"]) == 40
+
+
 @pytest.mark.parametrize("rows", [0, 40, 4000, 200_000])
 @pytest.mark.parametrize("ranked", ["false", "true"])
 def test_a_classifier_of_many_classes_in_rho_has_what_it_spends(rows: int, ranked: str) -> None:

@@ -129,6 +129,21 @@ def linear_model(
     return AdditiveClassifier("linear", value_tuple(classes), base, weights, "share", bins=bins_of(attributes))
 
 
+def softmax_model(
+    classes: Sequence[Value], attributes: Sequence[Attribute], lines: Sequence[Attribute]
+) -> AdditiveClassifier:
+    """The classifier of a softmax regression, from its `lines`: numbers have slopes, other attributes their values."""
+    odds = {(line["column"], str(line["of"]), line["class"]): float(line["value"]) for line in lines}
+    weights = {}
+    for attribute in attributes:
+        name, values = str(attribute["name"]), values_of(attribute)
+        numbers = (name, "", classes[0]) in odds
+        slopes = [[odds.get((name, "" if numbers else str(v), one), 0.0) for v in values] for one in classes]
+        weights[name] = values, np.array(slopes) * (np.array(values, dtype=float) if numbers else 1.0)
+    base = np.array([odds["intercept", "", one] for one in classes])
+    return AdditiveClassifier("softmax", value_tuple(classes), base, weights, bins=bins_of(attributes))
+
+
 def branched_model(attribute: Attribute, branches: Sequence[Classifier]) -> Branched:
     """The classifier that asks `attribute` and hands over to one branch a value."""
     return Branched(str(attribute["name"]), values_of(attribute), tuple(branches), bins_of([attribute]))

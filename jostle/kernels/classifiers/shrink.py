@@ -429,8 +429,14 @@ LINES = 12
 
 
 def blended_model(models: Sequence[Classifier], weights: Sequence[float]) -> Blended:
-    """The classifier whose class probabilities are the product of those of `models`, each to the power of a weight."""
-    return Blended(tuple(models), tuple(map(float, weights)))
+    """The classifier whose class probabilities are the product of those of `models`, each to the power of a weight. Of
+    a blend among `models` the parts are taken, to the power of both weights."""
+    if len(models) != len(weights):
+        raise KernelError("a blend has a weight of 0 to 100 for each of its classifiers")
+    parts = [(part, float(weight * own)) for model, weight in zip(models, weights, strict=True)
+             for part, own in (zip(model.parts, model.weights, strict=True) if isinstance(model, Blended)
+                               else [(model, 1.0)])]  # fmt: skip
+    return Blended(tuple(part for part, _ in parts), tuple(weight for _, weight in parts))
 
 
 def class_logs(model: Classifier) -> Logs:

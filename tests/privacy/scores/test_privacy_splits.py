@@ -105,6 +105,17 @@ def test_all_rows_of_a_person(bench: Bench) -> None:
     assert tight["level_sizes"] and tight["leaf_counts"], "all rows of a person weigh one"
 
 
+def test_parts_without_the_column_of_persons_with_one_row(bench: Bench) -> None:
+    program = source("who up to 1 row") + """
+for p in split_rows(pick(t, a, b, c), 3) { s = {{ select count(*) from p groupby c with epsilon 0.5 }} }
+"""
+    tight: Counter[str] = Counter()
+    for others in ([], [KINDS[2]], [KINDS[2], KINDS[4]]):
+        for more in (KINDS[:2], KINDS[1::-1], KINDS[:1]):
+            tight += compare(bench, program, others, [*others, *more])
+    assert tight, "a person's row is in one part, which pays all that is charged"
+
+
 # The scores themselves, over every small table of counts ----------------------------------------------
 
 SHAPES = [(1, 2), (2, 2), (2, 3)]
@@ -169,6 +180,20 @@ def test_entropy_asks_for_a_public_bound(tmp_path: Path) -> None:
     with pytest.raises(Refusal):
         joined = "u = noisy_max([entropy(where(t, a == 'x' or true), a, c)]) with epsilon 1\n".replace("'", '"')
         run(tmp_path, source("who up to 2 rows") + joined)
+
+
+def test_parts_of_persons_with_one_row_each_need_no_column_of_theirs(tmp_path: Path) -> None:
+    """They were refused; of persons with several rows they are."""
+    program = """
+private t = table("t.csv") described by {{who: text, a: {{"x", "y"}}, b: 0..3}} protecting who up to {}
+    budget epsilon 100000
+sizes = [{{{{ select count(*) from p with epsilon 10000 }}}} for p in split_rows(pick(t, a, b), 4)]
+used = spent(t)
+"""
+    names = run(tmp_path, program.format("1 row")).names()
+    assert sum(names["sizes"]) == 4 and names["used"] == 10_000, "of each person one row is taken, in one part"
+    with pytest.raises(Refusal, match="rows are split by what is protected"):
+        run(tmp_path, program.format("2 rows"))
 
 
 def test_parts_by_hash_are_disjoint_and_hold_everyone(tmp_path: Path) -> None:

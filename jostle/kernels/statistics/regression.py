@@ -61,9 +61,7 @@ def linear_fit(
     spread = _spreads(squares, _of_coefficients(design, m, fit).reach / times) * max(m.rows, 1.0) / max(m.rows - d, 1.0)
     rounded = rounded_by(turn, fit.inverse, 0, fit.off)
     names = [("intercept", ""), *_terms(design[:-1])]
-    rows = coefficient_lines(
-        names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded
-    )
+    rows = coefficient_lines(names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded)
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
     facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
@@ -454,31 +452,33 @@ KEEPS = 0.9
 
 def descent_start(weights: object) -> dict[str, Floats]:
     """The state before the first step, from weights of any shape."""
-    start = np.asarray(weights, dtype=float)
-    return {"weights": start, "step": np.zeros(start.shape), "late": np.zeros(start.shape)}
+    return {"weights": np.asarray(weights, dtype=float), "step": np.zeros(())}
 
 
 def descent_step(
     state: Mapping[str, Floats], gradient: Sums, rows: float, pace: float, done: float
 ) -> dict[str, Floats]:  # fmt: skip
-    """Down the noisy gradient of a sample of about so many rows; `done` is the share of all steps that are over, over
-    which they fall from `pace` times a mean gradient to none. `late` adds up the weights of the later half."""
+    """Down the noisy gradient of some `rows`, by `pace` times its mean, less as the share `done` of all steps grows."""
     before = np.asarray(state["weights"], dtype=float)
     mean = np.asarray(gradient["sum"], dtype=float).reshape(before.shape) / max(float(rows), 1.0)
     step = KEEPS * np.asarray(state["step"]) - pace * (1 - done) * mean
-    after = np.clip(before + step, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    return {"weights": after, "step": step, "late": np.asarray(state["late"]) + (after if done >= 0.5 else 0.0)}
+    return {"weights": np.clip(before + step, -LARGEST_WEIGHT, LARGEST_WEIGHT), "step": step}
 
 
 def softmax_fit(
     design: Sequence[Column], target: str, classes: Sequence[object], weights: object, radius: float
 ) -> Annotated[Report, "classes"]:
-    """The log-odds of each class as lines, in the units of the columns: of which only differences say something."""
+    """The log-odds of each class as lines, in the units of the columns, each value beside its column's first."""
     matrix = np.asarray(weights, dtype=float)
     matrix = matrix - matrix.mean(axis=0)
     slopes = matrix[:, :-1] / np.array([float(term["scale"]) for term in design]) / radius
     constants = matrix[:, -1] - slopes @ np.array([float(term["centre"]) for term in design])
-    names = [("intercept", ""), *_terms(design)]
+    first = {term["name"]: i for i, term in reversed(list(enumerate(design))) if term["value"] != ""}
+    constants += slopes[:, list(first.values())].sum(axis=1)
+    others = [i for i, term in enumerate(design) if first.get(term["name"]) != i]
+    padded = np.column_stack([slopes, 0 * constants])
+    slopes = padded[:, others] - padded[:, [first.get(design[i]["name"], -1) for i in others]]
+    names = [("intercept", ""), *_terms([design[i] for i in others])]
     lines = [
         {"class": kind, "column": column, "of": value, "value": float(number)}
         for kind, numbers in zip(classes, np.column_stack([constants, slopes]), strict=True)

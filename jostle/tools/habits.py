@@ -14,7 +14,6 @@ from jostle.records import replace
 from jostle.tools.foreign import (
     MEASURES,
     Answer,
-    Known,
     Nothing,
     Report,
     Rows,
@@ -37,6 +36,7 @@ from jostle.tools.foreign import (
     word_of,
     words,
 )  # fmt: skip
+from jostle.tools.terms import Known
 
 
 class Verbs(Known):

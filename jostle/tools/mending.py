@@ -24,13 +24,14 @@ from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools import sayings, slips
+from jostle.tools import blocks, sayings, slips
 from jostle.tools.foreign import Nothing, Unread
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
+_READS = (AttributeError, LookupError, TypeError, ValueError)
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
 _SLIP = 1.6  # what is tried before other slips than sure ones
@@ -74,16 +75,23 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the lines that mean what a line of another language does, or that nothing here does."""
+    """The fault with the lines that a line, or a block, of another language means, or with what nothing here does."""
     program = search.source.text.split("\n")
     if len(search.line) > _LONGEST:
         return None
     try:
-        lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
+        return _line_read(fault, search, program) or _block_read(fault, search, program)
     except Nothing as nothing:
         return sayings.plain_words(fault, nothing.args[0])
-    except (Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return None  # a text of any kind: what has no meaning here is not read
+
+
+def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
+    try:
+        lines, below = sayings.with_later(
+            program[search.row - 1 :], sayings.reader_of("\n".join(search.before), search.source.text)
+        )
+    except (Unread, RecursionError, *_READS):
+        return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
@@ -97,6 +105,30 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         )
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
+
+
+def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
+    """The fault with the lines that a block of other lines means as a whole."""
+    for begin, end in blocks.blocks_at(program, search.row):
+        if end - begin < 2:
+            continue
+        reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
+        try:
+            new = blocks.block(program[begin:end], reader)
+        except (Unread, RecursionError, *_READS):
+            continue
+        if set(re.findall(r"[A-Za-z_]\w*", "\n".join(program[end:]))) & reader.it.keys():
+            continue  # what only gives columns a name is used below
+        whole = Source(search.source.name, "\n".join([*program[:begin], *new, *program[end:]]))
+        if new == program[begin:end] or any(begin < _row(one) <= begin + len(new) for one in search.faults(whole)):
+            continue
+        while new and new[0] == program[begin]:
+            begin, new = begin + 1, new[1:]
+        while new and new[-1] == program[end - 1]:
+            end, new = end - 1, new[:-1]
+        help = f"write `{'`, then `'.join(new)}` in place of lines {begin + 1} to {end}"
+        return replace(fault, help=help if new else f"leave lines {begin + 1} to {end} out")
+    return None
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -250,13 +282,20 @@ class _Search:
         """Whether no more lines are looked at."""
         return len(self.lines) > _LINES or self.checks > _CHECKS
 
+    def faults(self, program: Source) -> Sequence[Diagnostic]:
+        """What is wrong with a program."""
+        self.checks += 1
+        try:
+            return self.check(program)
+        except Refusal as refusal:
+            return refusal.diagnostics
+
     def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
         """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""
         faults: Sequence[Diagnostic]
         try:
             parse(Source(self.source.name, "\n".join([*self.statement, new, *self.rest])))
-            self.checks += 1
-            faults = self.check(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
+            faults = self.faults(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
         except Refusal as refusal:
             faults = refusal.diagnostics
         end = self.row + new.count("\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
@@ -24,6 +25,7 @@ from jostle.tools.foreign import (
     parts_of,
     plain,
     point,
+    python_of,
     unparse,
     unread,
     word_of,
@@ -31,14 +33,16 @@ from jostle.tools.foreign import (
 )  # fmt: skip
 from jostle.tools.habits import Verbs
 from jostle.tools.selects import select, split
+from jostle.tools.terms import is_text, pieces, together
 
-_GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
+_GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
 _AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
 _IN_TEXT = re.compile(
     r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql\w*|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)"
 )
 _VIEW = re.compile(r"(?i)create (?:or replace )?(?:temp |temporary )?(?:view|table) (\w+) as \(?(.*?)\)?")
+_WALKS = ("iterrows", "itertuples", "to_dict", "to_dicts", "iter_rows", "collect", "rows", "values")
 _WALK = re.compile(r"for (?:\w+, *)?(\w+) in (\w+)\.(?:iterrows|itertuples|to_dicts|iter_rows|collect)\(.*?\):(.*)")
 _SQL = re.compile(r"(?is)(?:\{\{ *)?((?:select|with \w+ as) .*?)(?:\}\})?$")
 
@@ -50,7 +54,7 @@ class Meanings(Verbs):
         self, tables: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], names: Sequence[str]
     ) -> None:
         super().__init__(tables, answers, names)
-        self.read = self.argument
+        self.read, self.text = self.argument, ""
 
     def value(self, node: ast.expr) -> Value:
         """What an expression is; one of public values is an `Answer` without columns."""
@@ -68,7 +72,31 @@ class Meanings(Verbs):
                 return self.indexed(self.value(node.value), node.slice)
             case ast.BinOp() if (both := self.both(node)) is not None:
                 return both
+            case ast.ListComp(elt=elt, generators=[walk]) | ast.GeneratorExp(elt=elt, generators=[walk]):
+                of = self.walked(walk.iter)
+                return self.of_rows(node) if of is None else self.of_each(of, walk.target, walk.ifs, elt)
         return self.of_rows(node)
+
+    def walked(self, node: ast.expr) -> Rows | None:
+        """The rows that a loop of Python goes through, `t`, `t.iterrows()`, `enumerate(t)`; None of public values."""
+        if isinstance(node, ast.Call) and point(node.func) == "enumerate" and node.args:
+            return self.walked(node.args[0])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WALKS:
+            return self.walked(node.func.value)
+        of = self.argument(node)
+        return of if isinstance(of, Rows) and not (of.asks or of.keys) else None
+
+    def of_each(self, of: Rows, target: ast.expr, tests: Sequence[ast.expr], value: ast.expr) -> Rows:
+        """The rows with what is taken of each in a loop of Python, `p.age for p in t if p.smoker`."""
+        name = target.elts[-1] if isinstance(target, ast.Tuple) else target
+        if not isinstance(name, ast.Name):
+            raise Unread
+        self.it[name.id] = of
+        whole = replace(of, takes=(), picks=False)
+        of = replace(of, where=(*of.where, *(self.term(test, whole) for test in tests)))
+        if isinstance(value, ast.Name) and value.id == name.id:
+            return of
+        return replace(of, takes=(self.term(value, whole),), picks=False)
 
     def of_rows(self, node: ast.expr) -> Value:
         """An expression of the rows of a table, or of public values alone."""
@@ -152,6 +180,7 @@ class Meanings(Verbs):
         texts = [_part(side, alike) for side in sides if side is not None]
         texts[0] = f"({texts[0]})" if alike and " " in texts[0].partition("(")[0] else texts[0]
         text = unparse(ast.BinOp(ast.Name(texts[0]), node.op, ast.Name(texts[1])))
+        text = re.sub(r"^\(?sum\(([^()]*)\)\)? / count\((?:\*|\1)\)$", r"avg(\1)", text)
         return replace(of, asks=((text, ""),)) if alike else Answer(text)
 
     def verb(self, word: str, of: Value, call: ast.Call) -> Value:
@@ -205,7 +234,24 @@ def _part(value: Value, alike: bool) -> str:
 
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
-    text = text.strip().rstrip(";")
+    said = spoken(text.strip().rstrip(";"), reader)
+    try:
+        return _lines_of(said, reader)
+    except Unread:
+        if said == text.strip():
+            raise
+        return [said]  # which is right as it stands, or is not shown
+
+
+def spoken(text: str, reader: Meanings) -> str:
+    """A text with what it says in words as SQL has it."""
+    tables = "|".join(reader.tables) or "-"
+    for pattern, form in words("spoken").items():
+        text = re.sub(f"(?i){pattern.replace('<T>', tables)}", form, text)
+    return text
+
+
+def _lines_of(text: str, reader: Meanings) -> list[str]:
     if amount := _AMOUNT.search(text):
         text = text[: amount.start()] + text[amount.end() :]
         reader.tables = {name: replace(table, amount=amount[0]) for name, table in reader.tables.items()}
@@ -221,16 +267,18 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
         reader.value(parse(text[several.end() :]))  # which nothing may do
         raise Unread
     gives = _GIVEN.fullmatch(text) or unread()
-    if gives["release"] and not gives["name"]:
+    if (gives["release"] or "").startswith("release") and not gives["name"]:
         raise Unread
-    before = f"{gives['release'] or ''}{gives['name']} = " if gives["name"] else ""
+    before = f"{gives['release'] or ''}{gives['name'] + ' = ' if gives['name'] else ''}"
     return _lines(gives["value"], before, amount, reader)
 
 
 def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
     """The lines that a value means, the last of which begins so."""
-    prints = re.fullmatch(r"print\((.*)\)", text) if not before else None
+    prints = re.fullmatch(r"(?:print|cat|message|display)\((.*)\)", text) if not before else None
     inner = prints[1] if prints else text
+    if prints and not _IN_TEXT.fullmatch(inner) and not _SQL.fullmatch(inner):
+        return printed(text, reader)
     inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
     inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
     sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
@@ -245,6 +293,40 @@ def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meaning
         raise Unread
     *above, last = lines_for(value)
     return [*above, before + (f"print({last})" if prints else last)]
+
+
+def printed(text: str, reader: Meanings) -> list[str]:
+    """`print` of what other languages put together as one text: of the parts, where a space stands between each two."""
+    node = ast.parse(python_of(text), mode="eval").body
+    if not isinstance(node, ast.Call) or any(keyword.arg not in ("sep", "end") for keyword in node.keywords):
+        raise Unread
+    args, lines = list[str](), list[str]()
+    for arg in node.args:
+        parts = together(_sum_of(arg))
+        spaced = all(
+            str((one if is_text(one) else two).value)[-1 if is_text(one) else 0] in " \n"
+            if is_text(one) or is_text(two) else False
+            for one, two in pairwise(parts)
+        )
+        for part in parts if spaced else [arg]:
+            if is_text(part) and spaced:
+                part = ast.Constant(str(part.value).strip())
+                if not part.value:
+                    continue
+            *above, last = lines_for(reader.value(part))
+            lines += above
+            args.append(last)
+    return [*lines, f"print({', '.join(args)})"]
+
+
+def _sum_of(node: ast.expr) -> list[ast.expr]:
+    """The parts of a text that is put together, also by `+`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [*_sum_of(node.left), *_sum_of(node.right)]
+        return parts if any(map(is_text, parts)) else [node]
+    if isinstance(node, ast.Call) and point(node.func) in ("str", "as_character") and len(node.args) == 1:
+        return node.args
+    return pieces(node) or [node]
 
 
 def _table(of: Rows, before: str, text: str, reader: Meanings) -> Rows:
@@ -308,12 +390,12 @@ def _piped(own: dict[str, str], pipe: str, reader: Meanings) -> str:
 
 _MADE = re.compile(
     r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|"
-    r"(table|bound|dataset|postgres|spark)\(|(\{\{))?"
+    r"(table|bound|dataset|postgres|spark)\(|(\{\{)|(\w+)$)?"
 )
 
 
-def reader_of(above: str) -> Meanings:
-    """A reader that knows the tables, results and names of a program above a line."""
+def reader_of(above: str, text: str = "") -> Meanings:
+    """A reader that knows the tables, results and names of a program above a line, and the `text` of all of it."""
     tables: dict[str, Sequence[str]] = {}
     answers: dict[str, Sequence[str]] = {}
     names: list[str] = []
@@ -323,6 +405,8 @@ def reader_of(above: str) -> Meanings:
         if match[2] and match[3] in tables:
             more = re.findall(r"(\w+) *=(?!=)", text) if match[2] == "derive" else []
             tables[match[1]] = (*tables[match[3]], *more)
+        elif match[6] in tables:
+            tables[match[1]] = tables[match[6]]
         elif match[4]:
             inner = re.search(r"described\s+by\s*\{(.*)", text, re.DOTALL)
             parts = f"{{{inner[1]}" if inner else text
@@ -343,5 +427,8 @@ def reader_of(above: str) -> Meanings:
         names.append(key)
     names += re.findall(r"\b(?:for|param) (\w+)", above)
     reader = Meanings(tables, answers, names)
+    reader.text = text
     reader.truths = set(re.findall(r"(\w+) *: *\{(?:true, *false|false, *true)\}", above))
+    reader.listed = frozenset(re.findall(r"[{,] *\"([^\"]*)\"(?= *[,}])", above))
+    reader.files = {file: name for name, file in re.findall(r"(\w+) *= *table\(\"([^\"]*)\"", above)}
     return reader

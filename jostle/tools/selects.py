@@ -85,6 +85,7 @@ def select(text: str, reader: Verbs) -> Rows:
 
 def source(text: str, reader: Verbs) -> Rows:
     """What stands after `from` or `join`: a table, or a select in brackets, with the name that it is gives."""
+    text = re.sub(r"^[\"']([^\"']*)[\"']", lambda match: reader.files.get(match[1], match[0]), text)
     match = re.fullmatch(r"(?is)(\(select .*\)|[\w.]+)(?: +(?:as +)?(\w+))?", text) or unread()
     of = select(match[1][1:-1], reader) if match[1][0] == "(" else reader.tables.get(match[1]) or unread()
     of = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of

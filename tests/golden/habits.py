@@ -156,6 +156,8 @@ def _mended(lines: tuple[str, ...], fault: Diagnostic) -> Iterator[tuple[str, ..
     """The lines with what a help quotes in place of the line that is refused, of what is marked there, or of all."""
     assert fault.span is not None
     at, pieces = fault.span.line - len(BEFORE) - 1, _quoted(fault.help)
+    if not 0 <= at < len(lines):
+        return
     line = lines[at]
     start, end = fault.span.column - 1, fault.span.end_column - 1 if fault.span.end_line == fault.span.line else None
     for first in range(len(pieces)):

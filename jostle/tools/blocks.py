@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from textwrap import dedent
 
 from jostle.records import replace
-from jostle.tools.foreign import Nothing, Rows, Unread, parse, unread
+from jostle.tools.foreign import Nothing, Rows, Unread, parse, parsed, unread
 from jostle.tools.sayings import Meanings, lines_of
 
 _MOST = 12  # lines of a program that are read
@@ -67,6 +67,8 @@ def statement(text: str, reader: Meanings) -> list[str]:
     head = text.strip()
     if re.match(r"(?:import|library|require|using)\b|from .* import\b", head):
         return []
+    if head.startswith("private "):
+        return lines_of(" ".join(head.split()), reader)
     if rounds := _ROUNDS.fullmatch(head):
         sign, amounts = _NOT[rounds[3]], [float(amount) for amount in re.findall(r"with epsilon ([\d.]+)", rounds[5])]
         first = f"run with epsilon {sum(amounts):g} until budget of {rounds[2]}"
@@ -75,7 +77,7 @@ def statement(text: str, reader: Meanings) -> list[str]:
     if tried := _TRIED.fullmatch(head):
         return dedent(tried[1]).strip("\n").split("\n")
     if "\n" in head or re.match("(?:for|def|with) .*:", head):
-        return Block(reader).of(_parsed(text)[0])
+        return Block(reader).of(parsed(dedent(text))[0])
     if named := re.fullmatch(r"(\w+) *(?:=(?!=)|<-) *(?!\{\{)(.+)", head):
         if file := _OPENED.fullmatch(named[2]):
             reader.it[named[1]] = reader.tables[reader.files.get(file[1]) or unread()]
@@ -91,13 +93,6 @@ _ROUNDS = re.compile(r"(?s)while +(left|spent)\((\w+)\) *([<>]=?) *([\d.]+) *:(\
 _NOT = {"<": ">=", ">": "<=", "<=": ">", ">=": "<"}
 _TRIED = re.compile(r"(?s)try *:\n(.*)\nexcept\b[^\n]*:\s*(?:[^\n]*)")
 _OPENED = re.compile(r"(?:\w+\.)?(?:read|scan|load|fread)\w*\((?:\w+ *= *)?[\"']([^\"']*)[\"'].*\)")
-
-
-def _parsed(text: str) -> list[ast.stmt]:
-    try:
-        return ast.parse(dedent(text)).body
-    except (SyntaxError, ValueError):
-        raise Unread from None
 
 
 class Block:

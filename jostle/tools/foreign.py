@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import NoReturn
@@ -87,6 +88,10 @@ class Answer(Struct, frozen=True):
     text: str
     columns: tuple[str, ...] = ()
 
+    def at(self, column: str) -> Answer:
+        """The column `g.n` of the row of a key."""
+        return Answer(f"{self.text}.{column.partition('.')[2]}") if "for r in" not in self.text else unread()
+
 
 class Report(Struct, frozen=True):
     """A call of the library, or the name of a function that is not called yet: `LinearRegression()`."""
@@ -144,12 +149,22 @@ def python_of(text: str) -> str:
     return re.sub(r"\"§(\d+)§\"", lambda match: texts[int(match[1])], text).strip().rstrip(";")
 
 
-def parse(text: str) -> ast.expr:
+def parsed(text: str) -> list[ast.stmt]:
+    """The statements of a text of Python; `Unread` where it is none."""
     try:
-        node = ast.parse(python_of(text), mode="eval").body
-        return unread() if isinstance(node, ast.Tuple) else node
-    except (SyntaxError, ValueError, RecursionError):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the spelling of numbers, which nobody compiles
+            return ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise Unread from None
+
+
+def parse(text: str) -> ast.expr:
+    """An expression of another language."""
+    match parsed(python_of(text)):
+        case [ast.Expr(value=value)] if not isinstance(value, ast.Tuple):
+            return value
+    raise Unread
 
 
 _OF_COLUMNS = ("col", "desc", "asc", "column", "factor")

@@ -404,6 +404,8 @@ class Foresight(Forms):
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
+                if function.name in ("spent", "left") and not any(isinstance(value, NotKnown) for value in arguments):
+                    super().call(function, [*args], dict(keywords))  # of what is no source it is refused
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)

@@ -52,6 +52,7 @@ _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_ABOVE = re.compile(r"write `use \w+`")
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
@@ -66,8 +67,10 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
+    if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
+        return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
-    if (habit := _habit(fault, search)) is not None:
+    if (habit := _habit(fault, search) or _listed(fault, search)) is not None:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
@@ -131,6 +134,16 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
     return None
 
 
+def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the one listed value that its text is a longer or shorter form of, `F` of `female`."""
+    if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
+        return None
+    text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)
+    near = [one for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
+    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: f'"{near[0]}"' if near else quoted[0], search.line)
+    return _tell(fault, new.strip(), "") if len(near) == 1 and search.first_fault(new) is None else None
+
+
 def _knows(fault: Diagnostic) -> bool:
     """Whether a message says what is meant, so that a slip of a hand is not it."""
     says = fault.kind != "SyntaxError" and fault.help.startswith("write `") and not _USAGE.match(fault.help)
@@ -179,6 +192,8 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
     line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
+    if line is None and re.match(r"write `[^`]*[ (\[{]", fault.help) and not _ABOVE.match(fault.help):
+        return replace(fault, help=f"as in {fault.help[6:]}")  # no line that works is known, so an example is one
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
     if first is None or not first.message.endswith("is not defined") or first.message in fault.help:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
+from jostle.tools.declared import declaration
 from jostle.tools.foreign import (
     Answer,
     Nothing,
@@ -25,18 +26,32 @@ from jostle.tools.foreign import (
     parts_of,
     plain,
     point,
-    python_of,
     unparse,
     unread,
     word_of,
     words,
 )  # fmt: skip
 from jostle.tools.habits import Verbs
-from jostle.tools.selects import select, split
+from jostle.tools.selects import expression, select, split
 from jostle.tools.terms import is_text, pieces, together
 
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
+_EXISTS = re.compile(
+    r"(?i)\bexists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))? where (?:\w+\.)?(\w+) *==? *(?:\w+\.)?\3"
+    r"(?: and ([^()]*))?\)"
+)
+_INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
+_SKIPS = re.compile(r"(?i)\blimit (\d+) offset (\d+)")
+_INTO = re.compile(r"(?is)(select .*?) into (\w+) (from .*)")
+_WRITTEN = re.compile(
+    r"(?is)(?:(?P<name>\w+) *(?:=|<-) *)?(?:update (?P<t>\w+) set (?P<x>\w+) *= *(?P<e>.*?)|delete from (?P<of>\w+))"
+    r"(?: where (?P<test>.*))?"
+)
+_SQL_IN = re.compile(r"^\w+ *(?:=|<-) *|^\{\{ *|^\w+ *= *\{\{ *| *\}\}$")
+_ONE = re.compile(
+    r"(?i)(\w+ *= *)?(?:\{\{ *)?select (\w+) from (\w+) where (\w+) *==? *(\"[^\"]*\"|'[^']*'|\d+) *(?:\}\})?"
+)
 _AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
 _IN_TEXT = re.compile(
     r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql\w*|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)"
@@ -104,6 +119,8 @@ class Meanings(Verbs):
         return replace(table, takes=(self.term(node, table),)) if table else Answer(self.term(node))
 
     def field(self, of: Value, node: ast.Attribute) -> Value:
+        if isinstance(of, Answer) and node.attr in ("loc", "iloc", "at", "iat", "values", "item"):
+            return of
         if isinstance(of, Rows) and node.attr in of.columns and not (of.asks or of.takes):
             return replace(of, takes=(node.attr,))
         if isinstance(of, Answer) and (node.attr in of.columns or not of.columns):
@@ -124,6 +141,8 @@ class Meanings(Verbs):
 
     def call(self, node: ast.Call) -> Value:
         word = point(node.func)
+        if plain(word) == "vlookup" and isinstance(of := self.value(node.args[1]), Answer) and of.columns:
+            return Answer(f"{of.text}[{self.term(node.args[0])}].{of.columns[int(unparse(node.args[2])) - 1]}")
         if isinstance(node.func, ast.Attribute) and not self.is_module(node.func.value):
             of = self.value(node.func.value)
             if not isinstance(of, Answer) or of.columns:
@@ -234,6 +253,8 @@ def _part(value: Value, alike: bool) -> str:
 
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
+    if text.lstrip().startswith("private "):
+        return declaration(text)
     said = spoken(text.strip().rstrip(";"), reader)
     try:
         return _lines_of(said, reader)
@@ -252,13 +273,26 @@ def spoken(text: str, reader: Meanings) -> str:
 
 
 def _lines_of(text: str, reader: Meanings) -> list[str]:
+    whole = text
     if amount := _AMOUNT.search(text):
         text = text[: amount.start()] + text[amount.end() :]
         reader.tables = {name: replace(table, amount=amount[0]) for name, table in reader.tables.items()}
+    if taken := _taken_apart(whole, reader):
+        return taken
     if view := _VIEW.fullmatch(text):
         return [f"{view[1]} = {select(view[2], reader).table}"]
+    if into := _INTO.fullmatch(text):
+        text = f"{into[2]} = {into[1]} {into[3]}"
+    if written := _WRITTEN.fullmatch(text):
+        return _written(written, reader)
+    if len(parts := split(_SQL_IN.sub("", text), r"\bunion all\b")) > 1 and "(select" not in text.lower():
+        return _several([part for _, part in parts], text, reader)
     if walk := _WALK.fullmatch(text):
         return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
+    if one := _ONE.fullmatch(text):
+        text = f"{one[1] or ''}{one[3]}[{one[3]}.{one[4]} == {one[5]}].{one[2]}"
+    if (column := _COLUMN.fullmatch(text)) and column[1] in reader.answers:
+        return [f"{column[2]} = {line}" for line in lines_for(reader.value(parse(column[3])))]
     if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
         derive = ast.Call(ast.Name("mutate"), [], [ast.keyword(column[2], parse(column[3]))])
         return [f"{column[1]} = {reader.do_derive(reader.tables[column[1]], derive).table}"]
@@ -271,6 +305,48 @@ def _lines_of(text: str, reader: Meanings) -> list[str]:
         raise Unread
     before = f"{gives['release'] or ''}{gives['name'] + ' = ' if gives['name'] else ''}"
     return _lines(gives["value"], before, amount, reader)
+
+
+def _taken_apart(text: str, reader: Meanings) -> list[str]:
+    """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own; no line
+    of others."""
+    if exists := _EXISTS.search(text):
+        more = re.sub(rf"\b{exists[2] or exists[1]}\.", "", exists[4] or "")
+        test = f"{exists[3]} in (select {exists[3]} from {exists[1]}{f' where {more}' if more else ''})"
+        return [f"{text[: exists.start()]}{test}{text[exists.end() :]}"]
+    if (inner := _INNER.search(text)) and (of := select(inner[1], reader)).asks and not of.keys:
+        name = "_".join(re.findall(r"\w+", of.asks[0][0])[:2])
+        reader.names.append(name)
+        rest = _lines_of(f"{text[: inner.start(1) - 1]}{name}{text[inner.end(1) + 1 :]}", reader)
+        return [f"{name} = {of.query}", *rest]
+    if (skips := _SKIPS.search(text)) and (given := re.match(r"(\w+) *(?:=|<-) *", text)):
+        first, many = int(skips[2]), int(skips[1])
+        limit = f"limit {first + many}"
+        rest = _lines_of(f"every = {text[given.end() : skips.start()]}{limit}{text[skips.end() :]}", reader)
+        last = f"every[{first}]" if many == 1 else f"[every[i] for i in {first}..{first + many - 1}]"
+        return [*rest, f"{given[1]} = {last}"]
+    return []
+
+
+def _written(match: re.Match[str], reader: Meanings) -> list[str]:
+    """`update t set x = e where c` and `delete from t where c` as other tables: what is read is not changed."""
+    of, test = reader.tables.get(match["t"] or match["of"]) or unread(), match["test"]
+    name, rows = match["name"] or of.source, replace(of, takes=())
+    sure = reader.term(expression(test), rows) if test else ""
+    if match["of"]:
+        others = reader.term(ast.UnaryOp(ast.Not(), expression(test)), rows) if test else unread()
+        return [f"{name} = where({of.table}, {others})"]
+    column, value = match["x"], reader.term(expression(match["e"]), rows)
+    value = f"{value} if {sure} else {column}" if sure else value
+    return [f"{name} = derive({of.table}, {column} = {value})"]
+
+
+def _several(parts: Sequence[str], text: str, reader: Meanings) -> list[str]:
+    """Selects of one row each, one under the other, as a list of them."""
+    given = _GIVEN.fullmatch(text)
+    name = f"{given['name']} = " if given and given["name"] else ""
+    asked = [select(re.sub(r"(?i)^select ([\"'])[^\"']*\1(?: as \w+)?, *", "select ", part), reader) for part in parts]
+    return [f"{name}[{', '.join(of.query for of in asked)}]"] if name else [of.query for of in asked]
 
 
 def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
@@ -297,15 +373,14 @@ def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meaning
 
 def printed(text: str, reader: Meanings) -> list[str]:
     """`print` of what other languages put together as one text: of the parts, where a space stands between each two."""
-    node = ast.parse(python_of(text), mode="eval").body
+    node = parse(text)
     if not isinstance(node, ast.Call) or any(keyword.arg not in ("sep", "end") for keyword in node.keywords):
         raise Unread
     args, lines = list[str](), list[str]()
     for arg in node.args:
         parts = together(_sum_of(arg))
         spaced = all(
-            str((one if is_text(one) else two).value)[-1 if is_text(one) else 0] in " \n"
-            if is_text(one) or is_text(two) else False
+            (is_text(one) and str(one.value)[-1] in " \n") or (is_text(two) and str(two.value)[0] in " \n")
             for one, two in pairwise(parts)
         )
         for part in parts if spaced else [arg]:

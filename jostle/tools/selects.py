@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from calendar import monthrange
+from datetime import date, timedelta
 
 from jostle.records import replace
 from jostle.tools.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
@@ -34,9 +36,26 @@ def listed(text: str) -> list[str]:
     return [part for _, part in split(text, ",")]
 
 
+_INTERVAL = re.compile(
+    r"(?i)(?:\b(?:date|timestamp) *)?['\"](\d{4})-(\d\d)-(\d\d)['\"](?:::date)? *([+-]) *"
+    r"interval *['\"]?(\d+)['\"]? *(day|week|month|year)s?['\"]?"
+)
+
+
+def _later(match: re.Match[str]) -> str:
+    """A constant date some days or months after or before another, as SQL counts them."""
+    year, month, day, many = (int(match[i]) for i in (1, 2, 3, 5))
+    many, unit = many if match[4] == "+" else -many, match[6].lower()
+    if unit in ("day", "week"):
+        return f"'{date(year, month, day) + timedelta(many * (7 if unit == 'week' else 1))}'"
+    years, months = divmod(year * 12 + month - 1 + many * (12 if unit == "year" else 1), 12)
+    return f"'{date(years, months + 1, min(day, monthrange(years, months + 1)[1]))}'"
+
+
 def expression(text: str) -> ast.expr:
     """An expression of SQL."""
-    text = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", _INTERVAL.sub(_later, text))
+    text = re.sub(r"(?i)\bdate(?:part|_part)\(['\"]?month['\"]?, *", "month(", text)
     while case := re.search(r"(?i)\bcase\b((?:(?!\bcase\b).)*?)\bend\b", text):
         of, *whens = re.split(r"(?i)\bwhen\b", case[1])
         parts = [re.split(r"(?i)\bthen\b|\belse\b", when) for when in whens]
@@ -64,6 +83,9 @@ def select(text: str, reader: Verbs) -> Rows:
         inner = select(shared[2], reader)
         reader.tables[shared[1]] = replace(inner, source=inner.table, where=(), joins="")
         return select(shared[3] if shared[3][:6].lower() == "select" else f"with {shared[3]}", reader)
+    if len(parts := split(text, r"\bunion all\b")) > 1:
+        tables = [select(part, reader).table for _, part in parts]
+        return Rows(f"union({', '.join(tables)})", select(parts[0][1], reader).columns)
     (_, before), *clauses = split(
         text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", "")
     )
@@ -174,15 +196,20 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
     keys = [(f"({k})" if re.search(r" if | and | or |[<>=]", k) else k, names.get(k, "")) for k in asking.keys]
     if start[1]:
         keys, asking.asks = columns, [("count(*)", "n")] if not asking.asks else unread()
+    if "qualify" in own:
+        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()
+        asking.order, limit = first[1], first[2]
+    functions = [text.partition("(")[0] for text, name in asking.asks if not name]
+    for at, (text, name) in enumerate(asking.asks):  # of two averages each has the name of its column
+        inner = re.fullmatch(r"(\w+)\((\w+)\)", text)
+        if inner and not name and functions.count(inner[1]) > 1:
+            asking.asks[at] = (text, inner[2])
+    having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
     if not asking.asks:
         return (
             replace(of, takes=tuple(names), picks=bool(names)) if {*names} <= {*of.columns} and not keys else unread()
         )
     if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
-    if "qualify" in own:
-        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()
-        asking.order, limit = first[1], first[2]
-    having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
     having_all = (having,) if having else ()
     return replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)

@@ -128,7 +128,7 @@ def together(parts: Sequence[ast.expr]) -> list[ast.expr]:
     new = list[ast.expr]()
     for part in parts:
         if is_text(part) and new and is_text(last := new[-1]):
-            new[-1] = ast.Constant(f"{last.value}{part.value}")
+            new[-1] = ast.Constant(str(last.value) + str(part.value))
         elif not is_text(part) or part.value:
             new.append(part)
     return new
@@ -188,6 +188,9 @@ class Terms(ast.NodeTransformer):
             return self.visit(ast.Name(name))
         if self.rows is not None:
             raise Unread
+        of = self.program.answers.get(point(node.value))
+        if of is not None and (name := word_of(node.slice)) in of.columns:
+            return ast.Attribute(ast.Name(of.text), name)
         return ast.Subscript(self.visit(node.value), self.visit(node.slice))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -198,7 +201,9 @@ class Terms(ast.NodeTransformer):
         value = unparse(sides[1]).strip('"').lower()
         if unparse(sides[0]) in self.program.truths and isinstance(node.ops[0], ast.Eq) and value in _TRUTHS:
             return sides[0] if _TRUTHS[value] else ast.UnaryOp(ast.Not(), sides[0])
-        pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(node.ops)]
+        texts = value not in ("missing", "none", "not missing")
+        ops = [ast.Eq() if isinstance(op, ast.Is) and texts else op for op in node.ops]  # `x is "A"`
+        pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(ops)]
         return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
 
     def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
@@ -333,8 +338,9 @@ class Terms(ast.NodeTransformer):
     def _range(self, node: ast.Call) -> ast.expr:
         """`range(n)` as `0..n - 1`."""
         first, *others = node.args if len(node.args) > 1 else [ast.Constant(0), *node.args]
-        end = ast.BinOp(others[0], ast.Sub(), ast.Constant(1)) if len(others) == 1 and not node.keywords else unread()
-        end = ast.Constant(others[0].value - 1) if isinstance(others[0], ast.Constant) else end
+        last = others[0] if len(others) == 1 and not node.keywords else unread()
+        number = last.value if isinstance(last, ast.Constant) else None
+        end = ast.Constant(number - 1) if isinstance(number, int) else ast.BinOp(last, ast.Sub(), ast.Constant(1))
         return ast.Name(f"{unparse(self.visit(first))}..{unparse(self.visit(end))}")
 
     def _cases(self, word: str, node: ast.Call) -> ast.expr:

@@ -30,7 +30,7 @@ _LISTED = re.compile(
     r"\s*[(\[{]*\s*(?P<items>[^()\[\]{}]+?)\s*[)\]}]*"
 )
 _DECLARED = re.compile(
-    r"(?i)private\s+(?:table\s+)?(?P<name>\w+)(?:\s*:\s*\w+)?\s*(?:=|<-|:=)?\s*"
+    r"(?i)private\s+(?:table\s+)?(?P<name>(?!table\b)\w+)(?:\s*:\s*\w+)?\s*(?:=|<-|:=)?\s*"
     r"(?:(?:\w+\.)?(?:table|\w*read\w*|load|file|csv)\s*|select \* from )?\(?\s*"
     r"[\"']?(?P<file>[\w./-]+\.\w+)[\"']?\s*(?P<rest>.*)"
 )
@@ -60,6 +60,8 @@ def domain(text: str) -> str:
     if match := _RANGE.fullmatch(text):
         low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
         high = str(int(high) - 1) if text.lower().startswith("range") and high.isdigit() else high
+        if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:
+            low, high = f"{low}.0", f"{high}.0"
         return f"{low}..{high}" if float(low) < float(high) else unread()
     if re.fullmatch(r"[\"']?(?:dd|mm|yyyy|yy)(?:([./-])(?:dd|mm|yyyy|yy)){2}[\"']?", text.lower()):
         form = re.sub("dd|mm|yyyy|yy", lambda part: _PARTS[part[0]], text.lower().strip("\"'"))

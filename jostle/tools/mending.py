@@ -52,7 +52,9 @@ _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
-_ABOVE = re.compile(r"write `use \w+`")
+_GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
+    r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
+)
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
@@ -192,7 +194,7 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
     line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
-    if line is None and re.match(r"write `[^`]*[ (\[{]", fault.help) and not _ABOVE.match(fault.help):
+    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")  # no line that works is known, so an example is one
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")

@@ -265,11 +265,13 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
 
 
 def spoken(text: str, reader: Meanings) -> str:
-    """A text with what it says in words as SQL has it."""
-    tables = "|".join(reader.tables) or "-"
+    """A text with what it says in words as SQL has it; what stands in quotes is left alone."""
+    tables, texts = "|".join(reader.tables) or "-", re.findall(r"\"[^\"]*\"|'[^']*'", text)
+    text = re.sub(r"\"[^\"]*\"|'[^']*'", '""', text)
     for pattern, form in words("spoken").items():
         text = re.sub(f"(?i){pattern.replace('<T>', tables)}", form, text)
-    return text
+    parts = text.split('""')
+    return "".join(part + after for part, after in zip(parts, [*texts, ""], strict=True)) if texts else text
 
 
 def _lines_of(text: str, reader: Meanings) -> list[str]:

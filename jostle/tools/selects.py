@@ -211,5 +211,8 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
         )
     if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
+    alone = re.fullmatch(r"sum\((.*)\)", asking.asks[0][0]) if len(asking.asks) == 1 and not keys else None
+    if alone and re.match(r"(?i)\w*count_?if\(", own["select"]):  # `countif(c)` and no more
+        return replace(of, where=(*of.where, alone[1]), asks=(("count(*)", asking.asks[0][1]),))
     having_all = (having,) if having else ()
     return replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)

@@ -186,6 +186,8 @@ class Terms(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
         if self.rows is not None and (name := word_of(node.slice)) in self.rows.columns and self._is_rows(node.value):
             return self.visit(ast.Name(name))
+        if self.rows is not None and self.measures:  # `mean(x[c])`
+            return ast.IfExp(self.visit(node.slice), self.visit(node.value), ast.Name("none"))
         if self.rows is not None:
             raise Unread
         of = self.program.answers.get(point(node.value))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from jostle.tools.foreign import Nothing, Unread, unread
+from jostle.tools.foreign import Nothing, Unread, unread, words
 from jostle.tools.selects import listed
 
 _NUMBER = r"-?\d[\d_]*(?:\.\d+)?"
@@ -17,13 +17,6 @@ _RANGE = re.compile(
     rf"(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
     rf"(?:\.\.\.?|-|–|,|;|:|to|and|until|max|up to)\s*(?:max|high|upper|to)?[\s=]*(?P<high>{_NUMBER})\s*[)\]]?"
 )
-_KINDS = {
-    "integer": r"(?:big|small)?int(?:eger|64|32)?|whole numbers?|long",
-    "real": r"real|float(?:64|32)?|double(?: precision)?|decimal(?:\(.*\))?|numeric(?:\(.*\))?|numbers?",
-    "text": r"text|str(?:ing)?|(?:var)?char(?:acter)?(?:\(\d+\))?|object|words?",
-    "{true, false}": r"bool(?:ean)?|logical|true[ /,or]+false|yes[ /,or]+no",
-    "date": r"date|datetime\.date", "time": r"time|datetime(?:64)?|timestamp",
-}  # fmt: skip
 _PARTS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y"}
 _LISTED = re.compile(
     r"(?i)(?:enum|category|(?:\w+\.)?categorical|factor|c|list|set|literal|choice|one of|any of|either|in|pl\.enum)?"
@@ -54,18 +47,29 @@ def domain(text: str) -> str:
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
     if re.fullmatch(r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time", text):
         return _quoted(text)
-    for kind, pattern in _KINDS.items():
-        if re.fullmatch(f"(?i){pattern}", text):
-            return kind
+    if kind := next((kind for pattern, kind in words("kinds").items() if re.fullmatch(f"(?i){pattern}", text)), ""):
+        return kind
+    return _range(text) or _date(text) or _list(text)
+
+
+def _range(text: str) -> str:
     if match := _RANGE.fullmatch(text):
         low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
         high = str(int(high) - 1) if text.lower().startswith("range") and high.isdigit() else high
         if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:
             low, high = f"{low}.0", f"{high}.0"
         return f"{low}..{high}" if float(low) < float(high) else unread()
+    return ""
+
+
+def _date(text: str) -> str:
     if re.fullmatch(r"[\"']?(?:dd|mm|yyyy|yy)(?:([./-])(?:dd|mm|yyyy|yy)){2}[\"']?", text.lower()):
         form = re.sub("dd|mm|yyyy|yy", lambda part: _PARTS[part[0]], text.lower().strip("\"'"))
         return "date" if form == "%Y-%m-%d" else f'date("{form}")'
+    return ""
+
+
+def _list(text: str) -> str:
     if re.match(rf"[<>]=?\s*{_NUMBER}$", text):
         raise Nothing(text[:2].strip())
     inside = (_LISTED.fullmatch(text) or unread())["items"]

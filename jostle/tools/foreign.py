@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import NoReturn
 
@@ -118,7 +118,7 @@ def words(section: str) -> dict[str, str]:
     import tomllib
 
     table = tomllib.loads((folder("grammar") / "foreign.toml").read_text(encoding="utf-8"))[section]
-    if section in ("commands", "spoken"):
+    if section in ("commands", "spoken", "kinds"):
         return table  # type: ignore[no-any-return]
     return {plain(word): form for form, several in table.items() for word in several.split()}
 
@@ -277,3 +277,46 @@ def descends(call: ast.Call) -> bool:
             for name in ("descending", "decreasing", "reverse")
         )
     )
+
+
+# A line with other words, by patterns of `words.toml` and `meanings.toml` -------------------------------
+
+
+@cache
+def _patterns(parses: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
+    import tomllib
+
+    tables = tomllib.loads((folder("grammar") / "words.toml").read_text(encoding="utf-8"))
+    table = tables["any"] if parses else tables["syntax"] | tables["any"]
+    return tuple((re.compile(f"(?i){key}"), write) for key, forms in table.items() for write in forms.split("\n"))
+
+
+def other_words(line: str, parses: bool) -> Iterator[str]:
+    """A line with one word of another language written anew, outside of texts, wherever it holds one."""
+    texts = [match.span() for match in re.finditer(r"\"[^\"]*\"|'[^']*'", line)]
+    for pattern, write in _patterns(parses):
+        places = [at for at in pattern.finditer(line) if not any(a < at.start() < b - 1 for a, b in texts)]
+        for match in places:
+            yield line[: match.start()] + match.expand(write) + line[match.end() :]
+        if 1 < len(places) < 5:
+            yield pattern.sub(write, line)
+
+
+@cache
+def meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    import tomllib
+
+    tables = tomllib.loads((folder("grammar") / "meanings.toml").read_text(encoding="utf-8"))
+    parts = re.compile("|".join(map(re.escape, tables["part"])))
+    texts = ((parts.sub(lambda name: tables["part"][name[0]], old), new) for old, new in tables[of])
+    return tuple((re.compile(old, re.IGNORECASE), parts.sub(r"\\g\g<0>", new)) for old, new in texts)
+
+
+def as_one(line: str) -> str:
+    """The line with what other tools say in several calls or clauses as the query, or the call, that means the same."""
+    for _ in range(20):
+        rules = ((pattern, write) for pattern, write in meanings("rules") if pattern.search(line))
+        line, last = next((new for a, b in rules if (new := a.sub(b, line, count=1)) != line), line), line
+        if line == last:
+            break
+    return line

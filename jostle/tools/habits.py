@@ -73,12 +73,24 @@ class Verbs(Known):
         if of.asks:
             return of if len(of.asks) == 1 and not of.keys else unread()
         columns = of.takes or tuple(w for part in parts_of(call.args) if (w := word_of(part)) in of.columns)
+        if (weights := self.weights(word, call)) is not None:
+            weight = self.term(weights, replace(of, takes=(), picks=False))
+            text = f"sum({columns[0]} * {weight}) / sum({weight})" if len(columns) == 1 and not of.keys else unread()
+            return replace(of, asks=((text, ""),), takes=())
         if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"} or not (columns or counts):
             raise Unread  # it says more than is understood
-        several = bool(of.keys) or len(columns) > 1
-        names = ["" if not several else column if column in of.columns else "x" for column in columns]
+        names = self.names_of(columns, of)
         asks = [(measure(word, c, every_argument(call)), name) for c, name in zip(columns, names, strict=True)]
         return replace(of, asks=tuple(asks) or (("count(*)", "n" if of.keys else ""),), takes=(), picks=False)
+
+    def weights(self, word: str, call: ast.Call) -> ast.expr | None:
+        """The weights of a mean, which is a ratio of sums then."""
+        own = {keyword.arg: keyword.value for keyword in call.keywords}
+        return own.get("weights") or (call.args[0] if plain(word).startswith("weighted") else None)
+
+    def names_of(self, columns: Sequence[str], of: Rows) -> list[str]:
+        several = bool(of.keys) or len(columns) > 1
+        return ["" if not several else column if column in of.columns else "x" for column in columns]
 
     # Tables: some rows or columns, more columns, rows of others --------------------------------
 

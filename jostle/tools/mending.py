@@ -14,18 +14,16 @@ import heapq
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from html import unescape
 from itertools import takewhile
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
-from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
 from jostle.tools import blocks, sayings, slips
-from jostle.tools.foreign import Nothing, Unread
+from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
@@ -389,7 +387,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
-    for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
+    for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
@@ -446,7 +444,7 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     """The line as one that means the same, unless that measures a result; or with the module above that it lacks."""
     text, indent = fault.span.source.text if fault.span else "", line[: len(line) - len(line.lstrip())]
-    new, results = _as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
+    new, results = as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
     if new != line.strip() and not re.search(rf"(?: from |where\(|derive\()(?:{results})\b", new):
         yield 0.5, indent + new.replace("\n", "\n" + indent), ""
     yield 0.9, unicodedata.normalize("NFKC", unescape(line)).replace("...", ".."), ""  # of a web page, or typeset
@@ -466,46 +464,6 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
-
-
-@cache
-def _table(parses: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
-    import tomllib
-
-    tables = tomllib.loads((folder("grammar") / "words.toml").read_text(encoding="utf-8"))
-    table = tables["any"] if parses else tables["syntax"] | tables["any"]
-    return tuple((re.compile(f"(?i){key}"), write) for key, forms in table.items() for write in forms.split("\n"))
-
-
-def _other_words(line: str, parses: bool) -> Iterator[str]:
-    """A line with one word of another language written anew, outside of texts, wherever it holds one."""
-    texts = [match.span() for match in re.finditer(r"\"[^\"]*\"|'[^']*'", line)]
-    for pattern, write in _table(parses):
-        places = [at for at in pattern.finditer(line) if not any(a < at.start() < b - 1 for a, b in texts)]
-        for match in places:
-            yield line[: match.start()] + match.expand(write) + line[match.end() :]
-        if 1 < len(places) < 5:
-            yield pattern.sub(write, line)
-
-
-@cache
-def meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    import tomllib
-
-    tables = tomllib.loads((folder("grammar") / "meanings.toml").read_text(encoding="utf-8"))
-    parts = re.compile("|".join(map(re.escape, tables["part"])))
-    texts = ((parts.sub(lambda name: tables["part"][name[0]], old), new) for old, new in tables[of])
-    return tuple((re.compile(old, re.IGNORECASE), parts.sub(r"\\g\g<0>", new)) for old, new in texts)
-
-
-def _as_one(line: str) -> str:
-    """The line with what other tools say in several calls or clauses as the query, or the call, that means the same."""
-    for _ in range(20):
-        rules = ((pattern, write) for pattern, write in meanings("rules") if pattern.search(line))
-        line, last = next((new for a, b in rules if (new := a.sub(b, line, count=1)) != line), line), line
-        if line == last:
-            break
-    return line
 
 
 def _without(line: str, start: int, end: int) -> Iterator[Edit]:

@@ -32,7 +32,7 @@ from jostle.tools.foreign import (
     words,
 )  # fmt: skip
 from jostle.tools.habits import Verbs
-from jostle.tools.selects import expression, select, split
+from jostle.tools.selects import CHANGES, changes, select, split
 from jostle.tools.terms import is_text, pieces, together
 
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
@@ -44,10 +44,7 @@ _EXISTS = re.compile(
 _INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
 _SKIPS = re.compile(r"(?i)\blimit (\d+) offset (\d+)")
 _INTO = re.compile(r"(?is)(select .*?) into (\w+) (from .*)")
-_WRITTEN = re.compile(
-    r"(?is)(?:(?P<name>\w+) *(?:=|<-) *)?(?:update (?P<t>\w+) set (?P<x>\w+) *= *(?P<e>.*?)|delete from (?P<of>\w+))"
-    r"(?: where (?P<test>.*))?"
-)
+_LABEL = re.compile(r"(?i)^select ([\"'])[^\"']*\1(?: as \w+)?, *")
 _SQL_IN = re.compile(r"^\w+ *(?:=|<-) *|^\{\{ *|^\w+ *= *\{\{ *| *\}\}$")
 _ONE = re.compile(
     r"(?i)(\w+ *= *)?(?:\{\{ *)?select (\w+) from (\w+) where (\w+) *==? *(\"[^\"]*\"|'[^']*'|\d+) *(?:\}\})?"
@@ -255,13 +252,13 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
     if text.lstrip().startswith("private "):
         return declaration(text)
-    said = spoken(text.strip().rstrip(";"), reader)
+    new = spoken(text.strip().rstrip(";"), reader)
     try:
-        return _lines_of(said, reader)
+        return _lines_of(new, reader)
     except Unread:
-        if said == text.strip():
+        if new == text.strip():
             raise
-        return [said]  # which is right as it stands, or is not shown
+        return [new]  # which is right as it stands, or is not shown
 
 
 def spoken(text: str, reader: Meanings) -> str:
@@ -279,16 +276,25 @@ def _lines_of(text: str, reader: Meanings) -> list[str]:
     if amount := _AMOUNT.search(text):
         text = text[: amount.start()] + text[amount.end() :]
         reader.tables = {name: replace(table, amount=amount[0]) for name, table in reader.tables.items()}
-    if taken := _taken_apart(whole, reader):
-        return taken
+    if parts := _taken_apart(whole, reader) or _of_sql(text, reader):
+        return parts
+    return _of_line(text, amount, reader)
+
+
+def _of_sql(text: str, reader: Meanings) -> list[str]:
+    """The lines of a statement of SQL that is no query of one line; none of others."""
     if view := _VIEW.fullmatch(text):
         return [f"{view[1]} = {select(view[2], reader).table}"]
     if into := _INTO.fullmatch(text):
-        text = f"{into[2]} = {into[1]} {into[3]}"
-    if written := _WRITTEN.fullmatch(text):
-        return _written(written, reader)
+        return _of_line(f"{into[2]} = {into[1]} {into[3]}", None, reader)
+    if change := CHANGES.fullmatch(text):
+        return changes(change, reader)
     if len(parts := split(_SQL_IN.sub("", text), r"\bunion all\b")) > 1 and "(select" not in text.lower():
         return _several([part for _, part in parts], text, reader)
+    return []
+
+
+def _of_line(text: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
     if walk := _WALK.fullmatch(text):
         return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
     if one := _ONE.fullmatch(text):
@@ -310,8 +316,7 @@ def _lines_of(text: str, reader: Meanings) -> list[str]:
 
 
 def _taken_apart(text: str, reader: Meanings) -> list[str]:
-    """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own; no line
-    of others."""
+    """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own."""
     if exists := _EXISTS.search(text):
         more = re.sub(rf"\b{exists[2] or exists[1]}\.", "", exists[4] or "")
         test = f"{exists[3]} in (select {exists[3]} from {exists[1]}{f' where {more}' if more else ''})"
@@ -321,34 +326,20 @@ def _taken_apart(text: str, reader: Meanings) -> list[str]:
         reader.names.append(name)
         rest = _lines_of(f"{text[: inner.start(1) - 1]}{name}{text[inner.end(1) + 1 :]}", reader)
         return [f"{name} = {of.query}", *rest]
-    if (skips := _SKIPS.search(text)) and (given := re.match(r"(\w+) *(?:=|<-) *", text)):
+    if (skips := _SKIPS.search(text)) and (before := re.match(r"(\w+) *(?:=|<-) *", text)):
         first, many = int(skips[2]), int(skips[1])
-        limit = f"limit {first + many}"
-        rest = _lines_of(f"every = {text[given.end() : skips.start()]}{limit}{text[skips.end() :]}", reader)
+        rest = f"{text[before.end() : skips.start()]}limit {first + many}{text[skips.end() :]}"
         last = f"every[{first}]" if many == 1 else f"[every[i] for i in {first}..{first + many - 1}]"
-        return [*rest, f"{given[1]} = {last}"]
+        return [*_lines_of(f"every = {rest}", reader), f"{before[1]} = {last}"]
     return []
-
-
-def _written(match: re.Match[str], reader: Meanings) -> list[str]:
-    """`update t set x = e where c` and `delete from t where c` as other tables: what is read is not changed."""
-    of, test = reader.tables.get(match["t"] or match["of"]) or unread(), match["test"]
-    name, rows = match["name"] or of.source, replace(of, takes=())
-    sure = reader.term(expression(test), rows) if test else ""
-    if match["of"]:
-        others = reader.term(ast.UnaryOp(ast.Not(), expression(test)), rows) if test else unread()
-        return [f"{name} = where({of.table}, {others})"]
-    column, value = match["x"], reader.term(expression(match["e"]), rows)
-    value = f"{value} if {sure} else {column}" if sure else value
-    return [f"{name} = derive({of.table}, {column} = {value})"]
 
 
 def _several(parts: Sequence[str], text: str, reader: Meanings) -> list[str]:
     """Selects of one row each, one under the other, as a list of them."""
-    given = _GIVEN.fullmatch(text)
-    name = f"{given['name']} = " if given and given["name"] else ""
-    asked = [select(re.sub(r"(?i)^select ([\"'])[^\"']*\1(?: as \w+)?, *", "select ", part), reader) for part in parts]
-    return [f"{name}[{', '.join(of.query for of in asked)}]"] if name else [of.query for of in asked]
+    before = _GIVEN.fullmatch(text)
+    name = f"{before['name']} = " if before and before["name"] else ""
+    queries = [select(_LABEL.sub("select ", part), reader).query for part in parts]
+    return [f"{name}[{', '.join(queries)}]"] if name else queries
 
 
 def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
@@ -386,10 +377,9 @@ def printed(text: str, reader: Meanings) -> list[str]:
             for one, two in pairwise(parts)
         )
         for part in parts if spaced else [arg]:
-            if is_text(part) and spaced:
-                part = ast.Constant(str(part.value).strip())
-                if not part.value:
-                    continue
+            part = ast.Constant(str(part.value).strip()) if is_text(part) and spaced else part
+            if is_text(part) and not part.value:
+                continue
             *above, last = lines_for(reader.value(part))
             lines += above
             args.append(last)

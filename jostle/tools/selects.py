@@ -92,6 +92,11 @@ def select(text: str, reader: Verbs) -> Rows:
     own = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in clauses}
     if before or "from" not in own or "select" not in own or len(own) < len(clauses):
         raise Unread
+    return _select(clauses, own, reader)
+
+
+def _select(clauses: list[tuple[str, str]], own: dict[str, str], reader: Verbs) -> Rows:
+    """A select by its clauses."""
     first, *others = listed(own["from"])
     of = source(first, reader)
     tests = [test or unread() for _, test in split(own["where"], r"\band\b")] if "where" in own else []
@@ -150,6 +155,22 @@ class _Asking:
         measures = MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", term))
         (self.asks if measures else self.columns).append((term, name))
 
+    def name(self) -> None:
+        """Gives each of two averages the name of its column."""
+        functions = [text.partition("(")[0] for text, name in self.asks if not name]
+        for at, (text, name) in enumerate(self.asks):
+            inner = re.fullmatch(r"(\w+)\((\w+)\)", text)
+            if inner and not name and functions.count(inner[1]) > 1:
+                self.asks[at] = (text, inner[2])
+
+    def qualify(self, limit: str) -> str:
+        """The order of `qualify row_number() over (order by x) <= 3`, and its limit."""
+        if "qualify" not in self.own:
+            return limit
+        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", self.own["qualify"]) or unread()
+        self.order = first[1]
+        return first[2]
+
     def over(self, window: re.Match[str]) -> str:
         """A window of keys as an aggregate by them; a rank of groups is their order."""
         word = window[1].lower()
@@ -196,14 +217,8 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
     keys = [(f"({k})" if re.search(r" if | and | or |[<>=]", k) else k, names.get(k, "")) for k in asking.keys]
     if start[1]:
         keys, asking.asks = columns, [("count(*)", "n")] if not asking.asks else unread()
-    if "qualify" in own:
-        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()
-        asking.order, limit = first[1], first[2]
-    functions = [text.partition("(")[0] for text, name in asking.asks if not name]
-    for at, (text, name) in enumerate(asking.asks):  # of two averages each has the name of its column
-        inner = re.fullmatch(r"(\w+)\((\w+)\)", text)
-        if inner and not name and functions.count(inner[1]) > 1:
-            asking.asks[at] = (text, inner[2])
+    limit = asking.qualify(limit)
+    asking.name()
     having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
     if not asking.asks:
         return (
@@ -211,8 +226,31 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
         )
     if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
-    alone = re.fullmatch(r"sum\((.*)\)", asking.asks[0][0]) if len(asking.asks) == 1 and not keys else None
-    if alone and re.match(r"(?i)\w*count_?if\(", own["select"]):  # `countif(c)` and no more
-        return replace(of, where=(*of.where, alone[1]), asks=(("count(*)", asking.asks[0][1]),))
     having_all = (having,) if having else ()
-    return replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)
+    of = replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)
+    return _counted(of) if re.match(r"(?i)\w*count_?if\(", own["select"]) else of
+
+
+def _counted(of: Rows) -> Rows:
+    """`countif(c)` alone, as the count of the rows for which it holds."""
+    alone = re.fullmatch(r"sum\((.*)\)", of.asks[0][0]) if len(of.asks) == 1 and not of.keys else None
+    return replace(of, where=(*of.where, alone[1]), asks=(("count(*)", of.asks[0][1]),)) if alone else of
+
+
+CHANGES = re.compile(
+    r"(?is)(?:(?P<name>\w+) *(?:=|<-) *)?(?:update (?P<t>\w+) set (?P<x>\w+) *= *(?P<e>.*?)|delete from (?P<of>\w+))"
+    r"(?: where (?P<test>.*))?"
+)
+
+
+def changes(match: re.Match[str], reader: Verbs) -> list[str]:
+    """`update t set x = e where c` and `delete from t where c` as other tables: what is read is not changed."""
+    of, test = reader.tables.get(match["t"] or match["of"]) or unread(), match["test"]
+    name, rows = match["name"] or of.source, replace(of, takes=())
+    sure = reader.term(expression(test), rows) if test else ""
+    if match["of"]:
+        others = reader.term(ast.UnaryOp(ast.Not(), expression(test)), rows) if test else unread()
+        return [f"{name} = where({of.table}, {others})"]
+    column, value = match["x"], reader.term(expression(match["e"]), rows)
+    value = f"{value} if {sure} else {column}" if sure else value
+    return [f"{name} = derive({of.table}, {column} = {value})"]

@@ -267,10 +267,8 @@ class Terms(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args, word = node.func, [*node.args], point(node.func)
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
-        if self.rows is None and (parts := pieces(node)):
-            return self._text_of(parts)
-        if self.rows is None and word == "range":
-            return self._range(node)
+        if self.rows is None and (word == "range" or pieces(node)):
+            return self._range(node) if word == "range" else self._text_of(pieces(node))
         if means("nothing", last) and not means("aggregates", last):
             raise Nothing(last)
         named = arguments_named(node)
@@ -281,6 +279,9 @@ class Terms(ast.NodeTransformer):
             return self._cases(last, node)
         if isinstance(function, ast.Attribute) and not self.program.is_module(function.value):
             args.insert(0, function.value)
+        return self._call(word, last, args)
+
+    def _call(self, word: str, last: str, args: list[ast.expr]) -> ast.expr:
         measures = means("aggregates", word or last)
         if self.rows is None and len(args) == 1 and measures in words("of_lists"):
             return ast.Call(ast.Name("len" if measures == "count" else measures), [self.visit(args[0])], [])

@@ -328,9 +328,9 @@ def _taken_apart(text: str, reader: Meanings) -> list[str]:
         return [f"{name} = {of.query}", *rest]
     if (skips := _SKIPS.search(text)) and (before := re.match(r"(\w+) *(?:=|<-) *", text)):
         first, many = int(skips[2]), int(skips[1])
-        rest = f"{text[before.end() : skips.start()]}limit {first + many}{text[skips.end() :]}"
+        line = f"every = {text[before.end() : skips.start()]}limit {first + many}{text[skips.end() :]}"
         last = f"every[{first}]" if many == 1 else f"[every[i] for i in {first}..{first + many - 1}]"
-        return [*_lines_of(f"every = {rest}", reader), f"{before[1]} = {last}"]
+        return [*_lines_of(line, reader), f"{before[1]} = {last}"]
     return []
 
 
@@ -380,9 +380,8 @@ def printed(text: str, reader: Meanings) -> list[str]:
             part = ast.Constant(str(part.value).strip()) if is_text(part) and spaced else part
             if is_text(part) and not part.value:
                 continue
-            *above, last = lines_for(reader.value(part))
-            lines += above
-            args.append(last)
+            own = lines_for(reader.value(part))
+            lines, args = [*lines, *own[:-1]], [*args, own[-1]]
     return [*lines, f"print({', '.join(args)})"]
 
 

@@ -89,7 +89,7 @@ def _piece(value: ast.expr) -> list[ast.expr]:
     spec = value.format_spec
     text = "".join(str(getattr(part, "value", "")) for part in spec.values) if isinstance(spec, ast.JoinedStr) else ""
     form = _PLACES.fullmatch("{:" + text + "}") or unread()
-    return _shown(value.value, form[2], form[3])
+    return _in_digits(value.value, form[2], form[3])
 
 
 def _put(text: str, places: re.Pattern[str], args: list[ast.expr], named: Mapping[str, ast.expr]) -> list[ast.expr]:
@@ -103,12 +103,12 @@ def _put(text: str, places: re.Pattern[str], args: list[ast.expr], named: Mappin
             continue
         own = place[1] if places is _PLACES and place[1] else str(at)
         value = named.get(own) or (args[int(own)] if own.isdigit() and int(own) < len(args) else unread())
-        parts += _shown(value, *(place[1], place[2]) if places is _FIELDS else (place[2], place[3]))
+        parts += _in_digits(value, *(place[1], place[2]) if places is _FIELDS else (place[2], place[3]))
         at += 1
     return [*parts, ast.Constant(text[start:])] if max(at, len(named)) >= len(args) + len(named) else unread()
 
 
-def _shown(value: ast.expr, digits: str | None, kind: str | None) -> list[ast.expr]:
+def _in_digits(value: ast.expr, digits: str | None, kind: str | None) -> list[ast.expr]:
     """A value with as many digits as a format has."""
     if kind == "%":
         value = ast.BinOp(ast.Constant(100), ast.Mult(), value)

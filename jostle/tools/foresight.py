@@ -404,10 +404,15 @@ class Foresight(Forms):
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
+                self._need_source(function, arguments)
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
             raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
+
+    def _need_source(self, function: Builtin, arguments: Sequence[object]) -> None:
+        if function.name in ("spent", "left") and not any(isinstance(value, NotKnown) for value in arguments):
+            super().call(function, [*arguments], {})
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:
         """What a function gives of values of these kinds, where all of them are known; refuses what it refuses of

@@ -14,7 +14,6 @@ from jostle.records import replace
 from jostle.tools.foreign import (
     MEASURES,
     Answer,
-    Known,
     Nothing,
     Report,
     Rows,
@@ -37,6 +36,7 @@ from jostle.tools.foreign import (
     word_of,
     words,
 )  # fmt: skip
+from jostle.tools.terms import Known
 
 
 class Verbs(Known):
@@ -73,12 +73,24 @@ class Verbs(Known):
         if of.asks:
             return of if len(of.asks) == 1 and not of.keys else unread()
         columns = of.takes or tuple(w for part in parts_of(call.args) if (w := word_of(part)) in of.columns)
+        if (weights := self.weights(word, call)) is not None:
+            weight = self.term(weights, replace(of, takes=(), picks=False))
+            text = f"sum({columns[0]} * {weight}) / sum({weight})" if len(columns) == 1 and not of.keys else unread()
+            return replace(of, asks=((text, ""),), takes=())
         if arguments_named(call).keys() - {"q", "probs", "prob", "interpolation"} or not (columns or counts):
             raise Unread  # it says more than is understood
-        several = bool(of.keys) or len(columns) > 1
-        names = ["" if not several else column if column in of.columns else "x" for column in columns]
+        names = self.names_of(columns, of)
         asks = [(measure(word, c, every_argument(call)), name) for c, name in zip(columns, names, strict=True)]
         return replace(of, asks=tuple(asks) or (("count(*)", "n" if of.keys else ""),), takes=(), picks=False)
+
+    def weights(self, word: str, call: ast.Call) -> ast.expr | None:
+        """The weights of a mean, which is a ratio of sums then."""
+        own = {keyword.arg: keyword.value for keyword in call.keywords}
+        return own.get("weights") or (call.args[0] if plain(word).startswith("weighted") else None)
+
+    def names_of(self, columns: Sequence[str], of: Rows) -> list[str]:
+        several = bool(of.keys) or len(columns) > 1
+        return ["" if not several else column if column in of.columns else "x" for column in columns]
 
     # Tables: some rows or columns, more columns, rows of others --------------------------------
 
@@ -353,6 +365,11 @@ class Verbs(Known):
         return Report(module, f"{function}({table.table}, {inside})", table.amount)
 
     def of_answer_at(self, of: Answer, part: ast.expr, names: Sequence[str]) -> Answer:
+        result = self.answers.get(of.text.partition(".")[0])
+        if isinstance(part, ast.Compare) and not of.columns and result is not None:  # `g.n[g.region == "north"]`
+            return replace(self.of_answer("filter", result, ast.Call(part, [part], [])), columns=()).at(of.text)
+        if _OF_KEY.fullmatch(of.text) and isinstance(part, ast.Constant) and part.value in (0, 1):
+            return of
         if len(names) == 1 and names[0] in of.columns and not isinstance(part, ast.Call):
             return Answer(f"{of.text}.{names[0]}")
         if isinstance(part, ast.Call) and point(part.func) == "order":
@@ -365,7 +382,7 @@ class Verbs(Known):
     def of_answer(self, word: str, of: Answer, call: ast.Call) -> Answer:
         """What a word does with a result, or with a value of it."""
         does, args = means("verbs", word), every_argument(call)
-        if does == "same":
+        if does == "same" or (does == "head" and _OF_KEY.fullmatch(of.text)):
             return of
         if does == "pull":
             return Answer(f"{of.text}.{word_of(args[0])}")
@@ -385,6 +402,11 @@ class Verbs(Known):
         if does == "filter":
             text = word_of(args[0]) if isinstance(args[0], ast.Constant) else ""
             test = self.with_it(parse(text) if text else args[0], of)
+            match test:  # a row of the result, by its key
+                case ast.Compare(left=key, ops=[ast.Eq()], comparators=[ast.Constant(value=value)]) if (
+                    word_of(key) == of.columns[0] and of.text in self.answers
+                ):
+                    return Answer(f"{of.text}[{self.term(ast.Constant(value))}]", of.columns)
             return Answer(f"[r for r in {of.text} if {self.term(test, of)}]", of.columns)
         if does == "sort":
             by = next((w for part in parts_of(args) if (w := word_of(part)) in of.columns), "") or unread()
@@ -420,6 +442,7 @@ def _listing(keys: Sequence[tuple[str, str]]) -> str:
     return ", ".join(key for key, _ in keys)
 
 
+_OF_KEY = re.compile(r"\w+\[\"[^\"]*\"\](?:\.\w+)?")
 _OF_REPORTS = frozenset({
     "formula", "data", "df", "x", "y", "a", "b", "family", "q", "probs", "by", "index", "columns", "endog", "exog",
 })  # fmt: skip

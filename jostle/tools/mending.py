@@ -14,23 +14,22 @@ import heapq
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from html import unescape
 from itertools import takewhile
 
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
-from jostle.resources import folder
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
-from jostle.tools import sayings, slips
-from jostle.tools.foreign import Nothing, Unread
+from jostle.tools import blocks, sayings, slips
+from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
+_READS = (AttributeError, LookupError, TypeError, ValueError)
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
 _SLIP = 1.6  # what is tried before other slips than sure ones
@@ -51,6 +50,9 @@ _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
+    r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
+)
 _METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
@@ -65,8 +67,10 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault
     if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
+    if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
+        return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
-    if (habit := _habit(fault, search)) is not None:
+    if (habit := _habit(fault, search) or _listed(fault, search)) is not None:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
@@ -74,16 +78,23 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the lines that mean what a line of another language does, or that nothing here does."""
+    """The fault with the lines that a line, or a block, of another language means, or with what nothing here does."""
     program = search.source.text.split("\n")
     if len(search.line) > _LONGEST:
         return None
     try:
-        lines, below = sayings.with_later(program[search.row - 1 :], sayings.reader_of("\n".join(search.before)))
+        return _line_read(fault, search, program) or _block_read(fault, search, program)
     except Nothing as nothing:
         return sayings.plain_words(fault, nothing.args[0])
-    except (Unread, AttributeError, LookupError, RecursionError, TypeError, ValueError):
-        return None  # a text of any kind: what has no meaning here is not read
+
+
+def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
+    try:
+        lines, below = sayings.with_later(
+            program[search.row - 1 :], sayings.reader_of("\n".join(search.before), search.source.text)
+        )
+    except (Unread, RecursionError, *_READS):
+        return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
@@ -97,6 +108,40 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         )
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
+
+
+def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
+    """The fault with the lines that a block of other lines means as a whole."""
+    for begin, end in blocks.blocks_at(program, search.row):
+        if end - begin < 2:
+            continue
+        reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
+        try:
+            new = blocks.block(program[begin:end], reader)
+        except (Unread, RecursionError, *_READS):
+            continue
+        if set(re.findall(r"[A-Za-z_]\w*", "\n".join(program[end:]))) & reader.it.keys():
+            continue  # what only gives columns a name is used below
+        whole = Source(search.source.name, "\n".join([*program[:begin], *new, *program[end:]]))
+        if new == program[begin:end] or any(begin < _row(one) <= begin + len(new) for one in search.faults(whole)):
+            continue
+        while new and new[0] == program[begin]:
+            begin, new = begin + 1, new[1:]
+        while new and new[-1] == program[end - 1]:
+            end, new = end - 1, new[:-1]
+        help = f"write `{'`, then `'.join(new)}` in place of lines {begin + 1} to {end}"
+        return replace(fault, help=help if new else f"leave lines {begin + 1} to {end} out")
+    return None
+
+
+def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the one listed value that its text is a longer or shorter form of, `F` of `female`."""
+    if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
+        return None
+    text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)
+    near = [one for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
+    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: f'"{near[0]}"' if near else quoted[0], search.line)
+    return _tell(fault, new.strip(), "") if len(near) == 1 and search.first_fault(new) is None else None
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -147,6 +192,8 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault whose line to write has a name that there is not says so."""
     line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
     first = search.first_fault(line[1]) if line is not None else None
+    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
+        return replace(fault, help=f"as in {fault.help[6:]}")  # no line that works is known, so an example is one
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
     if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
@@ -250,13 +297,20 @@ class _Search:
         """Whether no more lines are looked at."""
         return len(self.lines) > _LINES or self.checks > _CHECKS
 
+    def faults(self, program: Source) -> Sequence[Diagnostic]:
+        """What is wrong with a program."""
+        self.checks += 1
+        try:
+            return self.check(program)
+        except Refusal as refusal:
+            return refusal.diagnostics
+
     def first_fault(self, new: str, *, whole: bool = False) -> Diagnostic | None:
         """What is wrong with this line; its statement, which parses as a `whole`, is parsed before all is checked."""
         faults: Sequence[Diagnostic]
         try:
             parse(Source(self.source.name, "\n".join([*self.statement, new, *self.rest])))
-            self.checks += 1
-            faults = self.check(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
+            faults = self.faults(Source(self.source.name, "\n".join([*self.before, new, *self.rest])))
         except Refusal as refusal:
             faults = refusal.diagnostics
         end = self.row + new.count("\n")
@@ -333,7 +387,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
-    for new in (*rewritings(line.strip()), *_other_words(line.strip(), fault.kind != "SyntaxError")):
+    for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
@@ -390,7 +444,7 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     """The line as one that means the same, unless that measures a result; or with the module above that it lacks."""
     text, indent = fault.span.source.text if fault.span else "", line[: len(line) - len(line.lstrip())]
-    new, results = _as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
+    new, results = as_one(line.strip()), "|".join(["-", *re.findall(r"(?m)^ *(\w+) *= *\{\{", text)])
     if new != line.strip() and not re.search(rf"(?: from |where\(|derive\()(?:{results})\b", new):
         yield 0.5, indent + new.replace("\n", "\n" + indent), ""
     yield 0.9, unicodedata.normalize("NFKC", unescape(line)).replace("...", ".."), ""  # of a web page, or typeset
@@ -410,46 +464,6 @@ def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
     yield line[: len(line) - len(line.lstrip())] + text
     if text.startswith("with "):
         yield f"{line[:end]} {text}{line[end:]}"
-
-
-@cache
-def _table(parses: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
-    import tomllib
-
-    tables = tomllib.loads((folder("grammar") / "words.toml").read_text(encoding="utf-8"))
-    table = tables["any"] if parses else tables["syntax"] | tables["any"]
-    return tuple((re.compile(f"(?i){key}"), write) for key, forms in table.items() for write in forms.split("\n"))
-
-
-def _other_words(line: str, parses: bool) -> Iterator[str]:
-    """A line with one word of another language written anew, outside of texts, wherever it holds one."""
-    texts = [match.span() for match in re.finditer(r"\"[^\"]*\"|'[^']*'", line)]
-    for pattern, write in _table(parses):
-        places = [at for at in pattern.finditer(line) if not any(a < at.start() < b - 1 for a, b in texts)]
-        for match in places:
-            yield line[: match.start()] + match.expand(write) + line[match.end() :]
-        if 1 < len(places) < 5:
-            yield pattern.sub(write, line)
-
-
-@cache
-def meanings(of: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    import tomllib
-
-    tables = tomllib.loads((folder("grammar") / "meanings.toml").read_text(encoding="utf-8"))
-    parts = re.compile("|".join(map(re.escape, tables["part"])))
-    texts = ((parts.sub(lambda name: tables["part"][name[0]], old), new) for old, new in tables[of])
-    return tuple((re.compile(old, re.IGNORECASE), parts.sub(r"\\g\g<0>", new)) for old, new in texts)
-
-
-def _as_one(line: str) -> str:
-    """The line with what other tools say in several calls or clauses as the query, or the call, that means the same."""
-    for _ in range(20):
-        rules = ((pattern, write) for pattern, write in meanings("rules") if pattern.search(line))
-        line, last = next((new for a, b in rules if (new := a.sub(b, line, count=1)) != line), line), line
-        if line == last:
-            break
-    return line
 
 
 def _without(line: str, start: int, end: int) -> Iterator[Edit]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
+from jostle.tools.declared import declaration
 from jostle.tools.foreign import (
     Answer,
     Nothing,
@@ -30,15 +32,29 @@ from jostle.tools.foreign import (
     words,
 )  # fmt: skip
 from jostle.tools.habits import Verbs
-from jostle.tools.selects import select, split
+from jostle.tools.selects import CHANGES, changes, select, split
+from jostle.tools.terms import is_text, pieces, together
 
-_GIVEN = re.compile(r"(?P<release>release +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
+_GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
+_EXISTS = re.compile(
+    r"(?i)\bexists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))? where (?:\w+\.)?(\w+) *==? *(?:\w+\.)?\3"
+    r"(?: and ([^()]*))?\)"
+)
+_INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
+_SKIPS = re.compile(r"(?i)\blimit (\d+) offset (\d+)")
+_INTO = re.compile(r"(?is)(select .*?) into (\w+) (from .*)")
+_LABEL = re.compile(r"(?i)^select ([\"'])[^\"']*\1(?: as \w+)?, *")
+_SQL_IN = re.compile(r"^\w+ *(?:=|<-) *|^\{\{ *|^\w+ *= *\{\{ *| *\}\}$")
+_ONE = re.compile(
+    r"(?i)(\w+ *= *)?(?:\{\{ *)?select (\w+) from (\w+) where (\w+) *==? *(\"[^\"]*\"|'[^']*'|\d+) *(?:\}\})?"
+)
 _AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
 _IN_TEXT = re.compile(
     r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql\w*|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)"
 )
 _VIEW = re.compile(r"(?i)create (?:or replace )?(?:temp |temporary )?(?:view|table) (\w+) as \(?(.*?)\)?")
+_WALKS = ("iterrows", "itertuples", "to_dict", "to_dicts", "iter_rows", "collect", "rows", "values")
 _WALK = re.compile(r"for (?:\w+, *)?(\w+) in (\w+)\.(?:iterrows|itertuples|to_dicts|iter_rows|collect)\(.*?\):(.*)")
 _SQL = re.compile(r"(?is)(?:\{\{ *)?((?:select|with \w+ as) .*?)(?:\}\})?$")
 
@@ -50,7 +66,7 @@ class Meanings(Verbs):
         self, tables: Mapping[str, Sequence[str]], answers: Mapping[str, Sequence[str]], names: Sequence[str]
     ) -> None:
         super().__init__(tables, answers, names)
-        self.read = self.argument
+        self.read, self.text = self.argument, ""
 
     def value(self, node: ast.expr) -> Value:
         """What an expression is; one of public values is an `Answer` without columns."""
@@ -68,7 +84,31 @@ class Meanings(Verbs):
                 return self.indexed(self.value(node.value), node.slice)
             case ast.BinOp() if (both := self.both(node)) is not None:
                 return both
+            case ast.ListComp(elt=elt, generators=[walk]) | ast.GeneratorExp(elt=elt, generators=[walk]):
+                of = self.walked(walk.iter)
+                return self.of_rows(node) if of is None else self.of_each(of, walk.target, walk.ifs, elt)
         return self.of_rows(node)
+
+    def walked(self, node: ast.expr) -> Rows | None:
+        """The rows that a loop of Python goes through, `t`, `t.iterrows()`, `enumerate(t)`; None of public values."""
+        if isinstance(node, ast.Call) and point(node.func) == "enumerate" and node.args:
+            return self.walked(node.args[0])
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _WALKS:
+            return self.walked(node.func.value)
+        of = self.argument(node)
+        return of if isinstance(of, Rows) and not (of.asks or of.keys) else None
+
+    def of_each(self, of: Rows, target: ast.expr, tests: Sequence[ast.expr], value: ast.expr) -> Rows:
+        """The rows with what is taken of each in a loop of Python, `p.age for p in t if p.smoker`."""
+        name = target.elts[-1] if isinstance(target, ast.Tuple) else target
+        if not isinstance(name, ast.Name):
+            raise Unread
+        self.it[name.id] = of
+        whole = replace(of, takes=(), picks=False)
+        of = replace(of, where=(*of.where, *(self.term(test, whole) for test in tests)))
+        if isinstance(value, ast.Name) and value.id == name.id:
+            return of
+        return replace(of, takes=(self.term(value, whole),), picks=False)
 
     def of_rows(self, node: ast.expr) -> Value:
         """An expression of the rows of a table, or of public values alone."""
@@ -76,6 +116,8 @@ class Meanings(Verbs):
         return replace(table, takes=(self.term(node, table),)) if table else Answer(self.term(node))
 
     def field(self, of: Value, node: ast.Attribute) -> Value:
+        if isinstance(of, Answer) and node.attr in ("loc", "iloc", "at", "iat", "values", "item"):
+            return of
         if isinstance(of, Rows) and node.attr in of.columns and not (of.asks or of.takes):
             return replace(of, takes=(node.attr,))
         if isinstance(of, Answer) and (node.attr in of.columns or not of.columns):
@@ -96,6 +138,8 @@ class Meanings(Verbs):
 
     def call(self, node: ast.Call) -> Value:
         word = point(node.func)
+        if plain(word) == "vlookup" and isinstance(of := self.value(node.args[1]), Answer) and of.columns:
+            return Answer(f"{of.text}[{self.term(node.args[0])}].{of.columns[int(unparse(node.args[2])) - 1]}")
         if isinstance(node.func, ast.Attribute) and not self.is_module(node.func.value):
             of = self.value(node.func.value)
             if not isinstance(of, Answer) or of.columns:
@@ -152,6 +196,7 @@ class Meanings(Verbs):
         texts = [_part(side, alike) for side in sides if side is not None]
         texts[0] = f"({texts[0]})" if alike and " " in texts[0].partition("(")[0] else texts[0]
         text = unparse(ast.BinOp(ast.Name(texts[0]), node.op, ast.Name(texts[1])))
+        text = re.sub(r"^\(?sum\(([^()]*)\)\)? / count\((?:\*|\1)\)$", r"avg(\1)", text)
         return replace(of, asks=((text, ""),)) if alike else Answer(text)
 
     def verb(self, word: str, of: Value, call: ast.Call) -> Value:
@@ -205,14 +250,57 @@ def _part(value: Value, alike: bool) -> str:
 
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
-    text = text.strip().rstrip(";")
+    if text.lstrip().startswith("private "):
+        return declaration(text)
+    new = spoken(text.strip().rstrip(";"), reader)
+    try:
+        return _lines_of(new, reader)
+    except Unread:
+        if new == text.strip():
+            raise
+        return [new]  # which is right as it stands, or is not shown
+
+
+def spoken(text: str, reader: Meanings) -> str:
+    """A text with what it says in words as SQL has it; what stands in quotes is left alone."""
+    tables, texts = "|".join(reader.tables) or "-", re.findall(r"\"[^\"]*\"|'[^']*'", text)
+    text = re.sub(r"\"[^\"]*\"|'[^']*'", '""', text)
+    for pattern, form in words("spoken").items():
+        text = re.sub(f"(?i){pattern.replace('<T>', tables)}", form, text)
+    parts = text.split('""')
+    return "".join(part + after for part, after in zip(parts, [*texts, ""], strict=True)) if texts else text
+
+
+def _lines_of(text: str, reader: Meanings) -> list[str]:
+    whole = text
     if amount := _AMOUNT.search(text):
         text = text[: amount.start()] + text[amount.end() :]
         reader.tables = {name: replace(table, amount=amount[0]) for name, table in reader.tables.items()}
+    if parts := _taken_apart(whole, reader) or _of_sql(text, reader):
+        return parts
+    return _of_line(text, amount, reader)
+
+
+def _of_sql(text: str, reader: Meanings) -> list[str]:
+    """The lines of a statement of SQL that is no query of one line; none of others."""
     if view := _VIEW.fullmatch(text):
         return [f"{view[1]} = {select(view[2], reader).table}"]
+    if into := _INTO.fullmatch(text):
+        return _of_line(f"{into[2]} = {into[1]} {into[3]}", None, reader)
+    if change := CHANGES.fullmatch(text):
+        return changes(change, reader)
+    if len(parts := split(_SQL_IN.sub("", text), r"\bunion all\b")) > 1 and "(select" not in text.lower():
+        return _several([part for _, part in parts], text, reader)
+    return []
+
+
+def _of_line(text: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
     if walk := _WALK.fullmatch(text):
         return [f"for {walk[1]} in {walk[2]}:" + re.sub(rf"\b{walk[1]}\[[\"'](\w+)[\"']\]", rf"{walk[1]}.\1", walk[3])]
+    if one := _ONE.fullmatch(text):
+        text = f"{one[1] or ''}{one[3]}[{one[3]}.{one[4]} == {one[5]}].{one[2]}"
+    if (column := _COLUMN.fullmatch(text)) and column[1] in reader.answers:
+        return [f"{column[2]} = {line}" for line in lines_for(reader.value(parse(column[3])))]
     if (column := _COLUMN.fullmatch(text)) and column[1] in reader.tables:
         derive = ast.Call(ast.Name("mutate"), [], [ast.keyword(column[2], parse(column[3]))])
         return [f"{column[1]} = {reader.do_derive(reader.tables[column[1]], derive).table}"]
@@ -221,16 +309,45 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
         reader.value(parse(text[several.end() :]))  # which nothing may do
         raise Unread
     gives = _GIVEN.fullmatch(text) or unread()
-    if gives["release"] and not gives["name"]:
+    if (gives["release"] or "").startswith("release") and not gives["name"]:
         raise Unread
-    before = f"{gives['release'] or ''}{gives['name']} = " if gives["name"] else ""
+    before = f"{gives['release'] or ''}{gives['name'] + ' = ' if gives['name'] else ''}"
     return _lines(gives["value"], before, amount, reader)
+
+
+def _taken_apart(text: str, reader: Meanings) -> list[str]:
+    """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own."""
+    if exists := _EXISTS.search(text):
+        more = re.sub(rf"\b{exists[2] or exists[1]}\.", "", exists[4] or "")
+        test = f"{exists[3]} in (select {exists[3]} from {exists[1]}{f' where {more}' if more else ''})"
+        return [f"{text[: exists.start()]}{test}{text[exists.end() :]}"]
+    if (inner := _INNER.search(text)) and (of := select(inner[1], reader)).asks and not of.keys:
+        name = "_".join(re.findall(r"\w+", of.asks[0][0])[:2])
+        reader.names.append(name)
+        rest = _lines_of(f"{text[: inner.start(1) - 1]}{name}{text[inner.end(1) + 1 :]}", reader)
+        return [f"{name} = {of.query}", *rest]
+    if (skips := _SKIPS.search(text)) and (before := re.match(r"(\w+) *(?:=|<-) *", text)):
+        first, many = int(skips[2]), int(skips[1])
+        line = f"every = {text[before.end() : skips.start()]}limit {first + many}{text[skips.end() :]}"
+        last = f"every[{first}]" if many == 1 else f"[every[i] for i in {first}..{first + many - 1}]"
+        return [*_lines_of(line, reader), f"{before[1]} = {last}"]
+    return []
+
+
+def _several(parts: Sequence[str], text: str, reader: Meanings) -> list[str]:
+    """Selects of one row each, one under the other, as a list of them."""
+    before = _GIVEN.fullmatch(text)
+    name = f"{before['name']} = " if before and before["name"] else ""
+    queries = [select(_LABEL.sub("select ", part), reader).query for part in parts]
+    return [f"{name}[{', '.join(queries)}]"] if name else queries
 
 
 def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meanings) -> list[str]:
     """The lines that a value means, the last of which begins so."""
-    prints = re.fullmatch(r"print\((.*)\)", text) if not before else None
+    prints = re.fullmatch(r"(?:print|cat|message|display)\((.*)\)", text) if not before else None
     inner = prints[1] if prints else text
+    if prints and not _IN_TEXT.fullmatch(inner) and not _SQL.fullmatch(inner):
+        return printed(text, reader)
     inner = quoted[2] if (quoted := _IN_TEXT.fullmatch(inner)) else inner
     inner = re.sub(r"\{\{ *(?!select\b|with\b)(\w+) +(\w+) +(?=(?:if|from|where)\b)", r"{{ select \1(\2) ", inner)
     sql = _SQL.fullmatch(re.sub(r"(?i)\b(and|or)\((?=(?:[^(),]|\([^()]*\))*,)", r"\1_(", inner))
@@ -245,6 +362,37 @@ def _lines(text: str, before: str, amount: re.Match[str] | None, reader: Meaning
         raise Unread
     *above, last = lines_for(value)
     return [*above, before + (f"print({last})" if prints else last)]
+
+
+def printed(text: str, reader: Meanings) -> list[str]:
+    """`print` of what other languages put together as one text: of the parts, where a space stands between each two."""
+    node = parse(text)
+    if not isinstance(node, ast.Call) or any(keyword.arg not in ("sep", "end") for keyword in node.keywords):
+        raise Unread
+    args, lines = list[str](), list[str]()
+    for arg in node.args:
+        parts = together(_sum_of(arg))
+        spaced = all(
+            (is_text(one) and str(one.value)[-1] in " \n") or (is_text(two) and str(two.value)[0] in " \n")
+            for one, two in pairwise(parts)
+        )
+        for part in parts if spaced else [arg]:
+            part = ast.Constant(str(part.value).strip()) if is_text(part) and spaced else part
+            if is_text(part) and not part.value:
+                continue
+            own = lines_for(reader.value(part))
+            lines, args = [*lines, *own[:-1]], [*args, own[-1]]
+    return [*lines, f"print({', '.join(args)})"]
+
+
+def _sum_of(node: ast.expr) -> list[ast.expr]:
+    """The parts of a text that is put together, also by `+`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = [*_sum_of(node.left), *_sum_of(node.right)]
+        return parts if any(map(is_text, parts)) else [node]
+    if isinstance(node, ast.Call) and point(node.func) in ("str", "as_character") and len(node.args) == 1:
+        return node.args
+    return pieces(node) or [node]
 
 
 def _table(of: Rows, before: str, text: str, reader: Meanings) -> Rows:
@@ -308,12 +456,12 @@ def _piped(own: dict[str, str], pipe: str, reader: Meanings) -> str:
 
 _MADE = re.compile(
     r"(?m)^ *(?:private +)?(\w+) *= *(?:(where|derive|pick|union|limited)\((\w+)|"
-    r"(table|bound|dataset|postgres|spark)\(|(\{\{))?"
+    r"(table|bound|dataset|postgres|spark)\(|(\{\{)|(\w+)$)?"
 )
 
 
-def reader_of(above: str) -> Meanings:
-    """A reader that knows the tables, results and names of a program above a line."""
+def reader_of(above: str, text: str = "") -> Meanings:
+    """A reader that knows the tables, results and names of a program above a line, and the `text` of all of it."""
     tables: dict[str, Sequence[str]] = {}
     answers: dict[str, Sequence[str]] = {}
     names: list[str] = []
@@ -323,6 +471,8 @@ def reader_of(above: str) -> Meanings:
         if match[2] and match[3] in tables:
             more = re.findall(r"(\w+) *=(?!=)", text) if match[2] == "derive" else []
             tables[match[1]] = (*tables[match[3]], *more)
+        elif match[6] in tables:
+            tables[match[1]] = tables[match[6]]
         elif match[4]:
             inner = re.search(r"described\s+by\s*\{(.*)", text, re.DOTALL)
             parts = f"{{{inner[1]}" if inner else text
@@ -343,5 +493,8 @@ def reader_of(above: str) -> Meanings:
         names.append(key)
     names += re.findall(r"\b(?:for|param) (\w+)", above)
     reader = Meanings(tables, answers, names)
+    reader.text = text
     reader.truths = set(re.findall(r"(\w+) *: *\{(?:true, *false|false, *true)\}", above))
+    reader.listed = frozenset(re.findall(r"[{,] *\"([^\"]*)\"(?= *[,}])", above))
+    reader.files = {file: name for name, file in re.findall(r"(\w+) *= *table\(\"([^\"]*)\"", above)}
     return reader

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from calendar import monthrange
+from datetime import date, timedelta
 
 from jostle.records import replace
 from jostle.tools.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
@@ -34,9 +36,26 @@ def listed(text: str) -> list[str]:
     return [part for _, part in split(text, ",")]
 
 
+_INTERVAL = re.compile(
+    r"(?i)(?:\b(?:date|timestamp) *)?['\"](\d{4})-(\d\d)-(\d\d)['\"](?:::date)? *([+-]) *"
+    r"interval *['\"]?(\d+)['\"]? *(day|week|month|year)s?['\"]?"
+)
+
+
+def _later(match: re.Match[str]) -> str:
+    """A constant date some days or months after or before another, as SQL counts them."""
+    year, month, day, many = (int(match[i]) for i in (1, 2, 3, 5))
+    many, unit = many if match[4] == "+" else -many, match[6].lower()
+    if unit in ("day", "week"):
+        return f"'{date(year, month, day) + timedelta(many * (7 if unit == 'week' else 1))}'"
+    years, months = divmod(year * 12 + month - 1 + many * (12 if unit == "year" else 1), 12)
+    return f"'{date(years, months + 1, min(day, monthrange(years, months + 1)[1]))}'"
+
+
 def expression(text: str) -> ast.expr:
     """An expression of SQL."""
-    text = re.sub(r"(?<![<>=!])=(?!=)", "==", text)
+    text = re.sub(r"(?<![<>=!])=(?!=)", "==", _INTERVAL.sub(_later, text))
+    text = re.sub(r"(?i)\bdate(?:part|_part)\(['\"]?month['\"]?, *", "month(", text)
     while case := re.search(r"(?i)\bcase\b((?:(?!\bcase\b).)*?)\bend\b", text):
         of, *whens = re.split(r"(?i)\bwhen\b", case[1])
         parts = [re.split(r"(?i)\bthen\b|\belse\b", when) for when in whens]
@@ -64,12 +83,20 @@ def select(text: str, reader: Verbs) -> Rows:
         inner = select(shared[2], reader)
         reader.tables[shared[1]] = replace(inner, source=inner.table, where=(), joins="")
         return select(shared[3] if shared[3][:6].lower() == "select" else f"with {shared[3]}", reader)
+    if len(parts := split(text, r"\bunion all\b")) > 1:
+        tables = [select(part, reader).table for _, part in parts]
+        return Rows(f"union({', '.join(tables)})", select(parts[0][1], reader).columns)
     (_, before), *clauses = split(
         text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", "")
     )
     own = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in clauses}
     if before or "from" not in own or "select" not in own or len(own) < len(clauses):
         raise Unread
+    return _select(clauses, own, reader)
+
+
+def _select(clauses: list[tuple[str, str]], own: dict[str, str], reader: Verbs) -> Rows:
+    """A select by its clauses."""
     first, *others = listed(own["from"])
     of = source(first, reader)
     tests = [test or unread() for _, test in split(own["where"], r"\band\b")] if "where" in own else []
@@ -85,6 +112,7 @@ def select(text: str, reader: Verbs) -> Rows:
 
 def source(text: str, reader: Verbs) -> Rows:
     """What stands after `from` or `join`: a table, or a select in brackets, with the name that it is gives."""
+    text = re.sub(r"^[\"']([^\"']*)[\"']", lambda match: reader.files.get(match[1], match[0]), text)
     match = re.fullmatch(r"(?is)(\(select .*\)|[\w.]+)(?: +(?:as +)?(\w+))?", text) or unread()
     of = select(match[1][1:-1], reader) if match[1][0] == "(" else reader.tables.get(match[1]) or unread()
     of = replace(of, source=of.table, where=(), joins="") if of.where or of.joins else of
@@ -126,6 +154,22 @@ class _Asking:
         term = self.term(text)
         measures = MEASURES.search(re.sub(r"\b(?:min|max)\([^()]*,[^()]*\)", "", term))
         (self.asks if measures else self.columns).append((term, name))
+
+    def name(self) -> None:
+        """Gives each of two averages the name of its column."""
+        functions = [text.partition("(")[0] for text, name in self.asks if not name]
+        for at, (text, name) in enumerate(self.asks):
+            inner = re.fullmatch(r"(\w+)\((\w+)\)", text)
+            if inner and not name and functions.count(inner[1]) > 1:
+                self.asks[at] = (text, inner[2])
+
+    def qualify(self, limit: str) -> str:
+        """The order of `qualify row_number() over (order by x) <= 3`, and its limit."""
+        if "qualify" not in self.own:
+            return limit
+        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", self.own["qualify"]) or unread()
+        self.order = first[1]
+        return first[2]
 
     def over(self, window: re.Match[str]) -> str:
         """A window of keys as an aggregate by them; a rank of groups is their order."""
@@ -173,15 +217,40 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
     keys = [(f"({k})" if re.search(r" if | and | or |[<>=]", k) else k, names.get(k, "")) for k in asking.keys]
     if start[1]:
         keys, asking.asks = columns, [("count(*)", "n")] if not asking.asks else unread()
+    limit = asking.qualify(limit)
+    asking.name()
+    having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
     if not asking.asks:
         return (
             replace(of, takes=tuple(names), picks=bool(names)) if {*names} <= {*of.columns} and not keys else unread()
         )
     if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
-    if "qualify" in own:
-        first = re.fullmatch(r"(?i)\w+\(\) over *\(order by (.*)\) *(?:=|<=) *(\d+)", own["qualify"]) or unread()
-        asking.order, limit = first[1], first[2]
-    having, order = asking.of_result(own.get("having", "")), asking.of_result(asking.order)
     having_all = (having,) if having else ()
-    return replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)
+    of = replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)
+    return _counted(of) if re.match(r"(?i)\w*count_?if\(", own["select"]) else of
+
+
+def _counted(of: Rows) -> Rows:
+    """`countif(c)` alone, as the count of the rows for which it holds."""
+    alone = re.fullmatch(r"sum\((.*)\)", of.asks[0][0]) if len(of.asks) == 1 and not of.keys else None
+    return replace(of, where=(*of.where, alone[1]), asks=(("count(*)", of.asks[0][1]),)) if alone else of
+
+
+CHANGES = re.compile(
+    r"(?is)(?:(?P<name>\w+) *(?:=|<-) *)?(?:update (?P<t>\w+) set (?P<x>\w+) *= *(?P<e>.*?)|delete from (?P<of>\w+))"
+    r"(?: where (?P<test>.*))?"
+)
+
+
+def changes(match: re.Match[str], reader: Verbs) -> list[str]:
+    """`update t set x = e where c` and `delete from t where c` as other tables: what is read is not changed."""
+    of, test = reader.tables.get(match["t"] or match["of"]) or unread(), match["test"]
+    name, rows = match["name"] or of.source, replace(of, takes=())
+    sure = reader.term(expression(test), rows) if test else ""
+    if match["of"]:
+        others = reader.term(ast.UnaryOp(ast.Not(), expression(test)), rows) if test else unread()
+        return [f"{name} = where({of.table}, {others})"]
+    column, value = match["x"], reader.term(expression(match["e"]), rows)
+    value = f"{value} if {sure} else {column}" if sure else value
+    return [f"{name} = derive({of.table}, {column} = {value})"]

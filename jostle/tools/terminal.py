@@ -205,7 +205,7 @@ def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[st
 
 def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
     """The words of a command with one thing as it should be that another command, or another tool, has so."""
-    from jostle.tools.mending import meanings
+    from jostle.tools.foreign import meanings
 
     command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
     line = join(words)

@@ -1,7 +1,8 @@
 """Habits of other languages, one or two lines each, and how well `jostle check` leads out of them.
 
 `habits/` holds two lists, `a.txt` for mending and `b.txt` for judging alone, which a hash of each mistake's text told
-apart before any message was looked at. Both follow `before.jst`: four private tables, a public one and two answers. An
+apart before any message was looked at, and two of whole small programs, told apart by odd and even places: `c.txt` for
+mending, `d.txt` for judging alone. All follow `before.jst`: four private tables, a public one and two answers. An
 entry is the mistake, and after `> ` the program as it should be; or after `! ` words that must be said of what nothing
 here does so. Entries stand under the language that they come from:
 
@@ -21,7 +22,7 @@ named, or of what is marked there; where another line of the mistake is refused 
 
 What is right as it stands is left out. To see the grades, with each message of list A:
 
-    python -m tests.golden.habits [a|b] [-q]
+    python -m tests.golden.habits [a|b|c|d] [-q]
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ def _mended(lines: tuple[str, ...], fault: Diagnostic) -> Iterator[tuple[str, ..
     """The lines with what a help quotes in place of the line that is refused, of what is marked there, or of all."""
     assert fault.span is not None
     at, pieces = fault.span.line - len(BEFORE) - 1, _quoted(fault.help)
+    if not 0 <= at < len(lines):
+        return
     line = lines[at]
     start, end = fault.span.column - 1, fault.span.end_column - 1 if fault.span.end_line == fault.span.line else None
     for first in range(len(pieces)):

@@ -11,8 +11,8 @@ from jostle.tools.foreign import Nothing, Unread
 from jostle.tools.sayings import Meanings, lines_of
 from jostle.tools.session import Session
 
-LEAST = {"a": (0.95, 0.02), "b": (0.84, 0.12)}
-"""What part is told best, at least, and what part misleads or passes, at most: list b was never mended."""
+LEAST = {"a": (0.95, 0.02), "b": (0.86, 0.05), "c": (0.86, 0.07), "d": (0.74, 0.13)}
+"""What part is told best, at least, and what part misleads or passes, at most: lists b and d were never mended by."""
 
 
 def read(line: str) -> list[str]:
@@ -61,6 +61,18 @@ SAME = {
     'm = people.merge(towns, on="city", how="left")': "m = {{ select * from people left join towns on city }}",
     'm = g.sort_values("n", ascending=False).head(2)': 'm = [reversed(sorted(g, "n"))[i] for i in 0..1]',
     "m = round(mean(people$age), 1)": "m = round({{ select avg(age) from people with epsilon 0.1 }}, 1)",
+    "m = sum(1 for p in people if p.age > 40)": query("count(*) from people where age > 40"),
+    "m = sum(p.age for p in people) / len(people)": query("avg(age) from people"),
+    "m = the average age of people": query("avg(age) from people"),
+    "m = {{ select mean age from people for each city with epsilon 0.1 }}": query("avg(age) from people groupby city"),
+    "m = np.average(people.age, weights=people.hours)": query("sum(age * hours) / sum(hours) from people"),
+    'print(f"{n:.1f} people")': 'print(round(n, 1), "people")',
+    'print("people: %d" % n)': 'print("people:", round(n))',
+    "m = g[g.city == 'Ames'].n": 'm = g["Ames"].n',
+    "update people set age = age + 1 where old": "people = derive(people, age = age + 1 if old else age)",
+    'private p = table("p.csv", described_by={"age": (0, 99), "city": ["A", "B"]}, protecting="rows", budget=1)': (
+        'private p = table("p.csv") described by {age: 0..99, city: {"A", "B"}} protecting rows budget epsilon 1'
+    ),
     "m = people.age.mean() with epsilon 0.5": query("avg(age) from people", "0.5"),
 }
 
@@ -109,6 +121,22 @@ def check(line: str) -> list[Diagnostic]:
     columns = '{age: 0..99, hours: 0..80, city: {"Ames", "Cork"}}'
     before = f'private people = table("p.csv") described by {columns} protecting rows budget epsilon 1\n'
     return Session().check(Source("program.jst", f"{before}{line}\n"))
+
+
+def test_a_loop_over_rows_is_a_query_of_them() -> None:
+    fault, *_ = check("total = 0\nfor p in people:\n    if p.age > 40:\n        total += p.hours")
+    line = query("sum(hours) from people where age > 40").replace("m =", "total =")
+    assert fault.help == f"write `{line}` in place of lines 3 to 5"
+
+
+def test_a_sign_with_nothing_behind_it_is_not_left_out() -> None:
+    (fault,) = check("x = 1 +")
+    assert "`" not in fault.help
+
+
+def test_what_was_spent_is_asked_of_a_source_also_after_a_query() -> None:
+    faults = check("n = {{ select count(*) from people with epsilon 0.1 }}\nprint(spent(0.1))")
+    assert [fault.message for fault in faults] == ["`spent` takes a private source, not a number"]
 
 
 def test_what_nothing_does_is_said_plainly_with_its_reason() -> None:

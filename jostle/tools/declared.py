@@ -1,0 +1,130 @@
+"""Declarations of private tables in other words: what is described, whom it protects and what may be spent, read anew.
+
+`{age: number between 0 and 100, sex: "F" or "M"}`, `described_by={"age": (0, 100)}`, `protecting each row`, `budget 1`.
+What is not understood ends the reading.
+"""
+
+from __future__ import annotations
+
+import re
+
+from jostle.tools.foreign import Nothing, Unread, unread, words
+from jostle.tools.selects import listed
+
+_NUMBER = r"-?\d[\d_]*(?:\.\d+)?"
+_RANGE = re.compile(
+    rf"(?i)(?:(?:whole |integer |int|float|real|number|numeric|decimal|range|bounded)\w*\s*)?(?:numbers?\s*)?"
+    rf"(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
+    rf"(?:\.\.\.?|-|–|,|;|:|to|and|until|max|up to)\s*(?:max|high|upper|to)?[\s=]*(?P<high>{_NUMBER})\s*[)\]]?"
+)
+_PARTS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y"}
+_LISTED = re.compile(
+    r"(?i)(?:enum|category|(?:\w+\.)?categorical|factor|c|list|set|literal|choice|one of|any of|either|in|pl\.enum)?"
+    r"\s*[(\[{]*\s*(?P<items>[^()\[\]{}]+?)\s*[)\]}]*"
+)
+_DECLARED = re.compile(
+    r"(?i)private\s+(?:table\s+)?(?P<name>(?!table\b)\w+)(?:\s*:\s*\w+)?\s*(?:=|<-|:=)?\s*"
+    r"(?:(?:\w+\.)?(?:table|\w*read\w*|load|file|csv)\s*|select \* from )?\(?\s*"
+    r"[\"']?(?P<file>[\w./-]+\.\w+)[\"']?\s*(?P<rest>.*)"
+)
+_BUDGET = re.compile(
+    r"(?i)\bbudget\w*[\s=:(\"']*(?:(?P<unit>epsilon|eps|ε|rho|of)[\s=:]*)?(?P<amount>\d[\d.]*)[\"')]*"
+    r"(?:[,\s]*delta[\s=:]*(?P<delta>[\d.e-]+))?"
+)
+_UNIT = re.compile(
+    r"(?i)\b(?:protecting|protects?|unit)[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
+    r"(?P<most>,? (?:at most|up to) \d+ rows)?"
+)
+_COLUMN = re.compile(
+    r"[\"'`]?(?P<name>\w+)[\"'`]?"
+    r"(?:\s*[:=]|\s+(?:in|is|as)\b|(?=\s+(?:between|from|int|float|varchar|text|bool|real|date)))\s*(?P<of>.*)"
+)
+_OF_ALL = ("row", "people", "persons", "person", "individuals", "records")
+
+
+def domain(text: str) -> str:
+    """What a column may hold, as a description says it."""
+    text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
+    if re.fullmatch(r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time", text):
+        return _quoted(text)
+    if kind := next((kind for pattern, kind in words("kinds").items() if re.fullmatch(f"(?i){pattern}", text)), ""):
+        return kind
+    return _range(text) or _date(text) or _list(text)
+
+
+def _range(text: str) -> str:
+    if match := _RANGE.fullmatch(text):
+        low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
+        high = str(int(high) - 1) if text.lower().startswith("range") and high.isdigit() else high
+        if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:
+            low, high = f"{low}.0", f"{high}.0"
+        return f"{low}..{high}" if float(low) < float(high) else unread()
+    return ""
+
+
+def _date(text: str) -> str:
+    if re.fullmatch(r"[\"']?(?:dd|mm|yyyy|yy)(?:([./-])(?:dd|mm|yyyy|yy)){2}[\"']?", text.lower()):
+        form = re.sub("dd|mm|yyyy|yy", lambda part: _PARTS[part[0]], text.lower().strip("\"'"))
+        return "date" if form == "%Y-%m-%d" else f'date("{form}")'
+    return ""
+
+
+def _list(text: str) -> str:
+    if re.match(rf"[<>]=?\s*{_NUMBER}$", text):
+        raise Nothing(text[:2].strip())
+    inside = (_LISTED.fullmatch(text) or unread())["items"]
+    items = [part.strip() for part in re.split(r",|/|\||;|\bor\b|\band\b", inside)]
+    if len(items) < 2 or not all(re.fullmatch(r"\"[^\"]*\"|'[^']*'|\w+", item) for item in items):
+        raise Unread
+    numbers = all(re.fullmatch(_NUMBER, item) for item in items)
+    return f"{{{', '.join(item if numbers else _text(item) for item in items)}}}"
+
+
+def _text(item: str) -> str:
+    inner = item.strip("\"'")
+    return f'"{inner}"'
+
+
+def _quoted(text: str) -> str:
+    """A list of categories with quotes around its texts."""
+    inner = re.fullmatch(r"\{(.*)\}", text)
+    bare = re.search(r"'|(?<![\w\"])(?!true\b|false\b)[A-Za-z]\w*(?![\w\"])", inner[1]) if inner else None
+    if inner is None or bare is None:
+        return text
+    return domain(inner[1] if "," in inner[1] else unread())
+
+
+def columns(text: str) -> list[tuple[str, str]]:
+    """The columns of a description, with what they may hold. What has no name goes on with the list before it."""
+    parts = list[str]()
+    for part in listed(text):
+        if one := re.match(r"\w+\s*([<>]=?)\s*-?\d", part):
+            raise Nothing(one[1])
+        named = _COLUMN.fullmatch(part) is not None
+        parts[len(parts) if named else -1 :] = [part if named or not parts else f"{parts[-1]}, {part}"]
+    pairs = [_COLUMN.fullmatch(part) or unread() for part in parts]
+    return [(pair["name"], domain(pair["of"])) for pair in pairs]
+
+
+def declaration(line: str) -> list[str]:
+    """The declaration that a line means."""
+    of = _DECLARED.fullmatch(line.strip()) or unread()
+    begin = re.search(r"[{(](?=\s*[\"'`]?\w+[\"'`]?[\s:=])", of["rest"]) or unread()
+    depth, end = 0, len(of["rest"])
+    for at in range(begin.start(), len(of["rest"])):
+        depth += (of["rest"][at] in "{([") - (of["rest"][at] in "})]")
+        if depth == 0:
+            end = at
+            break
+    inner, others = of["rest"][begin.start() + 1 : end], f"{of['rest'][: begin.start()]} {of['rest'][end + 1 :]}"
+    unit, budget = _UNIT.search(others) or unread(), _BUDGET.search(others) or unread()
+    rest = others.replace(unit[0], "").replace(budget[0], "")
+    if re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
+        raise Unread  # it says more than is understood
+    described = columns(inner)
+    who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in dict(described) else unit["unit"]
+    text = ", ".join(f"{name}: {kind}" for name, kind in described)
+    clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
+    clauses += unit["most"] or ""
+    delta = f", delta {budget['delta']}" if budget["delta"] else ""
+    return [f"{clauses} budget {'rho' if budget['unit'] == 'rho' else 'epsilon'} {budget['amount']}{delta}"]

@@ -92,7 +92,8 @@ def faults_of(lines: tuple[str, ...]) -> list[Diagnostic]:
 @cache
 def meaning(lines: tuple[str, ...]) -> tuple[object, ...]:
     """What lines cost, measure and answer on simulated rows; empty where they do not run."""
-    target = next((m[1] for line in reversed(lines) if (m := re.match(r"(\w+) *= ", line))), "")
+    names = [m[1] for line in reversed(lines) if (m := re.match(r"(\w+) *= ", line))]
+    target = next((name for name in names if f"private {name} =" not in "\n".join(BEFORE)), "")
     text = program((*lines, f"print({target})") if target else lines)
     result = Session(simulate=1, cwd=HERE, look=False).attempt(Source("program.jst", text))
     if not result.ok:

@@ -48,17 +48,21 @@ def _end(lines: Sequence[str], begin: int) -> int:
 _GOES_ON = re.compile(r"(?:else|elif|except|finally)\b|[})]|$")
 
 
-def block(lines: Sequence[str], reader: Meanings) -> list[str]:
-    """The lines that a part of a program means; `Unread` where none of its statements is read."""
+def block(lines: Sequence[str], reader: Meanings, mistake: int) -> list[str]:
+    """The lines that a part of a program means; `Unread` where none of its statements is read.
+
+    Of what nothing here does only that counts in which the `mistake` is, a line from 0 on.
+    """
     new, at, reads = list[str](), 0, False
     while at < len(lines):
-        end = _end(lines, at)
-        text, at = "\n".join(lines[at:end]), end
+        begin, at = at, _end(lines, at)
         try:
-            new += statement(text, reader)
+            new += statement("\n".join(lines[begin:at]), reader)
             reads = True
-        except Unread:
-            new += text.split("\n")  # it may be right as it stands
+        except (Unread, Nothing) as fault:
+            if isinstance(fault, Nothing) and begin <= mistake < at:
+                raise
+            new += lines[begin:at]  # it may be right as it stands
     return new if reads else unread()
 
 

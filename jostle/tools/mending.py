@@ -117,7 +117,7 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
             continue
         reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
         try:
-            new = blocks.block(program[begin:end], reader)
+            new = blocks.block(program[begin:end], reader, search.row - 1 - begin)
         except (Unread, RecursionError, *_READS):
             continue
         if set(re.findall(r"[A-Za-z_]\w*", "\n".join(program[end:]))) & reader.it.keys():

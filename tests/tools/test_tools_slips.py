@@ -102,8 +102,8 @@ def test_parses(text: str, right: bool) -> None:
 @pytest.mark.parametrize(
     ("line", "message", "help"),
     [
-        ("t = table()", "`table` opens something", 'write `table("people.csv")`'),
-        ('t = table("people.csv", 5)', "named by a text", 'write `table("people.csv")`'),
+        ("t = table()", "`table` opens something", 'as in `table("people.csv")`'),
+        ('t = table("people.csv", 5)', "named by a text", 'as in `table("people.csv")`'),
         ("assert len(xs) > 2, xs[0] == 3", "is its message", "write `assert len(xs) > 2 and xs[0] == 3`"),
         ('q = "select count(*) from people"', "is a text", "write `q = {{ select count(*) from people with"),
         ("print(g.prod())", "has no `prod`", "it has `city`, `n`, `hours`"),

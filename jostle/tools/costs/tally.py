@@ -165,5 +165,3 @@ def _generic(path: Path) -> Path:
 def _bounds(costs: Sequence[Cost]) -> tuple[int, Most]:
     lows, highs = zip(*costs, strict=True)
     return min(lows), max(highs) if max(highs) < BOUNDLESS else math.inf
-
-

@@ -11,7 +11,7 @@ from jostle.tools.foreign import Nothing, Unread
 from jostle.tools.sayings import Meanings, lines_of
 from jostle.tools.session import Session
 
-LEAST = {"a": (0.95, 0.02), "b": (0.86, 0.05), "c": (0.86, 0.07), "d": (0.74, 0.13)}
+LEAST = {"a": (0.95, 0.02), "b": (0.86, 0.05), "c": (0.88, 0.08), "d": (0.74, 0.13)}
 """What part is told best, at least, and what part misleads or passes, at most: lists b and d were never mended by."""
 
 

@@ -40,7 +40,7 @@ def _end(lines: Sequence[str], begin: int) -> int:
     end = begin + 1
     while end < len(lines) and (_depth(lines[end]) > _depth(lines[begin]) or _GOES_ON.match(lines[end].strip())):
         end += 1
-    while not lines[end - 1].strip():
+    while end > begin + 1 and not lines[end - 1].strip():
         end -= 1
     return end
 

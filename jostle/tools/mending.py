@@ -29,7 +29,7 @@ Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
-_READS = (AttributeError, LookupError, TypeError, ValueError)
+_UNREAD = (Unread, LookupError, ValueError, RecursionError)  # arguments that a call lacks, or that are no numbers
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _FAR = 4.5  # from what stands there
 _SLIP = 1.6  # what is tried before other slips than sure ones
@@ -93,7 +93,7 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
         lines, below = sayings.with_later(
             program[search.row - 1 :], sayings.reader_of("\n".join(search.before), search.source.text)
         )
-    except (Unread, RecursionError, *_READS):
+    except _UNREAD:
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
@@ -118,7 +118,7 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
         reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
         try:
             new = blocks.block(program[begin:end], reader, search.row - 1 - begin)
-        except (Unread, RecursionError, *_READS):
+        except _UNREAD:
             continue
         if set(re.findall(r"[A-Za-z_]\w*", "\n".join(program[end:]))) & reader.it.keys():
             continue  # what only gives columns a name is used below

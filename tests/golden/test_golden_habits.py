@@ -7,6 +7,7 @@ from habits import faults_of, habits, meaning, told
 
 from jostle.diagnostics import Diagnostic
 from jostle.source import Source
+from jostle.tools import blocks
 from jostle.tools.foreign import Nothing, Unread
 from jostle.tools.sayings import Meanings, lines_of
 from jostle.tools.session import Session
@@ -127,6 +128,13 @@ def test_a_loop_over_rows_is_a_query_of_them() -> None:
     fault, *_ = check("total = 0\nfor p in people:\n    if p.age > 40:\n        total += p.hours")
     line = query("sum(hours) from people where age > 40").replace("m =", "total =")
     assert fault.help == f"write `{line}` in place of lines 3 to 5"
+
+
+def test_a_blank_line_ends() -> None:
+    reader = Meanings({"people": ["age"]}, {}, [])
+    assert blocks.block(["n = len(people)", "", " "], reader, 0) == [
+        "n = {{ select count(*) from people with epsilon 0.1 }}", "", " ",
+    ]  # fmt: skip
 
 
 def test_a_sign_with_nothing_behind_it_is_not_left_out() -> None:

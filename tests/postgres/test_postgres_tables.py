@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jostle.accounting.definitions import parts_of
+from jostle.backends.postgres.connection import Connection
 from jostle.backends.postgres.engine import Postgres
 from jostle.backends.remote import RemoteData
 from jostle.diagnostics import Refusal
@@ -391,52 +392,43 @@ def test_a_public_table_is_sent(engine: Postgres) -> None:
         engine.stamp(engine.open({"x": list(range(200_000))}, public=True).key)
 
 
-def test_a_person_s_rows_are_not_compared_with_all_rows(
-    load: Any, session_at: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def asked(session_at: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a program, and gives each query that reads rows, with how the server plans it."""
+    queries: list[tuple[str, str]] = []
+    read = Connection.read
+
+    def noting(self: Connection, query: str, label: str, take: Any) -> Any:
+        plan = read(self, f"EXPLAIN {query}", label, lambda cursor: cursor.fetchall())
+        queries.append((query, "\n".join(line for (line,) in plan)))
+        return read(self, query, label, take)
+
+    def run(text: str) -> list[tuple[str, str]]:
+        (tmp_path / "program.jst").write_text(text)
+        session_at(url).run(tmp_path / "program.jst")
+        return queries
+
+    monkeypatch.setattr(Connection, "read", noting)
+    return run
+
+
+def test_a_person_s_rows_are_not_compared_with_all_rows(load: Any, asked: Any) -> None:
     """A server that expects a row of each nested select would join them by comparing each row with each other one: the
     order of a person's rows took minutes for some thousand of them."""
-    from jostle.backends.postgres.connection import Connection
-
     load("moments", {"who": ("text", ["a", "b"] * 20), "at": ("int", list(range(40))), "what": ("text", ["x"] * 40)})
-    program = tmp_path / "order.jst"
-    program.write_text(
+    queries = asked(
         'use sequences\nprivate t = postgres("moments") described by {at: 0..39, what: {"x", "y"}} protecting who '
         'budget epsilon 1\nn = {{ select count(*) from with_previous(t, "at", "what", 6) with epsilon 1 }}\n'
     )
-    plans: list[str] = []
-    read = Connection.read
-
-    def explaining(self: Connection, query: str, label: str, take: Any) -> Any:
-        if "JOIN" in query:
-            plans.append("\n".join(line for (line,) in read(self, f"EXPLAIN {query}", label, lambda c: c.fetchall())))
-        return read(self, query, label, take)
-
-    monkeypatch.setattr(Connection, "read", explaining)
-    session_at(url).run(program)
-    assert plans and not any("Nested Loop" in plan for plan in plans)
+    assert any("JOIN" in query for query, _ in queries) and not any("Nested Loop" in plan for _, plan in queries)
 
 
-def test_a_text_is_read_as_a_number_once(
-    load: Any, session_at: Any, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_is_read_as_a_number_once(load: Any, asked: Any) -> None:
     """However often bins and sums mention it: a column of classes took 15 s for 4,000 rows of texts."""
-    from jostle.backends.postgres.connection import Connection
-
     load("spelled", {"age": ("text", ["16", "30 ", "1e1", "old"])})
-    program = tmp_path / "once.jst"
-    program.write_text(
+    queries = asked(
         'private t = postgres("spelled") described by {age: 16..79} protecting rows budget epsilon 1\n'
         'b = binned(t, "age", [20, 30, 40, 50, 60])\nn = {{ select count(*) from b groupby age with epsilon 1 }}\n'
     )
-    queries: list[str] = []
-    read = Connection.read
-
-    def noting(self: Connection, query: str, *rest: Any) -> Any:
-        queries.append(query)
-        return read(self, query, *rest)
-
-    monkeypatch.setattr(Connection, "read", noting)
-    session_at(url).run(program)
-    most = max(query.count("regexp_match(") for query in queries)
+    most = max(query.count("regexp_match(") for query, _ in queries)
     assert 0 < most <= 2  # a number is tested and read

@@ -143,10 +143,8 @@ def _joined(value: object, arrays: Arrays) -> object:
 
 _BY_MODULE = {
     "classifiers.shrink": "bayes_tree_model blended_model class_means_model contrast_model shrunk_bayes_model",
-    "classifiers.fits": (
-        "binned_model branched_model linear_model majority_model naive_bayes_model "
-        "ranked_area softmax_model"
-    ),
+    "classifiers.fits": "binned_model branched_model linear_model majority_model naive_bayes_model ranked_area "
+    "softmax_model",
     "classifiers.growing": "tree_counted tree_drawn tree_end tree_split tree_split_by tree_start shrunk_tree_model",
     "classifiers.treemodel": "c45_prune noisy_gain tree_leaf tree_model tree_node",
     "arrays": "whole_number",

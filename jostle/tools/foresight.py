@@ -411,7 +411,9 @@ class Foresight(Forms):
             raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
 
     def _need_source(self, function: Builtin, arguments: Sequence[object]) -> None:
-        if function.name in ("spent", "left") and not any(isinstance(value, NotKnown) for value in arguments):
+        """Refuses to ask for the balance of what is no source."""
+        row, known = BUILTINS.get(function.name), not any(isinstance(value, NotKnown) for value in arguments)
+        if known and row is not None and row.gives is Gives.BALANCE:
             super().call(function, [*arguments], {})
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:

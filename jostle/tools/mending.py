@@ -90,9 +90,8 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
     try:
-        lines, below = sayings.with_later(
-            program[search.row - 1 :], sayings.reader_of("\n".join(search.before), search.source.text)
-        )
+        reader = sayings.reader_of("\n".join(search.before), search.source.text)
+        lines, below = sayings.with_later(program[search.row - 1 :], reader)
     except _UNREAD:
         return None
     used = {line for line in search.before if line.startswith("use ")}

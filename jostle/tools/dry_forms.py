@@ -330,8 +330,7 @@ class Forms(Interpreter):
     def _call(self, node: n.Call, scope: Scope) -> object:
         if id(node) in self.aggregates:
             return super().eval(node, scope)
-        around = self.selecting, self.calling
-        self.selecting, self.calling = False, node
+        around, self.selecting, self.calling = (self.selecting, self.calling), False, node
         try:
             function = self.part(node.function, scope)
             kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)

@@ -35,7 +35,7 @@ from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
 from jostle.run.externals import KERNELS
-from jostle.run.fitting import no_argument
+from jostle.run.fitting import no_argument, row_of
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
 from jostle.run.margins import no_error
@@ -371,15 +371,12 @@ class Foresight(Forms):
         self, function: Any, node: n.Call | None, args: Sequence[Any], keywords: Mapping[str, Any], span: Span | None
     ) -> None:
         """Refuses arguments that do not fit, also those of which only the kind is known."""
-        # a method of a model may be called as a built-in is
-        of_language = isinstance(function, Builtin) and self.base.find(function.name) is function
-        row = BUILTINS.get(function.name) if of_language else None
+        row = row_of(function)
         if row and (wrong := arity_error(row.name, row.parameters, len(args), list(keywords))):
             raise refuse("TypeError", wrong)
         if node is None or node.span is not span:
             return
-        built_in = row is not None
-        if not built_in or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
+        if row is None or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
             places, named = map(likes.stand_in, args), {name: likes.stand_in(value) for name, value in keywords.items()}
             fault = no_argument(function, node, [*places], named, likes.kind)
             if fault is not None:
@@ -412,8 +409,8 @@ class Foresight(Forms):
 
     def _need_source(self, function: Builtin, arguments: Sequence[object]) -> None:
         """Refuses to ask for the balance of what is no source."""
-        row, known = BUILTINS.get(function.name), not any(isinstance(value, NotKnown) for value in arguments)
-        if known and row is not None and row.gives is Gives.BALANCE:
+        row = row_of(function)
+        if row is not None and row.gives is Gives.BALANCE and NotKnown not in map(type, arguments):
             super().call(function, [*arguments], {})
 
     def _by_examples(self, function: object, args: Sequence[object], keywords: Mapping[str, object]) -> object:

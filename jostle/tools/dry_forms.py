@@ -396,16 +396,16 @@ class Forms(Interpreter):
         """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
         for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
             of = self.part(table, scope) if isinstance(table, n.Name) else None
-            like = likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
+            numbers = likes.like_of(of) is likes.NUMBERS
+            like = 1.0 if numbers else likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
             if not (like is None or is_rows(like) or isinstance(like, Handle)):
                 word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
                 raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
             groups = likes.operand(of)
             if like is not None and isinstance(groups, Grouped) and len(groups):
-                cells = {name: groups.column(name)[0] for name in groups.parts}
-                schema = {name: Open("text" if isinstance(cell, str) else "real") for name, cell in cells.items()}
-                name, columns = f"\u00b7{id(table)}", tuple(schema.items())
-                self.parts[id(table)] = public_table(self.data, name, columns, object(), table.span, facts=FACTS)
+                own, cells = f"\u00b7{id(table)}", [(name, groups.column(name)[0]) for name in groups.parts]
+                columns = tuple((name, Open("text" if isinstance(cell, str) else "real")) for name, cell in cells)
+                self.parts[id(table)] = public_table(self.data, own, columns, object(), table.span, facts=FACTS)
 
     def structure(
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None

@@ -117,3 +117,11 @@ def test_few_of_many_mistakes_are_refused_late(tmp_path: Path) -> None:
     for mutant in draw.sample(chosen, 60):
         verdicts.append(judge.judge(mutant).verdict)
     assert verdicts.count("early") >= 20 and verdicts.count("late") <= 4, verdicts
+
+
+def test_a_list_of_numbers_is_no_table_whatever_its_length(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a\n1\n")
+    given = 'use histograms\nprivate t = table("t.csv") described by {a: 0..31} protecting rows budget epsilon 1\n'
+    given += "h = histogram(t, x = a)\nx = hdmm(h, prefixes(h)) with epsilon 1\n"
+    (fault,) = Session(cwd=tmp_path).check(Source("p.jst", f"{given}print({{{{ select count(*) as m from x }}}})\n"))
+    assert fault.message == "a select reads a table or a cube, and this is a list"

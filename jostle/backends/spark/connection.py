@@ -21,7 +21,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle.diagnostics import Refusal, refuse
@@ -93,6 +93,8 @@ class Connection:
             again = policy(max_retries=_RETRIES, max_backoff=1_000, max_server_retry_delay=1_000)
             session.client.set_retry_policies([again])
             vars(session.client)["interrupt_operation"] = lambda _: None  # `_stoppable` stops all
+            stub = session.client._stub  # what frees a query: Sail answers it when a stopped query would have ended
+            stub.ReleaseExecute = partial(stub.ReleaseExecute, timeout=_PATIENCE)
             session.conf.set("spark.sql.session.timeZone", "UTC")
             agrees = list(session.sql(_CHECK).toArrow().to_pylist()[0].values())
         if agrees != [False, 0]:

@@ -139,6 +139,7 @@ def widest(law: L, wide: float) -> L:
     return replace(law, scale=low)
 
 
+@cache
 def sum_quantile(kind: type[AdditiveLaw], level: float = LEVEL) -> float:
     """The half-width of a weighted sum of such noises, from above, in deviations of the sum.
 

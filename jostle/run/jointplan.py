@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -87,7 +88,7 @@ class JointPlan(Struct, frozen=True, eq=False):
     alone: tuple[tuple[float, ...], ...]
     known: tuple[KnownGroups, ...] = ()
     cones: tuple[Nonnegative | NonnegativeCells, ...] = ()
-    whole: tuple[tuple[int, Levels], ...] = ()
+    whole: tuple[tuple[int, list[Levels]], ...] = ()
 
     @classmethod
     def of(
@@ -200,8 +201,8 @@ class JointPlan(Struct, frozen=True, eq=False):
         residuals = known_residuals(self.strategy.axes, self.known)
         estimates, kind = Estimates(self.strategy, measured, residuals), self.measurement.how.kind
         projected = estimates.projected(self.cones)
-        for family, top in self.whole:
-            projected = projected.rounded(family, top, self.known)
+        for family, steps in self.whole:
+            projected = projected.rounded(family, steps, self.known)
         vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
@@ -302,9 +303,10 @@ class _Units(Struct, frozen=True, eq=False):
                 "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
             ) from None
 
-    def whole(self, plan: JointPlan, workload: JointWorkload) -> tuple[tuple[int, Levels], ...]:
-        """The families of counts, and the groups that all their answers are sums of; refused where there are none."""
-        result: list[tuple[int, Levels]] = []
+    def whole(self, plan: JointPlan, workload: JointWorkload) -> tuple[tuple[int, list[Levels]], ...]:
+        """The families of counts, and the levels through which their groups become integers, up to those that all their
+        answers are sums of; refused where there are none."""
+        result: list[tuple[int, list[Levels]]] = []
         for family in (at for at, term in enumerate(self.terms) if isinstance(term, Count)):
             queries = [query for some in plan.queries for query in some if query.family == family]
             top = common([query.top for query in queries])
@@ -316,11 +318,17 @@ class _Units(Struct, frozen=True, eq=False):
             if math.prod(plan.strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
                 raise refuse("DataError", "these groups are too many to be integers that add up",
                              help="group more coarsely, or leave `whole` out")  # fmt: skip
+            through = [one.top for one in plan.known if one.family == family]
             try:
-                path(top, [one.top for one in plan.known if one.family == family])
+                steps = path(top, through)
             except KernelError as fault:
                 raise refuse("TypeError", str(fault), help="give nested totals, or leave `whole` out") from None
-            result.append((family, top))
+            sizes = {one.top: math.prod(plan.strategy.axes[axis].sizes[at] for axis, at in one.top) for one in queries}
+            for levels in sorted(sizes, key=lambda one: -sizes[one]):
+                with suppress(KernelError):  # groups that divide others crosswise are sums of cells
+                    steps = path(top, [*through, levels])
+                    through.append(levels)
+            result.append((family, steps))
         return tuple(result)
 
     def strategy(self, workload: JointWorkload, queries: Sequence[Query], minimax: bool, fair: bool = True) -> Strategy:

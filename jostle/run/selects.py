@@ -294,8 +294,8 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
     calls = bound.form.calls
     columns: dict[str, Sequence[Any]] = {}
     for key, values in zip(bound.keys, answer.keys, strict=True):
-        numbers = set(map(type, values)) <= {int, float}
-        columns[key] = list(map(float, values)) if numbers else [_plain_key(v) for v in values]
+        plain = {value: _plain_key(value) for value in set(values)}  # of many groups each is once in memory
+        columns[key] = [plain[value] for value in values]
     simple: dict[int, Sequence[Any]] = {
         id(call): values if isinstance(values, LongColumn) else list(map(_plain, values))
         for call, values in zip(calls, answer.values, strict=True)

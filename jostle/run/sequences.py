@@ -32,18 +32,20 @@ class LongColumn(Sequence[Any]):
     where one is known."""
 
     def __init__(self, size: int, value: Callable[[int], Any], numbers: Floats | None = None) -> None:
-        self.numbers, self._value, self._cells = numbers, value, [None] * size
+        self.numbers, self._value, self._size, self._cells = numbers, value, size, dict[int, Any]()
 
     def __len__(self) -> int:
-        return len(self._cells)
+        return self._size
 
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self[place] for place in range(*at.indices(len(self)))]
-        cell = self._cells[at]
-        if cell is None:
-            cell = self._cells[at] = self._value(at % len(self))
-        return cell
+        if not -self._size <= at < self._size:
+            raise IndexError(at)
+        at %= self._size
+        if at not in self._cells:
+            self._cells[at] = self._value(at)
+        return self._cells[at]
 
     def __iter__(self) -> Iterator[object]:
         return map(self.__getitem__, range(len(self)))

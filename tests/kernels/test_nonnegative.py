@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from itertools import product
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 from jostle.kernels import KernelError
 from jostle.kernels.workloads import joint_answers as answers
 from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, strategy_for
+from jostle.kernels.workloads.public_answers import from_zero, nearest_from_zero
 from tests.kernels.test_joint import TOWNS, every, exact, flat, marginals, measured, workloads
 
 
@@ -146,7 +149,7 @@ def test_the_nearest_cells_that_all_answers_are_sums_of(given: bool) -> None:
     ratios: dict[Levels, float] = {((0, 1),): 9.0, ((0, 2),): 4.0, ((0, 3),): 2.0, ((0, 2), (1, 1)): 3.0}
     totals = np.array([40.0, 0.0, 25.0])
     margins = [(at, ratio, totals if given and at == ((0, 1),) else None) for at, ratio in ratios.items()]
-    cells = answers.nearest_from_zero(axes, top, seen_cells, margins)
+    cells = nearest_from_zero(axes, top, seen_cells, margins)
     assert cells.min() == 0 and np.isclose(cells, 0).sum() > 60
     strategy = SimpleNamespace(axes=axes)
     matrices = {at: groups_of(strategy, at, (60, 4)) for at in ratios}  # type: ignore[arg-type]
@@ -162,6 +165,56 @@ def test_the_nearest_cells_that_all_answers_are_sums_of(given: bool) -> None:
     tight = np.array([*np.eye(len(x))[x < 1e-7], *free])
     off = nnls(tight.T, pull)[1]
     assert off < 1e-3 * np.linalg.norm(e)
+
+
+def test_cells_go_from_coarse_to_fine() -> None:
+    """Each level is the nearest from 0 on that adds up to the one above; a margin across the levels draws cells too."""
+    rng, blocks = np.random.default_rng(6), np.arange(60)
+    axes, top = [Axis([blocks // 20, blocks // 5, blocks]), Axis([np.arange(4)])], ((0, 3), (1, 1))
+    noisy = rng.poisson(0.3, (60, 4)) + rng.normal(0, 1, (60, 4))
+    nested: list[Any] = [(((0, 1),), 4.0, None), (((0, 2),), 3.0, None), (((0, 3),), 2.0, None)]
+    cells = from_zero(axes, top, noisy, nested)
+    above, total = np.array([max(noisy.sum(), 0.0)]), cells.sum()
+    for size in (3, 12, 60, 240):
+        here = cells.reshape(size, -1).sum(axis=1)
+        for group, lines, of in zip(
+            here.reshape(len(above), -1),
+            noisy.reshape(size, -1).sum(axis=1).reshape(len(above), -1),
+            above,
+            strict=True,
+        ):
+            price = brentq(lambda p, lines=lines, of=of: np.maximum(lines - p, 0).sum() - of, -1e3, 1e3)
+            assert np.allclose(group, np.maximum(lines - price, 0), atol=1e-3)
+        above = here
+    assert cells.min() >= 0 and np.isclose(total, noisy.sum())
+    kinds = (((1, 1),), 0.01, None)
+    drawn = from_zero(axes, top, noisy, [*nested, kinds]).sum(axis=0)
+    assert np.abs(drawn - noisy.sum(axis=0)).max() < 0.1 < np.abs(cells.sum(axis=0) - noisy.sum(axis=0)).max()
+    public = (((1, 1),), 0.0, np.array([20.0, 20.0, 0.0, 40.0]))
+    given = from_zero(axes, top, noisy, [*nested, public])
+    assert np.allclose(given, nearest_from_zero(axes, top, noisy, [*nested, public]))
+    assert np.allclose(given.sum(axis=0), public[2])
+
+
+def test_states_of_many_cells_keep_their_counts() -> None:
+    """All at once, the nearest cells from 0 on leave states what their empty cells have too much."""
+    rng, blocks = np.random.default_rng(7), np.arange(400)
+    axes, top = [Axis([blocks // 100, blocks // 10, blocks]), Axis([np.arange(50)])], ((0, 3), (1, 1))
+    exact = rng.multinomial(4_000, np.outer(rng.dirichlet(np.full(400, 0.5)), rng.dirichlet(np.full(50, 0.1))).ravel())
+    noisy = exact.reshape(400, 50) + rng.normal(0, 1.4, (400, 50))
+    for sizes in ((400, 50), (40, 500), (4, 5000)):  # as if all groups were measured with the same noise
+        lines = noisy.reshape(sizes)
+        lines += ((exact.reshape(sizes).sum(axis=1) + rng.normal(0, 1, sizes[0]) - lines.sum(axis=1)) / sizes[1])[
+            :, None
+        ]
+    margins: list[Any] = [(((0, level),), 0.5, None) for level in (1, 2, 3)]
+    off = {
+        way: np.square(
+            way(axes, top, noisy, margins).reshape(4, -1).sum(axis=1) - exact.reshape(4, -1).sum(axis=1)
+        ).mean()
+        for way in (from_zero, nearest_from_zero)
+    }
+    assert off[from_zero] < 1 < 8 < off[nearest_from_zero]
 
 
 def test_a_level_of_a_large_axis_is_no_finer_one() -> None:

@@ -43,9 +43,9 @@ from jostle.kernels.workloads.public_answers import (
     KnownGroups,
     common,
     even_table,
+    from_zero,
     integers,
-    nearest_from_zero,
-    path,
+    is_coarser,
     residual_of,
 )
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
@@ -59,7 +59,7 @@ CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 class NonnegativeCells:
     """Cells from 0 on that all answers of one family are sums of, since one select has groups that all others join.
 
-    `top` are these groups; `margins` are those of the other selects (`nearest_from_zero`).
+    `top` are these groups; `margins` are those of the other selects (`from_zero`).
     """
 
     family: int
@@ -112,13 +112,15 @@ class Nonnegative:
 
         there = set(self.residuals)
         whole = [query.top for query in queries if all(one in there for one in below(query.top))]
-        tops = [top for top in dict.fromkeys(whole) if not any(_coarser(top, other) for other in whole)]
+        tops = [top for top in dict.fromkeys(whole) if not any(is_coarser(top, other) for other in whole)]
         margins: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
              for axis, level in top} for top in tops
         ]  # fmt: skip
         margins += [
-            query.factors for query in queries if not any(query.top == top or _coarser(query.top, top) for top in tops)
+            query.factors
+            for query in queries
+            if not any(query.top == top or is_coarser(query.top, top) for top in tops)
         ]
         sizes = [prod(factor.size for factor in factors.values()) for factors in margins]
         entries = sum(
@@ -227,11 +229,6 @@ class Nonnegative:
         return even
 
 
-def _coarser(one: Levels, other: Levels) -> bool:
-    levels = dict(other)
-    return one != other and all(levels.get(axis, 0) >= level for axis, level in one)
-
-
 def _variance(strategy: Strategy, family: int, levels: Levels) -> float:
     """Of the noise of the estimate of a residual, in the units of the strategy: before it is centred."""
     own = prod(strategy.axes[axis].sizes[level] for axis, level in levels)
@@ -278,7 +275,7 @@ class Estimates:
         for cone in cones:
             if isinstance(cone, NonnegativeCells):
                 cells = self._cells(cone.family, cone.top)
-                cells = nearest_from_zero(self.strategy.axes, cone.top, cells, cone.margins)
+                cells = from_zero(self.strategy.axes, cone.top, cells, cone.margins)
                 result._set_cells(cone.family, cone.top, cells)
                 continue
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
@@ -289,10 +286,12 @@ class Estimates:
                     result._centres[cone.family, levels] = even[start:end].reshape(shape)
         return result
 
-    def rounded(self, family: int, top: Levels, public: Sequence[KnownGroups]) -> Estimates:
-        """Those nearby of which all groups at these levels, that all answers of a family are sums of, are integers."""
+    def rounded(self, family: int, steps: Sequence[Levels], public: Sequence[KnownGroups]) -> Estimates:
+        """Those nearby of which all groups at the last levels of a path, that all answers of a family are sums of, are
+        integers; groups on the path are each less than one from their share of the integer above."""
         values = {one.top: one.values for one in public if one.family == family}
-        steps, cells = path(top, list(values)), self._cells(family, top)
+        top = steps[-1]
+        cells = self._cells(family, top)
         result = copy(self)
         result.whole, result._of = {*self.whole, family}, dict(self._of)
         cells = integers(self.strategy.axes, cells, top, steps, values, family in self.cones)

@@ -10,7 +10,8 @@ the answers are, and nothing about privacy.
 one of the two integers next to its share, and those with the largest fractions are rounded up (Hamilton's method). So
 an answer of groups on the path is less than one from its share of the integer above; all others are sums of cells.
 
-*Cells from 0 on* that all answers are sums of, as near as can be to what was measured (`nearest_from_zero`).
+*Cells from 0 on* that all answers are sums of (`from_zero`), from coarse to fine as well: the groups of each level are
+those nearest to what was measured that add up to the groups above (`nearest_from_zero`).
 """
 
 from __future__ import annotations
@@ -214,6 +215,40 @@ def nearest_from_zero(
             sums = side.sums(above)
             above *= side.spread(np.divide(target, sums, out=np.zeros(sums.shape), where=sums > 0))
     return above
+
+
+def from_zero(
+    axes: Sequence[Axis], top: Levels, cells: Floats, margins: Sequence[tuple[Levels, float, Floats | None]]
+) -> Floats:  # fmt: skip
+    """Cells from 0 on near to `cells`, the groups of each level as near as can be to theirs, given those above them.
+
+    The levels are those of margins that divide one another, from all rows on; of margins across them the distance
+    counts at the first level that divides them. Margins are as in `nearest_from_zero`, which finds all cells at once
+    where groups across the levels are known.
+
+    All at once has the least distance of all answers together. It moves groups of many cells the most, which then keep
+    what their cells have too much: of ten states with 20,000 cells each they are twice as far off.
+    """
+    levels: list[tuple[Levels, float, Floats | None]] = [(top, 1.0, None)]
+    across: list[tuple[Levels, float, Floats | None]] = []
+    for margin in sorted(margins, key=lambda one: -prod(axes[axis].sizes[level] for axis, level in one[0])):
+        (levels if is_coarser(margin[0], levels[-1][0]) else across).append(margin)
+    if any(exact is not None for _, _, exact in across):
+        return nearest_from_zero(axes, top, cells, margins)
+    above: Levels = ()
+    result = np.maximum(residual_of(axes, top, cells, above, sums=True), 0.0)
+    for level, ratio, _ in reversed(levels):
+        here = [(one, other / ratio, None) for one, other, _ in across if is_coarser(one, level)]
+        across = [one for one in across if not is_coarser(one[0], level)]
+        seen = residual_of(axes, top, cells, level, sums=True)
+        result, above = nearest_from_zero(axes, level, seen, [(above, 0.0, result), *here]), level
+    return result
+
+
+def is_coarser(one: Levels, other: Levels) -> bool:
+    """Whether groups at the levels `one` are sums of those at `other`, and not the same."""
+    levels = dict(other)
+    return one != other and all(levels.get(axis, 0) >= level for axis, level in one)
 
 
 def integers(

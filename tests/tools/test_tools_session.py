@@ -209,6 +209,22 @@ def test_answers_of_very_many_groups_are_those_of_few(monkeypatch: pytest.Monkey
     assert "100 rows in all" in few[0]
 
 
+def test_a_whole_column_of_more_than_a_million_groups_is_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object with its error for each of 20 million counts took 16 GB."""
+    monkeypatch.setattr("jostle.run.sequences.MOST_AT_ONCE", 2)
+    monkeypatch.setattr("jostle.run.values.MOST", 50)
+    session = jostle.Session()
+    session.bind("t", pd.DataFrame({"k": np.arange(900) % 100}))
+    program = """
+private t = bound("t") described by {k: 0..99} protecting rows budget epsilon 100
+a = {{ select count(*) as n from t groupby k with epsilon 1 }}
+print(sum(a.n) == sum([row.n for row in a]), a.n[7] == a[7].n, len(a.n), error(a[7].n) > 0)
+"""
+    assert session.run_text(program).output == ["true true 100 true"]
+    with pytest.raises(jostle.Refusal, match="numbers that were not measured"):
+        session.run_text(program + "print(error(a.n))")
+
+
 def test_what_stands_alone_in_a_program_shows_its_value(frame: pd.DataFrame) -> None:
     """Queries alone on a line paid, and their answers were lost."""
     session = jostle.Session()

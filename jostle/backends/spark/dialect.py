@@ -107,9 +107,8 @@ SPARK = Dialect(
     place="array_position(array({1}), {0})",
     matches="rlike({0}, {1})", part="regexp_extract({0}, {1}, {2})",
     day=_DAY, days="unix_date({0})",
-    first_day="CASE '{1}' WHEN 'year' THEN make_date(year({0}), 1, 1) "
-              "WHEN 'quarter' THEN make_date(year({0}), 3 * quarter({0}) - 2, 1) "
-              "ELSE make_date(year({0}), month({0}), 1) END",
+    first_day="make_date(year({0}), CASE '{1}' WHEN 'year' THEN 1 WHEN 'quarter' THEN 3 * quarter({0}) - 2 "
+              "ELSE month({0}) END, 1)",
     stamp="CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
     micros="unix_micros(try_cast({0} AS TIMESTAMP))",
     shared="WITH {0} AS ({1}) {2}",

@@ -188,8 +188,9 @@ def nist() -> Tables:
     income = np.round(draw.normal(0.6 * age + 2, 2)).clip(0, 11).astype(int)
     return {
         "survey": pd.DataFrame({
-            "age": age, "sex": draw.choice(["F", "M"], many), "race": draw.choice(5, many, p=[0.5, 0.2, 0.15, 0.1, 0.05]),
-            "income": income, "owner": np.where(draw.random(many) < income / 14, "yes", "no"),
+            "age": age, "sex": draw.choice(["F", "M"], many), "income": income,
+            "race": draw.choice(5, many, p=[0.5, 0.2, 0.15, 0.1, 0.05]),
+            "owner": np.where(draw.random(many) < income / 14, "yes", "no"),
             "county": draw.choice(8, many, p=draw.dirichlet(np.ones(8))),
         })
     }  # fmt: skip

@@ -34,8 +34,12 @@ class Answer:
         return abs(self.value - self.truth) <= 6 * self.error + 1e-9
 
     def __str__(self) -> str:
-        margin = f" ± {self.error:.2g}" if self.reported and self.error else ""
-        return f"{self.what}: {self.value:,.5g}{margin} for {self.truth:,.5g}"
+        margin = f" ± {_figures(float(f'{self.error:.2g}'))}" if self.reported and self.error else ""
+        return f"{self.what}: {_figures(self.value)}{margin} for {_figures(self.truth)}"
+
+
+def _figures(number: float) -> str:
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.5g}"
 
 
 Answers = Iterator[Answer]

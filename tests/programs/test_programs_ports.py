@@ -13,7 +13,7 @@ from jostle.syntax.format import format_source
 from tests.experiments.ports import PAGE, PORTS
 from tests.experiments.ports_frame import PROGRAMS, Answer
 
-SLOW = ["gan", "nist", "packet_order", "set_union", "theil_sen", "dp_ftrl", "heavy_hitters", "running"]
+SLOW = ["births", "gan", "nist", "packet_order", "set_union", "theil_sen", "dp_ftrl", "heavy_hitters", "running"]
 MAY_FAIL = ("births", "tuning")
 
 

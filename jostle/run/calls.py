@@ -193,11 +193,11 @@ def _no_fit(function: object, node: n.Call) -> Diagnostic | None:
 
 def _spending(interp: Evaluator, node: n.Spending, scope: Scope) -> object:
     """`f(x) with epsilon e`: callee, arguments and amount are evaluated before the allotment opens."""
-    if not isinstance(node.value, n.Call):
+    call = node.call
+    if call is None:
         amount = arguments.amount_of(interp, node.spend.amount, scope, ())
         with interp.allotted(amount, node.spend.span, ()):
             return interp.eval(node.value, scope)
-    call = node.value
     function, args, keywords = _prepare_call(interp, call, scope)
     values = [*args, *keywords.values()]
     exposures, free = exposures_of(values), interp.kernel.allotment is None and _on_public_data(values)

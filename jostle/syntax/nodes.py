@@ -247,6 +247,13 @@ class Spending(Expression, frozen=True):
     value: Expr
     spend: Spend
 
+    @property
+    def call(self) -> Call | None:
+        """The call whose arguments come before the amount. Of `f(x).g()` there is none: the amount is for both."""
+        value = self.value if isinstance(self.value, Call) else None
+        method = value.function if value is not None and self.spend.via is None else None
+        return None if isinstance(method, Attribute) and isinstance(method.value, Call) else value
+
 
 # Queries -----------------------------------------------------------------------------------------
 

@@ -187,7 +187,7 @@ GRAMS = '{{ select count(distinct p) as n from ngrams(t, "text", %d, 3) groupby 
 ])  # fmt: skip
 def test_runs_of_words_are_within_a_text(n: int, grams: list[str]) -> None:
     """No run has an empty word; three runs of a text count, and each once a person."""
-    result = notes(GRAMS % n, ["a b c d", "a", "", "d", "a b"])
+    result = notes(GRAMS % n, ["a b c d", "a", "", "d", " a  b"])
     assert result.ok, result.diagnostics
     rows = result.released_json()["a"]
     assert sorted(row["gram"] for row in rows) == grams[: 4 if n == 1 else 3]

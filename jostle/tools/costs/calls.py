@@ -72,9 +72,9 @@ def _finished(
 
 def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> object:
     """`f(x) with epsilon e`: callee, arguments and amount come before the allotment opens."""
-    called = node.value
-    if not isinstance(called, n.Call):
-        return w.allotted(node.spend, scope, ReachedSources(()), lambda: w.eval(called, scope), lambda: TOP)
+    called = node.call
+    if called is None:
+        return w.allotted(node.spend, scope, ReachedSources(()), lambda: w.eval(node.value, scope), lambda: TOP)
     function, args, keywords = _prepared(w, called, scope)
     reached = reached_sources(*args, *keywords.values())
     return w.allotted(

@@ -347,16 +347,6 @@ def test_of_many_numbers_all_tell_the_class(classes: int, numbers: int, epsilon:
     assert right > least, right
 
 
-def test_a_large_rho_is_taken_for_no_epsilon() -> None:
-    session = Session(allow=["large-epsilon"])
-    session.bind("t", {"a": np.arange(60) % 3, "c": np.arange(60) % 2})
-    session.execute(Source("p.jst", (
-        'use classify\nprivate t = bound("t") described by {a: 0..2, c: 0..1} protecting rows budget rho 10000\n'
-        'm = adaptive_classifier(t, "c") with rho 5000\n'
-    )))  # fmt: skip
-    assert session.names()["m"].classes == (0, 1)
-
-
 def test_where_one_number_tells_every_class_a_tree_names_them() -> None:
     """Beside eleven numbers that say nothing. Class means alone get half of the rows right."""
     rng = np.random.default_rng(9)

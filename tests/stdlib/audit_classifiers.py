@@ -35,6 +35,8 @@ MORE: Rows = [*HERE, ("y", "p", "s")]
 SEVEN = "tuvwxyz"
 MANY: Rows = [(SEVEN[i % 7], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(80)]
 """As many as `adaptive_classifier` has several models of in rho, where classes are seven."""
+LOUD: Rows = [(SEVEN[i % 3], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(900)]
+"""As many as it has a softmax regression of in rho, where classes are three."""
 AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
@@ -45,12 +47,12 @@ BY_STEPS = {
 ASKED = '.probabilities({a: "p", b: "s"})[1]'
 
 
-def _session(rows: Rows, noise: object, unit: str = "epsilon") -> Session:
+def _session(rows: Rows, noise: object, unit: str = "epsilon", classes: str = "xy") -> Session:
     session = Session()
-    classes = ", ".join(f'"{name}"' for name in (SEVEN if unit == "rho" else "xy"))
+    listed = ", ".join(f'"{name}"' for name in classes)
     session.bind("t", {name: np.array([row[i] for row in rows]) for i, name in enumerate("cab")})
     with mock.patch.object(exposures, "SecureNoise", lambda: noise):
-        session.execute(Source("audit.jst", DECLARED.format(classes, unit)))
+        session.execute(Source("audit.jst", DECLARED.format(listed, unit)))
     return session
 
 
@@ -70,11 +72,13 @@ def at_once(names: Sequence[str] = AT_ONCE, epsilon: float = 1, runs: int = 400_
     return [case(name) for name in names]
 
 
-def _whole(expression: str, here: Rows, more: Rows, unit: str, amount: float, each: int = 200) -> Runs:
+def _whole(
+    expression: str, here: Rows, more: Rows, unit: str, amount: float, classes: str = "xy", each: int = 200
+) -> Runs:
     """A program run many times on `here` and on `more`: the number that its model shows."""
 
     def outcomes(rows: Rows, runs: int, seed: int) -> np.ndarray:
-        session = _session(rows, SeededNoise(seed), unit)
+        session = _session(rows, SeededNoise(seed), unit, classes)
         found: list[float] = []
         loop = f"found = [({expression} with {unit} {amount}){ASKED} for i in 1..{each}]\n"
         while len(found) < runs:
@@ -94,15 +98,19 @@ def by_steps(epsilon: float = 1, runs: int = 8_000) -> list[Case]:
             for name, expression in BY_STEPS.items()]  # fmt: skip
 
 
-def several_blended(rho: float = 0.5, delta: float = 0.01, runs: int = 2_000) -> Case:
-    """The way of seven classes in rho: by the epsilon that rho is with delta."""
-    draw = _whole('adaptive_classifier(t, "c")', MANY, [*MANY, ("u", "p", "s")], "rho", rho)
-    return Case("several classifiers in rho", epsilon_of(rho, delta), draw, runs, delta)
+def in_rho(rho: float = 0.5, delta: float = 0.01, runs: int = 2_000) -> list[Case]:
+    """The ways of seven classes, and of three with many rows, by the epsilon that rho is with delta."""
+
+    def case(name: str, rows: Rows, classes: str) -> Case:
+        draw = _whole('adaptive_classifier(t, "c")', rows, [*rows, ("u", "p", "s")], "rho", rho, classes)
+        return Case(name, epsilon_of(rho, delta), draw, runs, delta)
+
+    return [case("several classifiers in rho", MANY, SEVEN), case("softmax regression in rho", LOUD, SEVEN[:3])]
 
 
 def main() -> int:
     wrong = 0
-    for case in [*at_once(), *by_steps(), several_blended()]:
+    for case in [*at_once(), *by_steps(), *in_rho()]:
         finding = audit(case)
         wrong += not finding.right
         print(f"{case.name:>28}  ε {case.epsilon:g}  bound {finding.bound:.3f}  {finding.runs} runs  {finding.event}")

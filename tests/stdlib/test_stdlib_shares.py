@@ -114,6 +114,16 @@ def test_an_amount_of_rho_has_softmax_regression_by_batches_where_rows_are_many(
     assert ("softmax_gradient" in {event.name for event in session.events}) == fits
 
 
+def test_a_large_rho_is_taken_for_no_epsilon() -> None:
+    session = Session(allow=["large-epsilon"])
+    session.bind("t", {"a": np.arange(60) % 3, "c": np.arange(60) % 2})
+    session.execute(Source("p.jst", (
+        'use classify\nprivate t = bound("t") described by {a: 0..2, c: 0..1} protecting rows budget rho 10000\n'
+        'm = adaptive_classifier(t, "c") with rho 5000\n'
+    )))  # fmt: skip
+    assert session.names()["m"].classes == (0, 1)
+
+
 def test_has_delta_is_of_the_amount() -> None:
     asked = "release x = has_delta() with {}"
     for amount, budget, has in (

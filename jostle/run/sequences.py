@@ -32,7 +32,7 @@ class LongColumn(Sequence[Any]):
     where one is known."""
 
     def __init__(self, size: int, value: Callable[[int], Any], numbers: Floats | None = None) -> None:
-        self.numbers, self._value, self._size, self._cells = numbers, value, size, dict[int, Any]()
+        self.numbers, self._value, self._size, self._cells = numbers, value, size, dict[int, object]()
 
     def __len__(self) -> int:
         return self._size

@@ -240,8 +240,8 @@ def from_zero(
     for level, ratio, _ in reversed(levels):
         here = [(one, other / ratio, None) for one, other, _ in across if is_coarser(one, level)]
         across = [one for one in across if not is_coarser(one[0], level)]
-        seen = residual_of(axes, top, cells, level, sums=True)
-        result, above = nearest_from_zero(axes, level, seen, [(above, 0.0, result), *here]), level
+        groups = residual_of(axes, top, cells, level, sums=True)
+        result, above = nearest_from_zero(axes, level, groups, [(above, 0.0, result), *here]), level
     return result
 
 

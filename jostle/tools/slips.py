@@ -100,6 +100,8 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_signs(text, every, here, stops=stops)]
         if stops:
             slips += [*_openings(text, every, at, fault), *_lacking(every, here), *_clauses(text, every, here, names)]
+        if here < len(every) and fault.help.startswith("expected "):
+            slips += _expected(every[here], fault)
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -381,6 +383,13 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
             yield Slip(0.6, token.start, token.end, "=")
         if token.text == ":" and text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start):
             yield Slip(0.9, token.start, token.end, " as")
+
+
+def _expected(at: Token, fault: Diagnostic) -> Iterator[Slip]:
+    """What the parser says that may stand there, in place of what does or before it."""
+    for word in re.findall("`([^`]+)`", fault.help):
+        yield Slip(1.1, at.start, at.end, word)
+        yield Slip(1.15, at.start, at.start, f"{word} ")
 
 
 def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:

@@ -208,8 +208,10 @@ class Terms(ast.NodeTransformer):
         pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(ops)]
         return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
         return ast.List([self.visit(one) for one in node.elts])
+
+    visit_Tuple = visit_List
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         match node:  # `c and "x" or "y"`

@@ -156,9 +156,10 @@ def _calls() -> dict[str, dict[int, tuple[list[str], str]]]:
     """The ways out of `functions.toml`, by the name of the function and how many arguments it has."""
     calls: dict[str, dict[int, tuple[list[str], str]]] = {}
     for key, help in _functions()["calls"].items():
-        name, _, parameters = key.partition("(")
+        names, _, parameters = key.partition("(")
         listed = parameters.rstrip(")").split(", ") if parameters else []
-        calls.setdefault(name, {})[len(listed)] = listed, help
+        for name in names.split():
+            calls.setdefault(name, {})[len(listed)] = listed, help
     return calls
 
 

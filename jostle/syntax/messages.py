@@ -36,8 +36,13 @@ def entries() -> Entries:
     """The table of words and signs, by section; `pattern` and `write` make the line that an entry's help is then."""
     import tomllib
 
-    text = (folder("grammar") / "messages.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    tables = tomllib.loads((folder("grammar") / "messages.toml").read_text(encoding="utf-8"))
+    return {"phrase": tables.pop("phrase")} | {of: _by_name(table) for of, table in tables.items()}
+
+
+def _by_name(table: dict[str, Entry]) -> dict[str, Entry]:
+    every = [(name, entry) for names, entry in table.items() for name in names.split(" ")]
+    return {name: {of: text.replace("<it>", name) for of, text in entry.items()} for name, entry in every}
 
 
 class ErrorPlace(Struct, frozen=True):

@@ -180,6 +180,8 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
     words = {token.type for token in same_level(place)}
     if not place.in_query or "_SELECT" not in words:
         return None
+    if place.type == "_WITH" and "_FROM" not in words and "from" in same_level(place):
+        return in_general(place)
     if place.type == "_WITH" and "_FROM" not in words:
         help = "write `select count(*) from people with epsilon 0.1`"
         return place.error("a select names its table before it says what it spends", help=help)
@@ -271,6 +273,8 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type != "_SELECT":
         return None
     if not place.in_query:
+        if place.previous == ".":
+            return place.error("a table has no methods: it is measured in a query", help="write `{{ select … }}`")
         line = place.source.line(place.span.line)
         paid = not re.search(r"\w\(", line) or re.search(r"(?i)\bwith (?!\w+ as\b)", line)
         query = r"{{ \1 }}" if paid else r"{{ \1 with epsilon 0.1 }}"

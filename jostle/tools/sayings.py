@@ -337,8 +337,7 @@ def _taken_apart(text: str, reader: Meanings) -> list[str]:
 
 def _several(parts: Sequence[str], text: str, reader: Meanings) -> list[str]:
     """Selects of one row each, one under the other, as a list of them."""
-    before = _GIVEN.fullmatch(text)
-    name = f"{before['name']} = " if before and before["name"] else ""
+    name = f"{before[1]} = " if (before := re.match(r"(\w+) *(?:=|<-)", text)) else ""
     queries = [select(_LABEL.sub("select ", part), reader).query for part in parts]
     return [f"{name}[{', '.join(queries)}]"] if name else queries
 

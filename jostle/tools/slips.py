@@ -91,7 +91,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         spoken = {*lexicon().reserved, *lexicon().clause} - {"true", "false", *names, *BUILTINS}
         slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True) if one.new not in spoken]
     if here < len(every):
-        slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault)]
+        slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault), *_due(every[here], fault)]
         slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault)]
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text)
@@ -100,8 +100,6 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_signs(text, every, here, stops=stops)]
         if stops:
             slips += [*_openings(text, every, at, fault), *_lacking(every, here), *_clauses(text, every, here, names)]
-        if here < len(every) and fault.help.startswith("expected "):
-            slips += _expected(every[here], fault)
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
 
 
@@ -385,11 +383,10 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
             yield Slip(0.9, token.start, token.end, " as")
 
 
-def _expected(at: Token, fault: Diagnostic) -> Iterator[Slip]:
+def _due(at: Token, fault: Diagnostic) -> Iterator[Slip]:
     """What the parser says that may stand there, in place of what does or before it."""
-    for word in re.findall("`([^`]+)`", fault.help):
-        yield Slip(1.1, at.start, at.end, word)
-        yield Slip(1.15, at.start, at.start, f"{word} ")
+    for word in re.findall("`([^`]+)`", fault.help) if fault.help.startswith("expected ") else ():
+        yield from (Slip(1.1, at.start, at.end, word), Slip(1.15, at.start, at.start, f"{word} "))
 
 
 def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:

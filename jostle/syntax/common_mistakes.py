@@ -313,6 +313,8 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
         help = f"write `{forms.get(first, str(first))}`"
         if first == "private":
             help = f"write {_DECLARATION}"
+        if first == "use" and place.type == "STRING":
+            help = "`use` brings a module; a file is opened by `table(…)` where data are declared"
         return place.error(f"this `{first}` statement does not parse", help=help)
     help = did_you_mean(first, STATEMENT_WORDS, 0.75) or f"a call needs parentheses: `{first}(…)`"
     if first in ("budget", "protecting", "described"):

@@ -345,7 +345,10 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
         return None
     span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
     help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
-    return Diagnostic("SyntaxError", f"`{word[0]}` begins no clause of a private source", span, "unknown here", help)
+    message = f"`{word[0]}` begins no clause of a private source"
+    if word[0] in ("described", "protecting", "budget"):
+        message = f"this `{word[0]}` clause does not parse"
+    return Diagnostic("SyntaxError", message, span, "unknown here", help)
 
 
 def _is_in_declaration(source: Source, place: Span) -> bool:

@@ -27,7 +27,7 @@ from jostle.run.values import (
 )  # fmt: skip
 
 KINDS = ("line", "points", "bars", "steps", "heat")
-_CALLED = {"scatter": "points", "dots": "points", "hist": "bars", "histogram": "bars", "imshow": "heat"}
+_KINDS_ELSEWHERE = {"scatter": "points", "dots": "points", "hist": "bars", "histogram": "bars", "imshow": "heat"}
 
 
 @builtin
@@ -46,7 +46,7 @@ def _plot(
     if kind is None:
         kind = "bars" if isinstance(y, Grouped) else "line"
     if kind not in KINDS:
-        hint = did_you_mean(_CALLED.get(kind, kind), KINDS) if isinstance(kind, str) else ""
+        hint = did_you_mean(_KINDS_ELSEWHERE.get(kind, kind), KINDS) if isinstance(kind, str) else ""
         raise refuse("TypeError", f"`plot` draws {', '.join(KINDS)}", help=hint)
     series = _by_name(y, "y", title)
     if not series:

@@ -241,7 +241,7 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         return replace(fault, help=help)
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
-    return replace(fault, message=_said(was, now), span=Span(fault.span.source, *at), help=help)
+    return replace(fault, message=_difference(was, now), span=Span(fault.span.source, *at), help=help)
 
 
 class _Search:
@@ -349,10 +349,10 @@ def _change(fault: Diagnostic, new: str) -> Diagnostic:
     if was and now and max(len(was), len(now)) > 60:
         return fault
     at = Span(fault.span.source, row, column, row, column + max(1, len(was)))
-    return replace(fault, message=_said(was, now), span=at)
+    return replace(fault, message=_difference(was, now), span=at)
 
 
-def _said(was: str, now: str) -> str:
+def _difference(was: str, now: str) -> str:
     only = "is missing" if now else "is too much"
     return f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` {only}"
 

@@ -32,7 +32,7 @@ _BUDGET = re.compile(
     r"(?:(?P<amount>\d[\d.]*)|unlimited|none|unbounded|inf\w*)?[\"')]*(?:[,\s]*(?:and\s+)?delta[\s=:]*(?P<delta>[\d.e-]+))?"
 )
 _UNIT = re.compile(
-    r"(?i)\b(?:protecting|protects?|unit|per)[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
+    r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?P<most>,? (?:at most|up to) \d+ rows)?"
 )
 _COLUMN = re.compile(

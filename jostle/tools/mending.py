@@ -54,7 +54,6 @@ _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
 )
-_METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
@@ -404,7 +403,8 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
-    yield from _called_otherwise(line, fault, start, end)
+    if fault.kind not in ("SyntaxError", "PrivateValue"):
+        yield from _swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -423,22 +423,6 @@ def _own_amount(line: str, new: str) -> str:
         return new
     query, _, rest = new.partition(_EXAMPLE)
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
-
-
-def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
-    """A line with a method of a column as a function of it, with another argument, or with two of them swapped."""
-    if fault.kind == "SyntaxError":
-        return
-    for match in _METHOD.finditer(line):
-        if match.start() <= start < match.end():
-            inner = f", {match[3]}" if match[3] else ""
-            yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
-        own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
-        if own:
-            yield 2.1, line.replace("()", ""), ""
-    if fault.kind != "PrivateValue":
-        yield from _swapped(line, fault, False)
 
 
 def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

@@ -429,10 +429,8 @@ def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
     reason, _, nearest = means("nothing", word).partition(" | ")
     old = re.match(r"(?:write )?(`[^`]*[({ ][^`]*`)", fault.help)
-    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
-
-
-# Commands of Stata --------------------------------------------------------------------------------
+    what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
+    return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 
 
 def commanded(text: str, reader: Meanings) -> str:

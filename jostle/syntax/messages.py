@@ -346,8 +346,7 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
     span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
     help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
     message = f"`{word[0]}` begins no clause of a private source"
-    if word[0] in ("described", "protecting", "budget"):
-        message = f"this `{word[0]}` clause does not parse"
+    message = f"this `{word[0]}` clause does not parse" if f"`{word[0]} " in help else message
     return Diagnostic("SyntaxError", message, span, "unknown here", help)
 
 

@@ -196,10 +196,8 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
 
 
 def place_in(node: ast.Subscript) -> ast.expr:
-    """What stands in the brackets of an index, from 0 on also where R counts from 1: `c(3, 4)[1]`, `xs[[1]]`."""
+    """What stands in the brackets of an index, from 0 on also where R counts from 1: `c(3, 4)[1]`."""
     match node:
-        case ast.Subscript(slice=ast.List(elts=[ast.Constant(value=int(at))])):
-            return ast.Constant(at - 1)
         case ast.Subscript(value=ast.Call(func=ast.Name(id="c")), slice=ast.Constant(value=int(at))):
             return ast.Constant(at - 1)
     return node.slice

@@ -335,8 +335,7 @@ def _guesses(fault: Diagnostic, line: str) -> bool:
 
 def _change(fault: Diagnostic, new: str) -> Diagnostic:
     """The fault as what differs between its line and another, at its place, if that is short."""
-    if fault.span is None:
-        return fault
+    assert fault.span is not None
     line = fault.span.source.line(fault.span.line)
     one, two = (re.findall(r"\w+|[^\w\s]|\s+", text) for text in (line.rstrip(), line[: -len(line.lstrip())] + new))
     changes = [c for c in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes() if c[0] != "equal"]

@@ -27,7 +27,7 @@ from jostle.run.values import (
 )  # fmt: skip
 
 KINDS = ("line", "points", "bars", "steps", "heat")
-_KINDS_ELSEWHERE = {"scatter": "points", "dots": "points", "hist": "bars", "histogram": "bars", "imshow": "heat"}
+_KINDS_ELSEWHERE = {"scatter": "points", "hist": "bars", "histogram": "bars", "column": "bars"}
 
 
 @builtin

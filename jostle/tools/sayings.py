@@ -50,7 +50,7 @@ _SQL_IN = re.compile(r"^\w+ *(?:=|<-) *|^\{\{ *|^\w+ *= *\{\{ *| *\}\}$")
 _ONE = re.compile(
     r"(?i)(\w+ *= *)?(?:\{\{ *)?select (\w+) from (\w+) where (\w+) *==? *(\"[^\"]*\"|'[^']*'|\d+) *(?:\}\})?"
 )
-_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
+_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\}|\))?$)")
 _IN_TEXT = re.compile(
     r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql\w*|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)"
 )

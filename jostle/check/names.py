@@ -402,7 +402,8 @@ class Names:
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            self._unknown.append((name, span, self._way_out(name, {*scope.visible(), *more}, call, bool(more))))
+            help = _inside(name, span) or self._way_out(name, {*scope.visible(), *more}, call, bool(more))
+            self._unknown.append((name, span, help))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
             message, help = ambiguity(name, self._clashes[name])
@@ -410,6 +411,12 @@ class Names:
         early = self._ready is not None and name in self._mine and name not in self._ready
         if early and not self._always.binds(name) and scope.home(name) is _top(scope, self._always):
             self._unknown.append((name, span, "it is given a value further down; move that line up"))
+
+
+def _inside(name: str, span: Span) -> str:
+    """What is said of a name that has its value in a function of the program alone."""
+    of = re.search(rf"(?m)^def (\w+)\(.*\n(?:[ \t]+.*\n|\n)*?[ \t]+{name} *=(?!=)", span.source.text)
+    return f"`{name}` is a name inside of `{of[1]}`: end that with `return {name}`, and use what it gives" if of else ""
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:

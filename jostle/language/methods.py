@@ -16,6 +16,7 @@ from functools import cache
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic
+from jostle.language.builtins import BUILTINS
 from jostle.language.operations import COMPARISONS
 from jostle.records import replace
 from jostle.resources import folder
@@ -61,7 +62,7 @@ class Written(Struct, frozen=True):
         words["filled"] = re.sub(r"%[dsif]|\{\}", "", self.it)
         words["share"] = share(next(iter(self.args[-1:]), "0.5"))
         for at, arg in enumerate(self.args):
-            words |= {str(at): arg, f"{at}bare": _bare(arg), f"{at}row": _of_row(_bare(arg))}
+            words |= {str(at): arg, f"{at}bare": _bare(arg)}
             words[f"{at}list"] = arg if arg.startswith("[") else ""
         fitting = (line for line in form.split("\n") if all(map(words.get, _PLACE.findall(line))))
         return _PLACE.sub(lambda place: words[place[1]], next(fitting, ""))
@@ -74,11 +75,6 @@ def share(text: str) -> str:
     except ValueError:
         return text if text.isidentifier() else "0.5"
     return f"{number / 100 if number > 1 else number:g}"
-
-
-def _of_row(text: str) -> str:
-    """An expression of polars on columns, `pl.col("age") > 40`, as one on rows."""
-    return re.sub(r"""\b(?:pl\.)?col\(["'](\w+)["']\)""", r"\1", text)
 
 
 def _bare(text: str) -> str:
@@ -156,9 +152,10 @@ def _calls() -> dict[str, dict[int, tuple[list[str], str]]]:
     """The ways out of `functions.toml`, by the name of the function and how many arguments it has."""
     calls: dict[str, dict[int, tuple[list[str], str]]] = {}
     for key, help in _functions()["calls"].items():
-        name, _, parameters = key.partition("(")
+        names, _, parameters = key.partition("(")
         listed = parameters.rstrip(")").split(", ") if parameters else []
-        calls.setdefault(name, {})[len(listed)] = listed, help
+        for name in names.split():
+            calls.setdefault(name, {})[len(listed)] = listed, help
     return calls
 
 
@@ -214,28 +211,12 @@ def of_field_of_table(
         return Diagnostic(kind, message, help=_way_of_column(name, it, columns[name] != "listed", around))
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
-    help = _of_chain(node, around, name) or of_table(name, usage, number, key)
     help = (
-        help
+        of_table(name, usage, number, key)
         or home(name, t=it)
         or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
     )
     return Diagnostic(kind, f"`{it}` is a table and has no `{name}`", help=help)
-
-
-def _of_chain(node: n.Attribute | n.Index, around: Sequence[n.Node], name: str) -> str:
-    """What does so here as the last of several methods, `t.groupby("k").x.cumsum()`, where one query does not."""
-    last = name
-    for outer in around:
-        if isinstance(outer, n.Attribute):
-            last = outer.name
-        elif not isinstance(outer, n.Call | n.Index) or outer.span.column != node.span.column:
-            break
-    return (
-        home(last, t=node.value.span.text)
-        if name in ("groupby", "group_by", "groupBy") and last not in (name, *_AGGREGATES)
-        else ""
-    )
 
 
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:
@@ -283,6 +264,10 @@ def _way_of_column(column: str, it: str, numeric: bool, around: Sequence[n.Node]
             return f"write `histogram({it}, x = {column})`"
         case [n.Call(function=n.Name(id=name), args=[_]), *_] if name in ("avg", "sum", "min", "max", "median", "mean"):
             return of_column(column, name, Written(it), numeric=True)
+        case [n.Call(function=n.Name(id=name, span=at)), *_] if not (
+            name in BUILTINS or home(name) or re.search(rf"\bdef {name}\b|\b{name} *=", at.source.text)
+        ):
+            return f'a function takes a table, and its column by name: `{name}({it}, "{column}")`'
     method = around[0].name if around and isinstance(around[0], n.Attribute) else ""
     inner = around[1].name if len(around) > 1 and isinstance(around[1], n.Attribute) else ""
     usage = next(iter(_called(around[1:2], it)), Written(it))

@@ -172,7 +172,8 @@ def index(value: Any, at: Any) -> Any:
     """`value[at]`: an element of a list or vector, a field of a record, of a grouped result also the row of a key."""
     if isinstance(value, dict):
         if not isinstance(at, str):
-            raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}")
+            help = f"it has {', '.join(f'`{name}`' for name in [*value][:9])}"
+            raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}", help=help)
         return attribute(value, at)
     if isinstance(value, Grouped) and isinstance(at, str) and at in value.parts:
         return value.column(at)
@@ -373,7 +374,9 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
     if isinstance(value, Handle):
         return rows_of(interp, value, node, scope)
     if node.keywords or (len(node.args) != 1 and not (isinstance(value, Grouped) and node.args)):
-        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span)
+        keys = ", ".join(keyword.value.span.text for keyword in node.keywords)
+        help = f"write `{node.value.span.text}[{keys}]`" if keys else ""
+        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span, help=help)
     at = [interp.eval(arg, scope) for arg in node.args]
     return index(value, at if len(at) > 1 else at[0])
 

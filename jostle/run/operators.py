@@ -30,6 +30,7 @@ from jostle.run.faults import refuse_private
 from jostle.run.sequences import NumberColumn, Period, element_by_element, period
 from jostle.run.values import (
     REQUIRED,
+    Builtin,
     Interval,
     JSet,
     is_number,
@@ -230,7 +231,8 @@ def apply(name: str, values: Sequence[Any]) -> Any:
     """What the operation of that name for values of these kinds gives; a `Refusal` where it has no value."""
     for value in values:
         if not (value is None or is_number(value) or isinstance(value, bool | str | date)):
-            raise refuse("TypeError", f"`{name}` does not take {kind_name(value)}")
+            help = f"a function is called: `{value.name}(x)`" if isinstance(value, Builtin) else ""
+            raise refuse("TypeError", f"`{name}` does not take {kind_name(value)}", help=help)
     constants = tuple(Constant(float(value) if is_number(value) else value) for value in values)
     return _constant_value(name, applied(name, constants, {}))
 

@@ -27,6 +27,7 @@ from jostle.run.values import (
 )  # fmt: skip
 
 KINDS = ("line", "points", "bars", "steps", "heat")
+_KINDS_ELSEWHERE = {"scatter": "points", "hist": "bars", "histogram": "bars", "column": "bars"}
 
 
 @builtin
@@ -45,8 +46,8 @@ def _plot(
     if kind is None:
         kind = "bars" if isinstance(y, Grouped) else "line"
     if kind not in KINDS:
-        hint = did_you_mean(str(kind), KINDS) if isinstance(kind, str) else ""
-        raise refuse("ValueError", f"`plot` draws {', '.join(KINDS)}", help=hint)
+        hint = did_you_mean(_KINDS_ELSEWHERE.get(kind, kind), KINDS) if isinstance(kind, str) else ""
+        raise refuse("TypeError", f"`plot` draws {', '.join(KINDS)}", help=hint)
     series = _by_name(y, "y", title)
     if not series:
         raise refuse("TypeError", "`plot` needs `y`: a list of numbers, or a record of lists by name")

@@ -164,14 +164,7 @@ def formatted_text(place: ErrorPlace) -> Diagnostic | None:
         return None
     if previous.end_pos != place.position:
         return None
-    parts = re.split(r"\{([^{}:]+)[^{}]*\}", place.text[1:-1])
-    quote, line = place.text[0], place.source.line(place.span.line).strip()
-    joined = " + ".join(
-        f"str({part})" if at % 2 else f"{quote}{part}{quote}"
-        for at, part in enumerate(parts)
-        if part or len(parts) == 1
-    )
-    help = as_line(line.replace(previous + place.text, joined))
+    help = 'write `"n is " + str(n)`'
     return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
 
 
@@ -180,6 +173,8 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
     words = {token.type for token in same_level(place)}
     if not place.in_query or "_SELECT" not in words:
         return None
+    if place.type == "_WITH" and "_FROM" not in words and "from" in same_level(place):
+        return in_general(place)
     if place.type == "_WITH" and "_FROM" not in words:
         help = "write `select count(*) from people with epsilon 0.1`"
         return place.error("a select names its table before it says what it spends", help=help)
@@ -225,12 +220,6 @@ def chained(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
-def _as_list(piece: re.Match[str]) -> str:
-    """`xs[1:]`, `xs[:2]` and `xs[1:2]` as lists of the elements at these places."""
-    last = f"{piece[3] or f'len({piece[1]})'} - 1"
-    return f"[{piece[1]}[i] for i in {piece[2] or 0}..({last})]"
-
-
 def colon(place: ErrorPlace) -> Diagnostic | None:
     """A slice, an argument or a parameter with `:`."""
     if place.text != ":" or place.frame.opener is None:
@@ -240,10 +229,7 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
         return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
-        line = place.source.line(place.span.line).strip()
-        new = re.sub(r"([\w.]+)\[(\w*) *: *(\w*)\]", _as_list, line)
-        help = f"write `{new}`" if new != line else "write `[xs[i] for i in 1..3]`"
-        return place.error("there are no slices", help=help)
+        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
     if opener == "{{":
         help = "write `{ {` with a space for a set of sets or records"
         return place.error("`{{` opens a query", label="a query has no `:`", help=help)
@@ -271,10 +257,9 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     if place.type != "_SELECT":
         return None
     if not place.in_query:
-        line = place.source.line(place.span.line)
-        paid = not re.search(r"\w\(", line) or re.search(r"(?i)\bwith (?!\w+ as\b)", line)
-        query = r"{{ \1 }}" if paid else r"{{ \1 with epsilon 0.1 }}"
-        help = place.rewritten(r"(?i)\b(select\b[^{};]*?) *;?$", query) or "write `{{ select … from … }}`"
+        if place.previous == ".":
+            return place.error("a table has no methods: it is measured in a query", help="write `{{ select … }}`")
+        help = "write `{{ select … from … }}`"
         return place.error("a `select` stands outside a query", label="not in `{{ }}`", help=help)
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 
@@ -316,6 +301,8 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
         help = f"write `{forms.get(first, str(first))}`"
         if first == "private":
             help = f"write {_DECLARATION}"
+        if first == "use" and place.type == "STRING":
+            help = "`use` brings a module; a file is opened by `table(…)` where data are declared"
         return place.error(f"this `{first}` statement does not parse", help=help)
     help = did_you_mean(first, STATEMENT_WORDS, 0.75) or f"a call needs parentheses: `{first}(…)`"
     if first in ("budget", "protecting", "described"):
@@ -391,7 +378,9 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         _means_what_it_says(node)
 
 
-_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey})
+_MISTAKABLE = frozenset(
+    {n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey, n.Call}
+)
 """The forms that may be a mistake although they parse."""
 _TAKES = {"Feature": 1, "Option": 1, "Utility": 2}
 _A = {"Feature": "a Feature", "Option": "an Option", "Utility": "a Utility"}
@@ -414,6 +403,9 @@ def _means_what_it_says(node: n.Node) -> None:
             form = f"`{kind} ({', '.join(('data', 'answers')[: _TAKES[kind]])})`"
             help = f"it begins {form}; names above it are seen inside" + ", as is `epsilon`" * (kind == "Option")
             raise refuse("TypeError", f"{_A[kind]} takes {what}", span, help=help)
+        case n.Call(function=n.Name(id="round"), args=[n.Number() as places, n.Name() | n.Attribute() as number]):
+            help = f"write `round({number.span.text}, {places.span.text})`"
+            raise refuse("TypeError", "`round` takes its number first, and then how many digits", node.span, help=help)
         case n.Range(low=n.String(), high=n.String()):
             pass  # which may be dates
         case n.Range(low=n.String() as text) | n.Range(high=n.String() as text):

@@ -36,8 +36,13 @@ def entries() -> Entries:
     """The table of words and signs, by section; `pattern` and `write` make the line that an entry's help is then."""
     import tomllib
 
-    text = (folder("grammar") / "messages.toml").read_text(encoding="utf-8")
-    return tomllib.loads(text)
+    tables = tomllib.loads((folder("grammar") / "messages.toml").read_text(encoding="utf-8"))
+    return {"phrase": tables.pop("phrase")} | {of: _by_name(table) for of, table in tables.items()}
+
+
+def _by_name(table: dict[str, Entry]) -> dict[str, Entry]:
+    every = [(name, entry) for names, entry in table.items() for name in names.split(" ")]
+    return {name: {of: text.replace("<it>", name) for of, text in entry.items()} for name, entry in every}
 
 
 class ErrorPlace(Struct, frozen=True):
@@ -340,7 +345,9 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
         return None
     span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
     help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
-    return Diagnostic("SyntaxError", f"`{word[0]}` begins no clause of a private source", span, "unknown here", help)
+    message = f"`{word[0]}` begins no clause of a private source"
+    message = f"this `{word[0]}` clause does not parse" if f"`{word[0]} " in help else message
+    return Diagnostic("SyntaxError", message, span, "unknown here", help)
 
 
 def _is_in_declaration(source: Source, place: Span) -> bool:

@@ -28,11 +28,11 @@ _DECLARED = re.compile(
     r"[\"']?(?P<file>[\w./-]+\.\w+)[\"']?\s*(?P<rest>.*)"
 )
 _BUDGET = re.compile(
-    r"(?i)\bbudget\w*[\s=:(\"']*(?:(?P<unit>epsilon|eps|ε|rho|of)[\s=:]*)?(?P<amount>\d[\d.]*)[\"')]*"
-    r"(?:[,\s]*delta[\s=:]*(?P<delta>[\d.e-]+))?"
+    r"(?i)\bbudget\w*[\s=:(\"']*(?:of\s+)?(?:delta[\s=:]*(?P<first>[\d.e-]+)[,\s]*)?(?:(?P<unit>epsilon|eps|ε|rho)[\s=:]*)?"
+    r"(?:(?P<amount>\d[\d.]*)|unlimited|none|unbounded|inf\w*)?[\"')]*(?:[,\s]*(?:and\s+)?delta[\s=:]*(?P<delta>[\d.e-]+))?"
 )
 _UNIT = re.compile(
-    r"(?i)\b(?:protecting|protects?|unit)[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
+    r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?P<most>,? (?:at most|up to) \d+ rows)?"
 )
 _COLUMN = re.compile(
@@ -126,5 +126,6 @@ def declaration(line: str) -> list[str]:
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
     clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
     clauses += unit["most"] or ""
-    delta = f", delta {budget['delta']}" if budget["delta"] else ""
-    return [f"{clauses} budget {'rho' if budget['unit'] == 'rho' else 'epsilon'} {budget['amount']}{delta}"]
+    small = budget["delta"] or budget["first"]
+    unit = "rho" if budget["unit"] == "rho" else "epsilon"
+    return [f"{clauses} budget {unit} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]

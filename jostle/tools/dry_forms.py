@@ -157,7 +157,7 @@ class Forms(Interpreter):
         """Of a table, conditions on its columns; of a grouped result, a value for each key."""
         if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
             raise Unknown(like=self._group_of(value.like, node, scope))
-        if isinstance(value, NotKnown) and node.args:
+        if isinstance(value, NotKnown):
             likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
         return self._evaluated(node, scope, (node.value, value))
 

@@ -25,6 +25,7 @@ _SPELLINGS = (  # of operators, brackets and names, as Python has them
     (r" *& *(?=\"§)|(?<=§) *& *", " + "), (r"&&?", " and "), (r"\|\|?", " or "), (r"(?<=[\w)\]\"]) *~ *", " | "),
     (r"(?<=\w)\$|(?<=\w)!(?=\w)", "."), (r"(?<![\w)\]\"]) *!(?!=)", " not "), (r"\b\w+::(?=\w+\()|::\w+", ""),
     (r"\bfunction *\((\w+)\)|\\\\\((\w+)\)", r"lambda \1\2:"), (r"\[ *,", "[:,"), (r"`(\w+)`", r"\1"), (r"<>", "!="),
+    (r"(?<=\w\[)(\w+) *=(?!=)", r"\1 =="),
     (r"\b(is|as)\.(?=\w)", r"\1_"), (r"(?i)\b(if|and|or|with|in)\(", r"\1_("),
     (r"(?<=[(,]) *\.?(\w+)\.(\w+) *=(?!=)", r"\1_\2="),
     (r"(?<=[(,]) *\.(\w+) *=(?!=)", r"\1="), (r"(?<![\w)\]\"])\.(?=[A-Za-z.])", "_it."), (r"\b(\d+)[Ll]\b", r"\1"),
@@ -192,6 +193,14 @@ def parts_in(node: ast.expr) -> Sequence[ast.expr]:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*parts_in(node.left), *parts_in(node.right)]
     return [node]
+
+
+def place_in(node: ast.Subscript) -> ast.expr:
+    """What stands in the brackets of an index, from 0 on also where R counts from 1: `c(3, 4)[1]`."""
+    match node:
+        case ast.Subscript(value=ast.Call(func=ast.Name(id="c")), slice=ast.Constant(value=int(at))):
+            return ast.Constant(at - 1)
+    return node.slice
 
 
 def word_of(node: ast.expr) -> str:

@@ -177,23 +177,15 @@ class Verbs(Known):
     def do_join(self, of: Rows, call: ast.Call) -> Value:
         other, own = self.meant(call.args[0]), arguments_named(call)
         name = (point(call.func) or getattr(call.func, "attr", "")).rpartition(".")[2]
-        how = word_of(own.get("how", ast.Name(""))) or name.partition("_")[0]
-        kinds = {
-            "left": "left ",
-            "right": "right ",
-            "full": "full ",
-            "outer": "full ",
-            "inner": "",
-            "join": "",
-            "merge": "",
-        }
+        how = (word_of(own.get("how", ast.Name(""))) or name).partition("_")[0]
+        sql = {"inner": "", "join": "", "merge": "", "outer": "full "} | {k: f"{k} " for k in ("left", "right", "full")}
         on = own.get("on") or own.get("by") or (call.args[1] if len(call.args) > 1 else None)
-        if not isinstance(other, Rows) or how not in kinds or isinstance(on, ast.Compare):
+        if not isinstance(other, Rows) or how not in sql or isinstance(on, ast.Compare):
             raise Unread
         keys = [word_of(p) for p in parts_in(on)] if on is not None else [c for c in of.columns if c in other.columns]
         if "lefton" in own and "righton" in own:
             keys = [f"{word_of(own['lefton'])} = {word_of(own['righton'])}"]
-        return self.with_join(of, kinds[how], other, ", ".join(keys) or unread())
+        return self.with_join(of, sql[how], other, ", ".join(keys) or unread())
 
     def with_join(self, of: Rows, kind: str, other: Rows, on: str) -> Rows:
         of = replace(of, source=of.table, where=(), joins="") if of.where else of

@@ -40,6 +40,7 @@ _OF_WORDS = re.compile(  # of messages that know what is meant
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
+_GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
@@ -53,7 +54,6 @@ _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
 )
-_METHOD = re.compile(r"\b([A-Za-z_]\w*)\.(\w+)\(([^()]*)\)")
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
@@ -74,7 +74,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return _searched(fault, fault.span, search) or _doubted(fault, search)
+    return _searched(fault, fault.span, search) or _doubted(fault)
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -187,17 +187,13 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
     return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
 
 
-def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
-    """A fault whose line to write has a name that there is not says so."""
-    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
-    first = search.first_fault(line[1]) if line is not None else None
-    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
-        return replace(fault, help=f"as in {fault.help[6:]}")  # no line that works is known, so an example is one
+def _doubted(fault: Diagnostic) -> Diagnostic:
+    """A fault that has no line that works says that what it shows is an example."""
+    if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
+        return replace(fault, help=f"as in {fault.help[6:]}")
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
-    if first is None or not first.message.endswith("is not defined") or first.message in fault.help:
-        return fault
-    return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
+    return fault
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
@@ -240,13 +236,11 @@ def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Di
     if not was and not now:
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
-    general = fault.label in _GENERAL or (fault.message.startswith(LACKS_A_COMMA) and slip.new != ",")
+    general = _guesses(fault, line)
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         return replace(fault, help=help)
-    message = f"`{was or now}` is {'missing' if now else 'too much'}"
-    message = f"`{was}` is written `{now}` here" if was and now else message
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
-    return replace(fault, message=message, span=Span(fault.span.source, *at), help=help)
+    return replace(fault, message=_difference(was, now), span=Span(fault.span.source, *at), help=help)
 
 
 class _Search:
@@ -323,25 +317,42 @@ def _row(fault: Diagnostic) -> int:
 
 def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
     """The fault with a line that works; a message that only said where the parser stopped says what was changed."""
-    line = re.sub(r"\n *", "` and, in a line of its own, `", line)
-    if fault.label in _GENERAL:
-        change = _change(fault.span.source.line(fault.span.line).strip(), line) if fault.span is not None else ""
-        message = change if change and not out and fault.label != "unknown here" else fault.message
-        return replace(fault, message=message, help=f"leave `{out}` out: write `{line}`" if out else f"write `{line}`")
+    line, guesses = re.sub(r"\n *", "` and, in a line of its own, `", line), _guesses(fault, line)
+    if guesses and not out and fault.label != "unknown here":
+        fault = _change(fault, line)
+    if guesses:
+        return replace(fault, help=f"leave `{out}` out: write `{line}`" if out else f"write `{line}`")
     if out and fault.message.startswith(LACKS_A_COMMA):
         fault = replace(fault, message=f"`{out}` cannot stand here", label="unexpected")
     return replace(fault, help=f"without `{out}`: `{line}`" if out else f"write `{line}`")
 
 
-def _change(old: str, new: str) -> str:
-    """What differs between two lines, as a message."""
-    one, two = (re.findall(r"\w+|[^\w\s]|\s+", line) for line in (old, new))
+def _guesses(fault: Diagnostic, line: str) -> bool:
+    """Whether a message only said where the parser stopped, or took what stands there for something else."""
+    guess = _GUESS.match(fault.message) is not None and not any(one in line for one in _QUOTED.findall(fault.help))
+    return guess or fault.label in _GENERAL
+
+
+def _change(fault: Diagnostic, new: str) -> Diagnostic:
+    """The fault as what differs between its line and another, at its place, if that is short."""
+    assert fault.span is not None
+    line = fault.span.source.line(fault.span.line)
+    one, two = (re.findall(r"\w+|[^\w\s]|\s+", text) for text in (line.rstrip(), line[: -len(line.lstrip())] + new))
     changes = [c for c in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes() if c[0] != "equal"]
-    first, last = changes[0], changes[-1]
-    was, now = "".join(one[first[1] : last[2]]).strip(), "".join(two[first[3] : last[4]]).strip()
-    if was and now:
-        return f"`{was}` is written `{now}` here" if max(len(was), len(now)) <= 60 else ""
-    return f"`{was or now}` is {'missing' if now else 'too much'}"
+    (_, begin, _, since, _), (_, _, end, _, until) = changes[0], changes[-1]
+    was, now = "".join(one[begin:end]), "".join(two[since:until]).strip()
+    rest = was or "".join(one[begin:])
+    column = len("".join(one[:begin])) + len(rest) - len(rest.lstrip()) + 1
+    row, was = fault.span.line, was.strip()
+    if was and now and max(len(was), len(now)) > 60:
+        return fault
+    at = Span(fault.span.source, row, column, row, column + max(1, len(was)))
+    return replace(fault, message=_difference(was, now), span=at)
+
+
+def _difference(was: str, now: str) -> str:
+    only = "is missing" if now else "is too much"
+    return f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` {only}"
 
 
 class _Own:
@@ -391,7 +402,8 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
-    yield from _called_otherwise(line, fault, start, end)
+    if fault.kind not in ("SyntaxError", "PrivateValue"):
+        yield from _swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -410,22 +422,6 @@ def _own_amount(line: str, new: str) -> str:
         return new
     query, _, rest = new.partition(_EXAMPLE)
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
-
-
-def _called_otherwise(line: str, fault: Diagnostic, start: int, end: int) -> Iterator[Edit]:
-    """A line with a method of a column as a function of it, with another argument, or with two of them swapped."""
-    if fault.kind == "SyntaxError":
-        return
-    for match in _METHOD.finditer(line):
-        if match.start() <= start < match.end():
-            inner = f", {match[3]}" if match[3] else ""
-            yield 2.1, f"{line[: match.start()]}{match[2]}({match[1]}{inner}){line[match.end() :]}", ""
-    for match in re.finditer(r"(\w+)\(\)", line):  # what the program gave a name, named and not called
-        own = re.search(rf"(?m)^{match[1]} *=", fault.span.source.text if fault.span else "")
-        if own:
-            yield 2.1, line.replace("()", ""), ""
-    if fault.kind != "PrivateValue":
-        yield from _swapped(line, fault, False)
 
 
 def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

@@ -24,6 +24,7 @@ from jostle.tools.foreign import (
     parse,
     parts_in,
     parts_of,
+    place_in,
     plain,
     point,
     unparse,
@@ -49,7 +50,7 @@ _SQL_IN = re.compile(r"^\w+ *(?:=|<-) *|^\{\{ *|^\w+ *= *\{\{ *| *\}\}$")
 _ONE = re.compile(
     r"(?i)(\w+ *= *)?(?:\{\{ *)?select (\w+) from (\w+) where (\w+) *==? *(\"[^\"]*\"|'[^']*'|\d+) *(?:\}\})?"
 )
-_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\})?$)")
+_AMOUNT = re.compile(r" with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?(?= *(?:\}\}|\))?$)")
 _IN_TEXT = re.compile(
     r"(?:[\w.]+\.)?(?:sql|query|execute|read_sql\w*|sqldf|dbGetQuery)\((?:\w+, *)?([\"'])(select .*)\1(?:, *\w+)?\)"
 )
@@ -81,7 +82,7 @@ class Meanings(Verbs):
             case ast.Attribute():
                 return self.field(self.value(node.value), node)
             case ast.Subscript():
-                return self.indexed(self.value(node.value), node.slice)
+                return self.indexed(self.value(node.value), place_in(node))
             case ast.BinOp() if (both := self.both(node)) is not None:
                 return both
             case ast.ListComp(elt=elt, generators=[walk]) | ast.GeneratorExp(elt=elt, generators=[walk]):
@@ -336,8 +337,7 @@ def _taken_apart(text: str, reader: Meanings) -> list[str]:
 
 def _several(parts: Sequence[str], text: str, reader: Meanings) -> list[str]:
     """Selects of one row each, one under the other, as a list of them."""
-    before = _GIVEN.fullmatch(text)
-    name = f"{before['name']} = " if before and before["name"] else ""
+    name = f"{before[1]} = " if (before := re.match(r"(\w+) *(?:=|<-)", text)) else ""
     queries = [select(_LABEL.sub("select ", part), reader).query for part in parts]
     return [f"{name}[{', '.join(queries)}]"] if name else queries
 
@@ -429,10 +429,8 @@ def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
     reason, _, nearest = means("nothing", word).partition(" | ")
     old = re.match(r"(?:write )?(`[^`]*[({ ][^`]*`)", fault.help)
-    return replace(fault, help=f"nothing here does `{word}`: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
-
-
-# Commands of Stata --------------------------------------------------------------------------------
+    what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
+    return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 
 
 def commanded(text: str, reader: Meanings) -> str:

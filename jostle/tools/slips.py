@@ -36,7 +36,7 @@ _OTHERS = ("for", "in", "if", "and", "or", "by", "on", "of", "with", "epsilon", 
 _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the parser stopped
     "cannot stand|is missing|too early|opens no|begins no|is not closed|closes nothing|outside brackets|indentation|"
     "no meaning|outside a query|second `=`|names its unit|named with|does nothing|begins with|it does not compare|"
-    "expected|names its table|is given a value at a time|opens a query|has no names"
+    "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
 _NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES = frozenset({"a", "all", "an", "my", "the"})
@@ -257,8 +257,6 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
     """A word that nothing has: left out between others, or in quotes, as a column or one text among others."""
     if not re.search("is not defined$|^unknown name", fault.message):
         return
-    for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
-        yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
     if re.search(r"\w = $", text[: word.start]) and re.match(" *[,)]", text[word.end :]):
         yield Slip(1.35, word.start, word.end, f'"{word.text}"')
     if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):
@@ -401,7 +399,7 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
 
 
 def _openings(text: str, every: Sequence[Token], at: int, fault: Diagnostic) -> Iterator[Slip]:
-    """The first word of a statement, or the braces of a query, that are missing."""
+    """The first word of a statement, the braces of a query, or what the parser says that may stand there."""
     if every and re.search(r"\b(?:protecting|budget)\b", text) and not text.lstrip().startswith("private"):
         yield Slip(0.9, every[0].start, every[0].start, "private ")
     first = next((one.start for one in every if one.start >= text.rfind("\n", 0, at) + 1), 0)
@@ -409,6 +407,10 @@ def _openings(text: str, every: Sequence[Token], at: int, fault: Diagnostic) -> 
         yield Slip(1.1, first, first, f"{word} ")
     if "outside a query" in fault.message and "{" not in text:
         yield Slip(0.9, at, len(text.rstrip()), f"{{{{ {text[at:].rstrip()} }}}}")
+    end = next((one.end for one in every if one.start <= at < one.end), at)
+    for word in re.findall("`([^`]+)`", fault.help) if fault.help.startswith("expected ") and end > at else ():
+        word = word if text[at - 1 : at] in ("", " ") or not re.match(r"\w|=", word) else f" {word}"
+        yield from (Slip(1.1, at, end, word), Slip(1.15, at, at, f"{word} "))
 
 
 def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str]) -> Iterator[Slip]:

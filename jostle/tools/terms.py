@@ -19,6 +19,7 @@ from jostle.tools.foreign import (
     means,
     measure,
     parts_in,
+    place_in,
     plain,
     point,
     unparse,
@@ -193,7 +194,7 @@ class Terms(ast.NodeTransformer):
         of = self.program.answers.get(point(node.value))
         if of is not None and (name := word_of(node.slice)) in of.columns:
             return ast.Attribute(ast.Name(of.text), name)
-        return ast.Subscript(self.visit(node.value), self.visit(node.slice))
+        return ast.Subscript(self.visit(node.value), self.visit(place_in(node)))
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
         return ast.UnaryOp(ast.Not() if isinstance(node.op, ast.Invert) else node.op, self.visit(node.operand))
@@ -208,8 +209,10 @@ class Terms(ast.NodeTransformer):
         pairs: list[ast.expr] = [ast.Compare(sides[i], [op], [sides[i + 1]]) for i, op in enumerate(ops)]
         return pairs[0] if len(pairs) == 1 else ast.BoolOp(ast.And(), pairs)
 
-    def visit_Tuple(self, node: ast.Tuple) -> ast.expr:
+    def visit_List(self, node: ast.List | ast.Tuple) -> ast.expr:
         return ast.List([self.visit(one) for one in node.elts])
+
+    visit_Tuple = visit_List
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         match node:  # `c and "x" or "y"`

@@ -127,5 +127,5 @@ def declaration(line: str) -> list[str]:
     clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
     clauses += unit["most"] or ""
     small = budget["delta"] or budget["first"]
-    unit = "rho" if budget["unit"] == "rho" else "epsilon"
-    return [f"{clauses} budget {unit} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]
+    kind = "rho" if budget["unit"] == "rho" else "epsilon"
+    return [f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]

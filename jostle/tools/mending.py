@@ -318,8 +318,8 @@ def _row(fault: Diagnostic) -> int:
 def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
     """The fault with a line that works; a message that only said where the parser stopped says what was changed."""
     line, guesses = re.sub(r"\n *", "` and, in a line of its own, `", line), _guesses(fault, line)
-    if guesses and not out and fault.label != "unknown here":
-        fault = _change(fault, line)
+    if guesses and fault.span is not None and not out and fault.label != "unknown here":
+        fault = _change(fault, fault.span, line)
     if guesses:
         return replace(fault, help=f"leave `{out}` out: write `{line}`" if out else f"write `{line}`")
     if out and fault.message.startswith(LACKS_A_COMMA):
@@ -333,20 +333,19 @@ def _guesses(fault: Diagnostic, line: str) -> bool:
     return guess or fault.label in _GENERAL
 
 
-def _change(fault: Diagnostic, new: str) -> Diagnostic:
+def _change(fault: Diagnostic, place: Span, new: str) -> Diagnostic:
     """The fault as what differs between its line and another, at its place, if that is short."""
-    assert fault.span is not None
-    line = fault.span.source.line(fault.span.line)
+    line = place.source.line(place.line)
     one, two = (re.findall(r"\w+|[^\w\s]|\s+", text) for text in (line.rstrip(), line[: -len(line.lstrip())] + new))
     changes = [c for c in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes() if c[0] != "equal"]
     (_, begin, _, since, _), (_, _, end, _, until) = changes[0], changes[-1]
     was, now = "".join(one[begin:end]), "".join(two[since:until]).strip()
     rest = was or "".join(one[begin:])
     column = len("".join(one[:begin])) + len(rest) - len(rest.lstrip()) + 1
-    row, was = fault.span.line, was.strip()
+    row, was = place.line, was.strip()
     if was and now and max(len(was), len(now)) > 60:
         return fault
-    at = Span(fault.span.source, row, column, row, column + max(1, len(was)))
+    at = Span(place.source, row, column, row, column + max(1, len(was)))
     return replace(fault, message=_difference(was, now), span=at)
 
 

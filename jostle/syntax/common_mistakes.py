@@ -220,6 +220,12 @@ def chained(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
+def _as_list(piece: re.Match[str]) -> str:
+    """`xs[1:]`, `xs[:2]` and `xs[1:2]` as lists of the elements at these places."""
+    last = f"{piece[3] or f'len({piece[1]})'} - 1"
+    return f"[{piece[1]}[i] for i in {piece[2] or 0}..({last})]"
+
+
 def colon(place: ErrorPlace) -> Diagnostic | None:
     """A slice, an argument or a parameter with `:`."""
     if place.text != ":" or place.frame.opener is None:
@@ -229,7 +235,10 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     if opener == "[" and (before is None or before.type not in ENDS_AN_EXPRESSION):
         return place.error("a list has no names", label="`:` here", help="write a record, `{name: value}`")
     if opener == "[":
-        return place.error("there are no slices", help="write `[xs[i] for i in 1..3]`")
+        line = place.source.line(place.span.line).strip()
+        new = re.sub(r"([\w.]+)\[(\w*) *: *(\w*)\]", _as_list, line)
+        help = f"write `{new}`" if new != line else "write `[xs[i] for i in 1..3]`"
+        return place.error("there are no slices", help=help)
     if opener == "{{":
         help = "write `{ {` with a space for a set of sets or records"
         return place.error("`{{` opens a query", label="a query has no `:`", help=help)

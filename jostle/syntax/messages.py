@@ -345,8 +345,9 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
         return None
     span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
     help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
+    if f"`{word[0]} " in help:
+        return Diagnostic("SyntaxError", f"this `{word[0]}` clause does not parse", span, "", help)
     message = f"`{word[0]}` begins no clause of a private source"
-    message = f"this `{word[0]}` clause does not parse" if f"`{word[0]} " in help else message
     return Diagnostic("SyntaxError", message, span, "unknown here", help)
 
 

@@ -257,6 +257,8 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
     """A word that nothing has: left out between others, or in quotes, as a column or one text among others."""
     if not re.search("is not defined$|^unknown name", fault.message):
         return
+    for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
+        yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
     if re.search(r"\w = $", text[: word.start]) and re.match(" *[,)]", text[word.end :]):
         yield Slip(1.35, word.start, word.end, f'"{word.text}"')
     if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):

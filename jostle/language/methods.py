@@ -211,8 +211,11 @@ def of_field_of_table(
         return Diagnostic(kind, message, help=_way_of_column(name, it, columns[name] != "listed", around))
     number, key = (next((one for one in columns if columns[one] == of), "") for of in ("numbers", "listed"))
     usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    last = [one.name for one in around if isinstance(one, n.Attribute)][-1:]
+    of_groups = last and name in ("groupby", "group_by", "groupBy") and last[0] not in _AGGREGATES
     help = (
-        of_table(name, usage, number, key)
+        (home(last[0], t=it) if of_groups else "")
+        or of_table(name, usage, number, key)
         or home(name, t=it)
         or f"rows are measured in a query: `{{{{ select count(*) from {it} with epsilon 0.1 }}}}`"
     )

@@ -387,9 +387,7 @@ def after_parsing(program: n.Program, *, interactive: bool) -> None:
         _means_what_it_says(node)
 
 
-_MISTAKABLE = frozenset(
-    {n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey, n.Call}
-)
+_MISTAKABLE = frozenset({n.Return, n.Bare, n.Def, n.Part, n.Range, n.Assert, n.Assign, n.Column, n.Binary, n.GroupKey})
 """The forms that may be a mistake although they parse."""
 _TAKES = {"Feature": 1, "Option": 1, "Utility": 2}
 _A = {"Feature": "a Feature", "Option": "an Option", "Utility": "a Utility"}
@@ -412,9 +410,6 @@ def _means_what_it_says(node: n.Node) -> None:
             form = f"`{kind} ({', '.join(('data', 'answers')[: _TAKES[kind]])})`"
             help = f"it begins {form}; names above it are seen inside" + ", as is `epsilon`" * (kind == "Option")
             raise refuse("TypeError", f"{_A[kind]} takes {what}", span, help=help)
-        case n.Call(function=n.Name(id="round"), args=[n.Number() as places, n.Name() | n.Attribute() as number]):
-            help = f"write `round({number.span.text}, {places.span.text})`"
-            raise refuse("TypeError", "`round` takes its number first, and then how many digits", node.span, help=help)
         case n.Range(low=n.String(), high=n.String()):
             pass  # which may be dates
         case n.Range(low=n.String() as text) | n.Range(high=n.String() as text):

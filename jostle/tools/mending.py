@@ -74,7 +74,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return _searched(fault, fault.span, search) or _doubted(fault)
+    return _searched(fault, fault.span, search) or _doubted(fault, search)
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -187,9 +187,13 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
     return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
 
 
-def _doubted(fault: Diagnostic) -> Diagnostic:
-    """A fault that has no line that works says that what it shows is an example."""
-    if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
+def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
+    """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
+    first = search.first_fault(line[1]) if line is not None else None
+    if first is not None and first.message.endswith("is not defined") and first.message not in fault.help:
+        return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
+    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")

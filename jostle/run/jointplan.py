@@ -22,7 +22,7 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.workloads.joint_answers import Estimates, Nonnegative, NonnegativeCells, Wish, allowed_noise
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below, strategy_for
-from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, path
+from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, nested, path
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.cuts import expression
@@ -323,11 +323,8 @@ class _Units(Struct, frozen=True, eq=False):
                 steps = path(top, through)
             except KernelError as fault:
                 raise refuse("TypeError", str(fault), help="give nested totals, or leave `whole` out") from None
-            sizes = {one.top: math.prod(plan.strategy.axes[axis].sizes[at] for axis, at in one.top) for one in queries}
-            for levels in sorted(sizes, key=lambda one: -sizes[one]):
-                with suppress(KernelError):  # groups that divide others crosswise are sums of cells
-                    steps = path(top, [*through, levels])
-                    through.append(levels)
+            with suppress(KernelError):  # what is given may divide the levels of the selects crosswise
+                steps = path(top, [*through, *nested(plan.strategy.axes, [query.top for query in queries])])
             result.append((family, steps))
         return tuple(result)
 

@@ -21,6 +21,8 @@ from jostle.plan.plan import Moments
 
 MOST_AT_ONCE = 2**12
 """The values of a column that are calculated whether anybody asks for them or not."""
+MOST_WITH_ERRORS = 2**20
+"""The values of a column that as a whole still has their errors: an object for each takes memory."""
 
 
 class NumberColumn(list[Any]):

@@ -22,7 +22,7 @@ from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores import Score
 from jostle.privacy.transformations.records import WeightedRecords
-from jostle.run.sequences import MOST, LongColumn, NumberColumn, Period, column_of
+from jostle.run.sequences import MOST_WITH_ERRORS, LongColumn, NumberColumn, Period, column_of
 from jostle.syntax.nodes import Block, Expr
 
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class Grouped(Struct, eq=False):
     def column(self, name: str) -> list[Any]:
         """One column as a list; of more than a million groups the numbers alone, without their errors."""
         values = self.parts[name]
-        if isinstance(values, LongColumn) and values.numbers is not None and len(values) > MOST:
-            return NumberColumn(values.numbers.tolist())
         if isinstance(values, LongColumn):
+            if values.numbers is not None and len(values) > MOST_WITH_ERRORS:
+                return NumberColumn(values.numbers.tolist())
             self.parts[name] = values = self._listed(name, values)
         return cast("list[Any]", values)
 

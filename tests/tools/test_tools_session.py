@@ -212,7 +212,7 @@ def test_answers_of_very_many_groups_are_those_of_few(monkeypatch: pytest.Monkey
 def test_a_whole_column_of_more_than_a_million_groups_is_its_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object with its error for each of 20 million counts took 16 GB."""
     monkeypatch.setattr("jostle.run.sequences.MOST_AT_ONCE", 2)
-    monkeypatch.setattr("jostle.run.values.MOST", 50)
+    monkeypatch.setattr("jostle.run.values.MOST_WITH_ERRORS", 50)
     session = jostle.Session()
     session.bind("t", pd.DataFrame({"k": np.arange(900) % 100}))
     program = """

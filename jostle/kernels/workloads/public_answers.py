@@ -16,7 +16,7 @@ those nearest to what was measured that add up to the groups above (`nearest_fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -229,19 +229,27 @@ def from_zero(
     All at once has the least distance of all answers together. It moves groups of many cells the most, which then keep
     what their cells have too much: of ten states with 20,000 cells each they are twice as far off.
     """
-    levels: list[tuple[Levels, float, Floats | None]] = [(top, 1.0, None)]
-    across: list[tuple[Levels, float, Floats | None]] = []
-    for margin in sorted(margins, key=lambda one: -prod(axes[axis].sizes[level] for axis, level in one[0])):
-        (levels if is_coarser(margin[0], levels[-1][0]) else across).append(margin)
+    steps = nested(axes, [top, *(levels for levels, _, _ in margins)])
+    ratios = {top: 1.0} | {levels: ratio for levels, ratio, _ in margins}
+    across = [one for one in margins if one[0] not in steps]
     if any(exact is not None for _, _, exact in across):
         return nearest_from_zero(axes, top, cells, margins)
     above: Levels = ()
     result = np.maximum(residual_of(axes, top, cells, above, sums=True), 0.0)
-    for level, ratio, _ in reversed(levels):
-        here = [(one, other / ratio, None) for one, other, _ in across if is_coarser(one, level)]
+    for level in reversed(steps):
+        here = [(one, other / ratios[level], None) for one, other, _ in across if is_coarser(one, level)]
         across = [one for one in across if not is_coarser(one[0], level)]
         groups = residual_of(axes, top, cells, level, sums=True)
         result, above = nearest_from_zero(axes, level, groups, [(above, 0.0, result), *here]), level
+    return result
+
+
+def nested(axes: Sequence[Axis], levels: Iterable[Levels]) -> list[Levels]:
+    """Of levels, from those with the most groups on, all that are coarser than the ones before."""
+    result: list[Levels] = []
+    for one in sorted({*levels}, key=lambda one: -prod(axes[axis].sizes[level] for axis, level in one)):
+        if not result or is_coarser(one, result[-1]):
+            result.append(one)
     return result
 
 

@@ -172,7 +172,7 @@ def index(value: Any, at: Any) -> Any:
     """`value[at]`: an element of a list or vector, a field of a record, of a grouped result also the row of a key."""
     if isinstance(value, dict):
         if not isinstance(at, str):
-            help = f"it has {', '.join(f'`{name}`' for name in [*value][:9])}"
+            help = f"it has {', '.join(f'`{name}`' for name in [*value][:9])}" if value else ""
             raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}", help=help)
         return attribute(value, at)
     if isinstance(value, Grouped) and isinstance(at, str) and at in value.parts:

@@ -105,14 +105,17 @@ def tuned_bounds() -> Tables:
     return {"orders": pd.DataFrame({"customer": customer, "amount": amount})}
 
 
+def _of_days(seed: int, many: int, users: int, begin: str, days: int, **values: list[str]) -> pd.DataFrame:
+    """Rows of users on days, with one of three values."""
+    draw = np.random.default_rng(seed)
+    rows = {"user": draw.integers(0, users, many)}
+    rows["day"] = pd.Timestamp(begin) + pd.to_timedelta(draw.integers(0, days, many), unit="D")
+    return pd.DataFrame(rows | {name: draw.choice(some, many, p=[0.5, 0.3, 0.2]) for name, some in values.items()})
+
+
 def weekly_budget() -> Tables:
     """No user has more than three visits in a week."""
-    draw, many = np.random.default_rng(11), 9000
-    visits = pd.DataFrame({
-        "user": draw.integers(0, 3000, many),
-        "day": pd.Timestamp("2026-01-05") + pd.to_timedelta(draw.integers(0, 84, many), unit="D"),
-        "page": draw.choice(["home", "shop", "help"], many, p=[0.5, 0.3, 0.2]),
-    })  # fmt: skip
+    visits = _of_days(11, 9000, 3000, "2026-01-05", 84, page=["home", "shop", "help"])
     return {"visits": visits[visits.groupby(["user", visits["day"].dt.to_period("W")]).cumcount() < 3]}
 
 
@@ -265,10 +268,5 @@ def medians() -> Tables:
 
 def dated_budget() -> Tables:
     """No user has more than four moves on a day."""
-    draw, many = np.random.default_rng(28), 40_000
-    moves = pd.DataFrame({
-        "user": draw.integers(0, 2000, many),
-        "day": pd.Timestamp("2026-02-02") + pd.to_timedelta(draw.integers(0, 28, many), unit="D"),
-        "place": draw.choice(["work", "shop", "park"], many, p=[0.5, 0.3, 0.2]),
-    })  # fmt: skip
+    moves = _of_days(28, 40_000, 2000, "2026-02-02", 28, place=["work", "shop", "park"])
     return {"moves": moves[moves.groupby(["user", "day"]).cumcount() < 4]}

@@ -1,7 +1,7 @@
 """Published analyses as programs answer near the truth of the same rows (`docs/experiments/ports.md`).
 
 Noise is drawn anew. An answer is wrong beyond six of its half-widths: twelve deviations of Gaussian noise, and e^−18 of
-Laplace's. Runs of `best_run` may come back with nothing.
+Laplace's. Runs of `best_run` may come back with nothing, and are tried again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ MAY_FAIL = ("births", "tuning")
 @pytest.mark.parametrize("name", PORTS)
 @pytest.mark.slow(only=SLOW)
 def test_a_port_answers_near_the_truth(name: str) -> None:
-    tables, result = PORTS[name].run()
-    answers = list(PORTS[name].answers(tables, result))
+    for _ in range(20 if name in MAY_FAIL else 1):
+        tables, result = PORTS[name].run()
+        if answers := list(PORTS[name].answers(tables, result)):
+            break
+    assert answers
     assert [str(answer) for answer in answers if not answer.held()] == []
-    assert answers or (name in MAY_FAIL and all(one["epsilon"]["spent"] != "0" for one in result.budget.values()))
 
 
 def test_programs_are_those_of_the_page_and_short() -> None:

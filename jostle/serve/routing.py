@@ -7,10 +7,11 @@ import ipaddress
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
-from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
 from msgspec import Struct, field
@@ -83,16 +84,22 @@ class Server(Struct):
     domain: str = ""
     proof: str = ""
     lock: Any = field(default_factory=threading.Lock)
-    turns: WeakValueDictionary[str, CapacityLimiter] = field(default_factory=WeakValueDictionary)
+    turns: dict[str, CapacityLimiter] = field(default_factory=dict)
+    under_way: Counter[str] = field(default_factory=Counter)
 
-    def turn(self, whose: str) -> CapacityLimiter:
+    @contextmanager
+    def turn(self, whose: str) -> Iterator[CapacityLimiter]:
         """Where requests of one account or address wait for their turn: others do not wait for these. Used in the loop
-        of the server alone; refused where too many wait."""
-        if (mine := self.turns.get(whose)) is None:
-            mine = self.turns[whose] = CapacityLimiter(AT_ONCE)
-        if mine.statistics().tasks_waiting >= MOST_WAITING:
+        of the server alone; refused where too many wait, those of the same moment among them."""
+        if self.under_way[whose] >= AT_ONCE + MOST_WAITING:
             raise refuse("Busy", "too many requests of yours wait", help="one after the other")
-        return mine
+        self.under_way[whose] += 1
+        try:
+            yield self.turns.setdefault(whose, CapacityLimiter(AT_ONCE))
+        finally:
+            self.under_way[whose] -= 1
+            if not self.under_way[whose]:
+                del self.under_way[whose], self.turns[whose]
 
     def log_in(self, name: str, password: str, client: str) -> None:
         """Refused where a password does not hold, or where too many did not lately, in words that say neither which

@@ -240,8 +240,8 @@ def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response
                 caller[0] = call.who.name
                 if row.path == "/api/runs/{id}" and call.query.get("wait"):
                     await _moment(server, call)
-                turn = server.turn(call.who.name or f"from {network_of(call.client)}")
-                return await anyio.to_thread.run_sync(_reply, row, server, call, limiter=turn)
+                with server.turn(call.who.name or f"from {network_of(call.client)}") as turn:
+                    return await anyio.to_thread.run_sync(_reply, row, server, call, limiter=turn)
         except Refusal as refusal:
             return _refused(row, refusal)
 

@@ -148,7 +148,7 @@ class StoredRelations(ABC):
         spelled = {i: text for i, (text, _) in enumerate(read) if text != cells[i][0]}
         if not spelled:
             return cells, rows
-        added = ", ".join(f"{text} AS s{i}" for i, text in spelled.items())
+        added = ", ".join(self.dialect.named(text, f"s{i}") for i, text in spelled.items())
         named = [(f"s{i}" if i in spelled else text, kind) for i, (text, kind) in enumerate(read)]
         return named, subquery(f"SELECT *, {added} FROM {rows}{self.dialect.fence}")
 

@@ -118,3 +118,16 @@ def test_sums_beyond_64_bits(ask: Any) -> None:
     rows = "SELECT CAST(9223372036854775807 AS BIGINT) AS v UNION ALL SELECT CAST(9223372036854775807 AS BIGINT)"
     (row,) = ask.connection.table(f"SELECT {SPARK.total.format('v')} AS v FROM ({rows}) AS s").to_pylist()
     assert row["v"] == str(2 * (2**63 - 1))
+
+
+def test_a_planner_does_not_write_a_long_value_again_wherever_its_name_stands(ask: Any) -> None:
+    """The month of a text's time was copied into each mention: plans grew with each step, one to more than a server's
+    memory, and took minutes here."""
+    moment = functions.template(SPARK, "time of text", ()).format("c0")
+    local = functions.template(SPARK, "in_zone", ("Europe/Berlin",)).format("t0")
+    month = functions.truncation(SPARK, "time", "month", "t1")
+    query = f"SELECT {SPARK.named(moment, 't0')} FROM (SELECT CAST(id AS STRING) AS c0 FROM range(3)) AS s"
+    query = f"SELECT {month} AS k FROM (SELECT {SPARK.named(local, 't1')} FROM ({query}) AS s) AS s"
+    query = f"SELECT count(*) FROM ({query}) AS s WHERE k IN (1e0D, 2e0D) AND k IS NOT NULL"
+    plans = ask.connection.table(f"EXPLAIN {query}").to_pylist()
+    assert sum(len(str(row)) for row in plans) < 10 * len(query)

@@ -112,6 +112,7 @@ SPARK = Dialect(
     stamp="CAST(timestamp_micros({0}) AS TIMESTAMP_NTZ)",
     micros="unix_micros(try_cast({0} AS TIMESTAMP))",
     shared="WITH {0} AS ({1}) {2}",
+    once="CASE WHEN rand() + 1 > 0 THEN {0} END",  # what is random is calculated where it stands; `rand() >= 0` is not
     lists=True, orders=False,  # Sail looks up nothing in a CASE, and plans no order of some unions
     quantile="percentile({0}, {1})",
     operations={

@@ -30,6 +30,7 @@ from jostle.diagnostics import refuse
 from jostle.language.moments import number_of
 from jostle.plan.schemas import BY_KINDS, Facts
 
+LONG = 500  # characters of a value that is calculated once, whatever a planner would do
 PLACES = 128  # listed values among which a text's place is as soon found as it is looked up in a table of them
 
 
@@ -119,6 +120,7 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     # Queries
     shared: str = "WITH {0} AS MATERIALIZED ({1}) {2}"  # the query {2}, which reads the query {1} as {0}
     fence: str = ""  # after a subquery: its columns are calculated once, and not again wherever they are mentioned
+    once: str = "{0}"  # a value of a subquery's column, which is calculated there, wherever its name stands
     split: Mapping[str, str] = {}  # by kind, the rows that the pieces of the text {0} between {1} are
     lists: bool = False  # whether a long list of constants is compared as fast as they are looked up in a table
     orders: bool = True  # whether the rows of any relation may be asked for in order
@@ -163,6 +165,10 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
     def as_text(self, value: str) -> str:
         """An integer, a text, or a boolean (`true`, `false`) as a text."""
         return f"CAST({value} AS {self.text})"
+
+    def named(self, value: str, name: str) -> str:
+        """A value as a column of a subquery; what is long is calculated once."""
+        return f"{self.once.format(value) if len(value) > LONG else value} AS {name}"
 
     def among(self, value: str, literals: Sequence[str], kind: str) -> str:
         """Whether a value is one of several constants, NULL where it is missing."""

@@ -91,10 +91,6 @@ def _part(d: Dialect, _: str, place: float) -> str:
     return f"CASE WHEN {enough} THEN split_part({{0}}, {{1}}, {int(place)}) END"
 
 
-def _matches(d: Dialect, pattern: str) -> str:
-    return d.matches.format("{0}", pattern_literal(d, d.pattern(pattern)))
-
-
 # Dates and times -----------------------------------------------------------------------------------
 
 
@@ -125,8 +121,8 @@ def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
 
 
 def _floor(d: Dialect, number: str, unit: float) -> str:
-    """How many whole units lie in a number."""
-    return d.floor.format(f"({number} / {d.number(unit)})")
+    """How many whole units lie in a day or in a moment of the years 1 to 9999."""
+    return (d.near_floor or d.floor).format(f"({number} / {d.number(unit)})")
 
 
 def _extract(name: str) -> Callable[[Dialect], str]:
@@ -251,7 +247,7 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {
         f"ELSE {d.as_double('position({1} IN {0})')} END"
     ),
     "part": _part,
-    "matches": _matches,
+    "matches": lambda d, pattern: d.matches.format("{0}", pattern_literal(d, d.pattern(pattern))),
     "number": decimal,
     "text": _spelled,
     "concat": _plain(f"CASE WHEN length({{0}}) + length({{1}}) <= {LONGEST} THEN {{0}} || {{1}} END"),

@@ -163,7 +163,7 @@ class RowSql(Struct):
             self._stages.append([])
         name = f"t{self._names}"
         self._names += 1
-        self._stages[piece.stage].append(f"{piece.text} AS {name}")
+        self._stages[piece.stage].append(self.dialect.named(piece.text, name))
         return Piece(name, piece.wild, piece.stage + 1)
 
     def _tame(self, piece: Piece) -> Piece:

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 95920,
+    "lines": 95911,
     "files": 359,
     "lines that the kernel imports": 2_622,
-    "lines that privacy and engine import": 18_499,
+    "lines that privacy and engine import": 18_490,
     "lines that everyday queries import": 8_646,
     "circles of files, imports for types counted": 0,
     "lines with Any": 597,

@@ -13,6 +13,7 @@ into the session's own meters, so that `left` and `spent` speak of all of it. It
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from datetime import date, datetime
 from pathlib import Path, PurePath
@@ -140,7 +141,7 @@ class Ledger:
 
     def named(self, file: OpenFile) -> str | None:
         """The dataset whose file this is, by whatever path it was opened, or that of its compressed copy; the ledger's
-        own files are refused."""
+        own files are refused. Bytes are not compared: a refusal would confirm a guess of what the file holds."""
         if not self.store.exists():
             return None
         if self.store.is_part(file.name):
@@ -355,7 +356,7 @@ def _same_stem(one: str, other: str) -> bool:
 
 def _mark(path: str | Path) -> FileMark | None:
     try:
-        return FileMark.of(path) if path else None
+        return FileMark.from_status(os.stat(path)) if path else None
     except (OSError, ValueError):
         return None
 

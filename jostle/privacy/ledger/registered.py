@@ -10,7 +10,6 @@ import hashlib
 import json
 import os
 from collections.abc import Hashable, Mapping
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -111,10 +110,6 @@ class FileMark(Struct, frozen=True):
     changed: int
 
     @classmethod
-    def of(cls, path: str | Path) -> FileMark:
-        return cls.from_status(os.stat(path))
-
-    @classmethod
     def from_status(cls, status: os.stat_result) -> FileMark:
         return cls(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
@@ -134,7 +129,7 @@ class TableMark(Struct, frozen=True):
     parts: frozenset[Hashable]
 
     def as_json(self) -> dict[str, object]:
-        return {"own": _listed(self.own), "parts": _listed(self.parts)}
+        return {"own": sorted(self.own, key=json.dumps), "parts": sorted(self.parts, key=json.dumps)}
 
 
 Mark = FileMark | TableMark
@@ -144,11 +139,6 @@ def _mark(data: Mapping[str, Any]) -> Mark:
     if "own" not in data:
         return FileMark(**data)
     return TableMark(frozenset(map(tuple, data["own"])), frozenset(map(tuple, data["parts"])))
-
-
-def _listed(marks: frozenset[Hashable]) -> list[Hashable]:
-    """Tuples of texts and numbers as JSON, in an order of their own."""
-    return sorted(marks, key=json.dumps)
 
 
 class State(Struct, frozen=True):

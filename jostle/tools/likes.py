@@ -8,19 +8,18 @@ place outside a list or a field that is not there, it refuses of every answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
-from jostle.check.warnings import unallowed
-from jostle.diagnostics import Diagnostic, Refusal
+from jostle.diagnostics import Refusal
 from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
-from jostle.language.facts import Effect
+from jostle.language.facts import Effect, Gives
 from jostle.language.forms import keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
@@ -35,9 +34,11 @@ from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
-from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
+
+EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
+"""Kinds of refusals that are reported also where a run may never come by."""
 
 MOST = 100_000
 """The items of a stand-in; of what is longer none is made."""
@@ -329,6 +330,8 @@ def of_function(function: Builtin) -> object:
     if function.name in TEXTS:
         return A_TEXT
     row = BUILTINS.get(function.name)
+    if row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR):
+        return A_CHOICE
     if row is not None and row.effect is Effect.SCORES:
         return given_by(function_of(row) if row.function else function.body)
     of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
@@ -483,15 +486,25 @@ class Nothing:
         raise Unknown
 
 
-class Warned(list[Diagnostic]):
-    """A list of warnings; those of the names in `allowed` do not come into it."""
+def _unanswered(*args: object, **keywords: object) -> NoReturn:
+    raise Unknown
 
-    def __init__(self, allowed: Collection[str] = ()) -> None:
-        super().__init__()
-        self._allowed = frozenset(allowed)
 
-    def add(self, source: Source, warnings: Sequence[Diagnostic]) -> None:
-        """Takes those of a program's warnings that its comments do not switch off."""
-        for one in unallowed(source, warnings, self._allowed):
-            if one not in self:
-                self.append(one)
+class SomeChoice:
+    """Stands for a ChoiceMaker of which nothing is known."""
+
+    name, jostle_parts = "", ()
+
+    @property
+    def jostle_fields(self) -> dict[str, object]:
+        asked = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
+        return asked | {"options": [], "features": []}
+
+    def jostle_call(self, interp: Any, args: Any, keywords: Any, span: Any) -> NoReturn:
+        raise Unknown
+
+    def jostle_explain(self) -> NoReturn:
+        raise Unknown(like=A_TEXT)
+
+
+A_CHOICE = Anything(SomeChoice())

@@ -20,12 +20,12 @@ from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import keys_by_alias
+from jostle.language.forms import aggregates, keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.noise_laws import Laplace
 from jostle.plan.kinds import kind_of as domain_kind
-from jostle.plan.plan import Column
+from jostle.plan.plan import Apply, Domain, RowExpr
 from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
@@ -244,7 +244,9 @@ def of_select(node: n.Select, measurement: object) -> object:
     if not all_named or keys_by_alias(node, ()).per is not None:
         return None
     request = getattr(measurement, "request", None)
-    values = [_of_aggregate(column.value, request) for column in node.columns]
+    calls = [id(call) for column in node.columns for call in aggregates(column.value)]
+    measured = dict(zip(calls, getattr(request, "aggregates", ()), strict=False))
+    values = [_of_column(column.value, measured, request) for column in node.columns]
     if not keys:
         return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
     groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
@@ -265,26 +267,36 @@ def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
     return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
 
 
-_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT}
-
-
 def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
     """What the columns of a select are called; empty for those without a name."""
     return [part.name or own_name(part.value) or "" for part in parts]
 
 
-def _of_aggregate(value: n.Expr, request: object) -> object:
-    called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
-    row = AGGREGATES.get(called)
-    if called == "bounds":
-        return Record(low=ONE, high=ONE)
-    if isinstance(value, n.RecordOf):
-        return Record({name: _of_aggregate(part, request) for name, part in value.items})
-    if row is not None and (row.name == "count" or (row.bounded and not row.gives_moments)):
+def _of_column(value: n.Expr, measured: Mapping[int, object], request: object) -> object:
+    """What a column of a select gives: of aggregates alone a number, where they are, and what is calculated of them."""
+    match value:
+        case n.RecordOf():
+            return Record({name: _of_column(part, measured, request) for name, part in value.items})
+        case n.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+            sides = [_of_column(side, measured, request) for side in (left, right)]
+            return 1.0 if all(map(is_number, sides)) else ONE
+        case n.Call(function=n.Name(id="bounds")):
+            return Record(low=ONE, high=ONE)
+    called = value.function if isinstance(value, n.Call) else None
+    row = AGGREGATES.get(called.id) if isinstance(called, n.Name) else None
+    if isinstance(value, n.Number) or (row and (row.name == "count" or (row.bounded and not row.gives_moments))):
         return 1.0
-    column = value.args[0].id if isinstance(value, n.Call) and row and isinstance(value.args[0], n.Name) else ""
     domains = request.table.domains if isinstance(request, Request) else {}
-    return _EXAMPLES.get(domain_kind(Column(column), domains), ONE) if column in domains else ONE
+    for expr in getattr(measured.get(id(value)), "expressions", ()):
+        if not _is_of_dates(expr, domains):
+            return {"number": 1.0, "text": A_TEXT}.get(domain_kind(expr, domains), ONE)
+    return ONE
+
+
+def _is_of_dates(expr: RowExpr, domains: Mapping[str, Domain]) -> bool:
+    """Whether dates are in an expression: of their mean, a number, a date is made again."""
+    parts = expr.args if isinstance(expr, Apply) else ()
+    return domain_kind(expr, domains) in ("date", "time") or any(_is_of_dates(part, domains) for part in parts)
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
-from jostle.tools.declared import declaration
+from jostle.tools.declared import DECLARES, declared
 from jostle.tools.foreign import (
     Answer,
     Nothing,
@@ -251,8 +251,8 @@ def _part(value: Value, alike: bool) -> str:
 
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
-    if text.lstrip().startswith("private "):
-        return declaration(text)
+    if (declares := DECLARES.match(text)) is not None:
+        return declared(text, str(declares.lastgroup), reader.text)
     new = spoken(text.strip().rstrip(";"), reader)
     try:
         return _lines_of(new, reader)

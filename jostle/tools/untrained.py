@@ -13,7 +13,7 @@ from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Part
+from jostle.run.values import Function, Part, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
@@ -86,11 +86,11 @@ class Untrained(likes.SomeChoice):
 def _need(judged: Callable[[object, str], object], part: object, value: object, what: str) -> None:
     """Refuses a value of the wrong kind where a part of a choice gives it."""
     like = likes.example(value)
-    if like is not None and likes.like_of(value) not in (likes.A_SCORE, likes.SCORES):
+    if like is not None:
         run = part.run if isinstance(part, Part) else part
         ends = run.body.body[-1:] if isinstance(run, Function) and isinstance(run.body, n.Block) else ()
         try:
-            judged(like, what)
+            judged(list(like) if is_vector(like) else like, what)
         except Refusal as refusal:
             raise refusal.at(ends[0].span if ends else None) from None
 

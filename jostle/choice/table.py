@@ -132,7 +132,9 @@ class ChoiceParts(Struct, frozen=True):
 def only_record(args: Sequence[object], reads: Sequence[Read], others: Sequence[object]) -> object:
     """The one record that a choice is called with, which has the fields that its parts read."""
     if len(args) != 1:
-        raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+        names = ", ".join(f"{name}: …" for name in dict.fromkeys(one.name for _, one in reads))
+        message = f"a choice takes its data, one record, and {len(args)} were given"
+        raise refuse("TypeError", message, help=f"its record is `{{{names}}}`" if names else "")
     need_fields(reads, args[0], others)
     return args[0]
 

@@ -33,7 +33,8 @@ _BUDGET = re.compile(
 )
 _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
-    r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
+    r"(?:(?P<most>,? (?:at most|up to) \d+ rows)"
+    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
 )
 _COLUMN = re.compile(
     r"[\"'`]?(?P<name>\w+)[\"'`]?"
@@ -139,7 +140,8 @@ def declaration(line: str) -> list[str]:
 # Choices and their parts -------------------------------------------------------------------------
 
 _CLAUSES = {
-    "among": r"among|options|of", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)", "informed by": r"informed +by|features",
+    "among": r"among|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
+    "informed by": r"informed +by|features",
     "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
     "wrt": r"wrt|with +respect +to|scored +by|utility",
 }  # fmt: skip
@@ -199,9 +201,7 @@ def _is_outside(text: str) -> bool:
 
 def _parts(value: str, *, one: bool) -> str:
     """The names of parts, in braces; the `one` that judges stands without."""
-    inner = (
-        value.strip().strip("{}[]()") if re.match(r"[{\[(]", value.strip()) and value.strip()[-1:] in "}])" else value
-    )
+    inner = value.strip()[1:-1] if re.fullmatch(r"(?s)\{.*\}|\[.*\]|\(.*\)", value.strip()) else value
     names = [(re.fullmatch(_NAME, part.strip()) or [None, None])[1] for part in listed(inner)]
     if None in names or (one and len(names) != 1):
         return value

@@ -299,7 +299,10 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            inner = self._of_item(node, source, scope) if isinstance(source, NotKnown) else likes.ANY
+            numbers = isinstance(items, Interval) and not items.real
+            like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
+            unread = like is not source and like.like is None
+            inner = likes.ANY if unread else self._of_item(node, like, scope)
             raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
 
     def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:

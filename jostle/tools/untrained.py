@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NoReturn
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
@@ -19,6 +20,9 @@ from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, NotKnown, Unknown
 
+SURE = EVERYWHERE | {"ValueError"}
+"""Kinds of refusals that are reported where all parts are sure to run, as they are in training."""
+
 
 def declared_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Untrained:
     """A choice of which the clauses are looked at, and what its parts give of the first of its training data."""
@@ -30,7 +34,7 @@ def declared_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Untrai
     choice = Untrained(*need_clauses(values, node), values, node.way)
     if choice.databases and not isinstance(choice.databases[0], NotKnown) and node.way == n.FEATURES:
         with interp.kernel.allot(None, None):
-            choice.look(interp, choice.databases[0], node.span, number_from)
+            choice.look(interp, choice.databases[0], node.span, number_from, SURE)
     return choice
 
 
@@ -54,33 +58,37 @@ class Untrained(likes.SomeChoice):
     ) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
         data = only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
-        like = self.look(interp, data, span, score_from if self.way != n.FEATURES else None)
+        all_run = self.way != n.FEATURES
+        like = self.look(interp, data, span, score_from if all_run else None, SURE if all_run else EVERYWHERE)
         raise Unknown(like=None if like is None else likes.kind_alone(like))
 
     def look(
-        self, interp: Evaluator, data: object, span: Span | None, judged: Callable[[object, str], object] | None
-    ) -> object:
+        self, interp: Evaluator, data: object, span: Span | None, judged: Callable[[object, str], object] | None,
+        sure: frozenset[str],
+    ) -> object:  # fmt: skip
         """What the first Option gives of these data. Refuses what is no answer, no feature or no utility; `judged`
         refuses what the Utility gives."""
-        answers = [self._given(interp, option, span, data) for option in self.options]
+        given = partial(_given, interp, sure, span)
+        answers = [given(option, data) for option in self.options]
         for feature in self.features:
-            _need(number_from, feature, self._given(interp, feature, span, data), f"the Feature `{_name(feature)}`")
+            _need(number_from, feature, given(feature, data), f"the Feature `{_name(feature)}`")
         if judged is not None and self.utility is not None and answers:
             utility = self.utility.run if isinstance(self.utility, Part) else self.utility
             way = "the Utility" if self.way == n.FEATURES else self.way
-            _need(judged, self.utility, self._given(interp, utility, span, data, answers[0]), way)
+            _need(judged, self.utility, given(utility, data, answers[0]), way)
         return likes.example(answers[0]) if answers else None
 
-    def _given(self, interp: Evaluator, part: object, span: Span | None, *data: object) -> object:
-        """What a part gives, as far as it is known."""
-        try:
-            return interp.call(part, data, {}, span)
-        except Refusal as refusal:
-            if refusal.first.kind in EVERYWHERE:
-                raise
-        except Unknown as unknown:
-            return unknown.value
-        return NotKnown()
+
+def _given(interp: Evaluator, sure: frozenset[str], span: Span | None, part: object, *data: object) -> object:
+    """What a part of a choice gives, as far as it is known."""
+    try:
+        return interp.call(part, data, {}, span)
+    except Refusal as refusal:
+        if refusal.first.kind in sure:
+            raise
+    except Unknown as unknown:
+        return unknown.value
+    return NotKnown()
 
 
 def _need(judged: Callable[[object, str], object], part: object, value: object, what: str) -> None:

@@ -180,11 +180,11 @@ def choice(line: str, text: str) -> list[str]:
             word: value.rstrip(")") if value.count(")") > value.count("(") else value for word, value in values.items()
         }
     for word, kind in _ALL_OF.items():
-        known = re.findall(rf"(?m)^(\w+) *= *{kind}\b", text)
-        if word not in values and word == "wrt" and len(known) == 1:
-            values[word] = known[0]
-        elif word in values:
+        own = re.findall(rf"(?m)^(\w+) *= *{kind}\b", text)
+        if word in values:
             values[word] = _parts(values[word], one=word == "wrt")
+        elif word == "wrt" and len(own) == 1:
+            values[word] = own[0]
     if "by" in values:
         values["by"] = "margin" if "margin" in values["by"] else "validation"
     if re.fullmatch(r"[\"']\w+[\"']", values.get("using", "")):

@@ -18,7 +18,6 @@ from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
@@ -32,48 +31,12 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
-from jostle.tools.likes import EVERYWHERE, Names, Nothing, NotKnown, Unknown
+from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 
 if TYPE_CHECKING:
-    from jostle.accounting.amounts import Amount
-    from jostle.privacy.kernel.exposures import Exposure, Exposures
-    from jostle.privacy.kernel.measurement import Measurement
+    pass
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-
-
-class Door(Kernel):
-    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
-
-    skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[object, object] | None = None  # what was asked for last, at a place
-    place: Span | None = None
-
-    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
-        exposures = measurement.exposures
-        if exposures and measurement.paid_by() is None:
-            for exposure in exposures:
-                check_unit(measurement.price.amount, exposure.source, span)
-                exposure.bounded(span)
-            if self._paid is not None:
-                self._paid.need_fit(measurement, span)
-        if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
-        if measurement.title == "above_threshold":
-            self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
-        self.last, self.place = measurement, span
-        raise Unknown
-
-    def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        if self.skipped:
-            raise Unknown
-        return super().left_of(exposure)
-
-    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
-        for exposure in opened_for:
-            check_unit(amount, exposure.source)
 
 
 class Forms(Interpreter):

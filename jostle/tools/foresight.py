@@ -29,8 +29,6 @@ from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import assembled
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
@@ -46,10 +44,10 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import Door, Forms, adaptive_name, source_columns, wishes_of
-from jostle.tools.likes import EVERYWHERE, Left, Names, Nothing, NotKnown, TooLong, Unknown
+from jostle.tools.dry_forms import Forms, adaptive_name, source_columns, wishes_of
+from jostle.tools.likes import EVERYWHERE, Left, Names, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
-from jostle.tools.untrained import Untrained, declared_choice
+from jostle.tools.stand_ins import Untrained, declared_choice, door, of_measurement
 
 if TYPE_CHECKING:
     from jostle.events import Stream
@@ -442,7 +440,7 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like if passes_on else None
     if function.name == "in_rho" and unknown.called:
         return unknown.value.like
-    like = likes.of_measurement(function.name, arguments)
+    like = of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
 
 
@@ -463,11 +461,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def door(events: Stream) -> tuple[Door, PublicData]:
-    """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
 
 
 def foreseen(

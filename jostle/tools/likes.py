@@ -26,7 +26,6 @@ from jostle.lazy import np
 from jostle.noise_laws import Laplace
 from jostle.plan.kinds import kind_of as domain_kind
 from jostle.plan.plan import Apply, Domain, RowExpr
-from jostle.privacy.kernel.handles import Cube, Vectors
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.externals import KERNELS, kernel_of
@@ -112,7 +111,9 @@ def is_open(value: object) -> bool:
 
 def kind_alone(value: object) -> object:
     """What is known of what was made of a list, a record or a model of which only the kind is known."""
-    if isinstance(value, list) or is_vector(value) or isinstance(value, Record):
+    if is_vector(value) or isinstance(value, NumberColumn):
+        return NUMBERS
+    if isinstance(value, list | Record):
         return A_RECORD if isinstance(value, Record) else A_LIST
     return Anything(value) if is_model(value) else None if isinstance(value, Grouped) else form(value)
 
@@ -244,9 +245,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     if not all_named or keys_by_alias(node, ()).per is not None:
         return None
     request = getattr(measurement, "request", None)
-    calls = [id(call) for column in node.columns for call in aggregates(column.value)]
-    measured = dict(zip(calls, getattr(request, "aggregates", ()), strict=False))
-    values = [_of_column(column.value, measured, request) for column in node.columns]
+    values = _of_columns(node, request)
     if not keys:
         return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
     groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
@@ -272,13 +271,19 @@ def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
     return [part.name or own_name(part.value) or "" for part in parts]
 
 
-def _of_column(value: n.Expr, measured: Mapping[int, object], request: object) -> object:
+def _of_columns(node: n.Select, request: object) -> list[object]:
+    calls = [id(call) for column in node.columns for call in aggregates(column.value)]
+    by_call = dict(zip(calls, getattr(request, "aggregates", ()), strict=False))
+    return [_of_column(column.value, by_call, request) for column in node.columns]
+
+
+def _of_column(value: n.Expr, by_call: Mapping[int, object], request: object) -> object:
     """What a column of a select gives: of aggregates alone a number, where they are, and what is calculated of them."""
     match value:
         case n.RecordOf():
-            return Record({name: _of_column(part, measured, request) for name, part in value.items})
+            return Record({name: _of_column(part, by_call, request) for name, part in value.items})
         case n.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
-            sides = [_of_column(side, measured, request) for side in (left, right)]
+            sides = [_of_column(side, by_call, request) for side in (left, right)]
             return 1.0 if all(map(is_number, sides)) else ONE
         case n.Call(function=n.Name(id="bounds")):
             return Record(low=ONE, high=ONE)
@@ -287,7 +292,7 @@ def _of_column(value: n.Expr, measured: Mapping[int, object], request: object) -
     if isinstance(value, n.Number) or (row and (row.name == "count" or (row.bounded and not row.gives_moments))):
         return 1.0
     domains = request.table.domains if isinstance(request, Request) else {}
-    for expr in getattr(measured.get(id(value)), "expressions", ()):
+    for expr in getattr(by_call.get(id(value)), "expressions", ()):
         if not _is_of_dates(expr, domains):
             return {"number": 1.0, "text": A_TEXT}.get(domain_kind(expr, domains), ONE)
     return ONE
@@ -297,44 +302,6 @@ def _is_of_dates(expr: RowExpr, domains: Mapping[str, Domain]) -> bool:
     """Whether dates are in an expression: of their mean, a number, a date is made again."""
     parts = expr.args if isinstance(expr, Apply) else ()
     return domain_kind(expr, domains) in ("date", "time") or any(_is_of_dates(part, domains) for part in parts)
-
-
-def of_measurement(name: str, values: Sequence[object]) -> object:
-    """What a function that measures gives of these arguments, where its form is known."""
-    if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
-        many = len(values[0].exprs)
-        shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
-        noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
-        return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
-    if name in ("laplace", "gaussian"):
-        is_of_cells = values and all(is_number(like_of(value)) for value in values[1:])
-        return _of_noise(like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
-    return _of_choice(name, values) if values else None
-
-
-def _of_choice(name: str, values: Sequence[object]) -> object:
-    """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
-    if name == "exp_mech" and isinstance(values[0], list):
-        return item(None, values[0]).like
-    if name == "noisy_max" and not isinstance(values[0], NotKnown):
-        scores = values[0] if isinstance(values[0], Scores) else None
-        return NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
-    if name == "largest" and len(values) <= 2:
-        return NUMBER_LIST
-    return NUMBERS if name in ("least_cost_partition", "count_partition") else None
-
-
-def _of_noise(exposed: object) -> object:
-    """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    if exposed is SCORES or isinstance(exposed, Scores):
-        return NUMBER_LIST
-    if exposed is A_SCORE or isinstance(exposed, Score):
-        return 1.0
-    if isinstance(exposed, Cube):
-        return np.ones(exposed.shape) if exposed.size <= MOST else None
-    if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
-        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= MOST else None
-    return None
 
 
 def of_function(function: Builtin) -> object:
@@ -509,8 +476,8 @@ class SomeChoice:
 
     @property
     def jostle_fields(self) -> dict[str, object]:
-        asked = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
-        return asked | {"options": [], "features": []}
+        own = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
+        return own | {"options": [], "features": []}
 
     def jostle_call(self, interp: Any, args: Any, keywords: Any, span: Any) -> NoReturn:
         raise Unknown

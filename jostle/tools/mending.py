@@ -146,20 +146,18 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
     new, line = "", search.line
-    if named := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
-        new = re.sub(rf"\b{named[2]} *:", f"{named[1]}:", line)
-    elif asked := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
-        new = re.sub(rf"\.{asked[1]}(?=\()", "", line)
-    elif fault.span and (fields := re.match(r"its record is `\{(.*)\}`", fault.help)):
-        names = re.findall(r"(\w+):", fields[1])
+    if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
+        new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
+    elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
+        new = re.sub(rf"\.{field[1]}(?=\()", "", line)
+    elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
         call = slips.CALL.search(line, fault.span.column - 1)
-        values = [part[0].strip() for part in slips.PART.finditer(call[1])] if call else []
-        if call and len(values) == len(names):
-            pairs = zip(names, values, strict=True)
-            record = ", ".join(
-                re.sub(r"^(\w+) *=(?!=)", r"\1:", of) if "=" in of else f"{name}: {of}" for name, of in pairs
-            )
-            new = f"{line[: call.start(1)]}{{{record}}}{line[call.end(1) :]}"
+        parts = [part[0].strip() for part in slips.PART.finditer(call[1])] if call else []
+        fields = re.findall(r"(\w+):", record[1])
+        if call and len(parts) == len(fields):
+            own = [re.sub(rf"^({field}) *=(?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
+            pairs = ", ".join(map("{}: {}".format, fields, own))
+            new = f"{line[: call.start(1)]}{{{pairs}}}{line[call.end(1) :]}"
     return _tell(fault, new.strip(), "") if new not in ("", line) and search.first_fault(new) is None else None
 
 

@@ -123,15 +123,13 @@ def declaration(line: str) -> list[str]:
     if re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
         raise Unread  # it says more than is understood
     described = columns(inner)
-    if unit["on"]:
-        linked = f"protecting {unit['unit']}.{unit['key'] or 'id'} on {unit['on']}"
-        text = ", ".join(f"{name}: {kind}" for name, kind in described)
-        return [f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} {linked}']
-    budget = budget or unread()
     who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in dict(described) else unit["unit"]
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
     clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
     clauses += unit["most"] or ""
+    if unit["on"]:
+        return [f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"]
+    budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if budget["unit"] == "rho" else "epsilon"
     return [f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]
@@ -176,9 +174,7 @@ def choice(line: str, text: str) -> list[str]:
         word = [*_CLAUSES][int(str(match.lastgroup)[1:])]
         values[word] = unread() if word in values else rest[match.end() : end].strip(" ,=:")
     if rest.startswith("("):
-        values = {
-            word: value.rstrip(")") if value.count(")") > value.count("(") else value for word, value in values.items()
-        }
+        values = {word: value[: -1 if value.count(")") > value.count("(") else None] for word, value in values.items()}
     for word, kind in _ALL_OF.items():
         own = re.findall(rf"(?m)^(\w+) *= *{kind}\b", text)
         if word in values:
@@ -189,9 +185,8 @@ def choice(line: str, text: str) -> list[str]:
         values["by"] = "margin" if "margin" in values["by"] else "validation"
     if re.fullmatch(r"[\"']\w+[\"']", values.get("using", "")):
         values["using"] = values["using"][1:-1]
-    return [
-        " ".join([f"{of['name']} = MkChoiceMaker", *(f"{word} {values[word]}" for word in _CLAUSES if word in values)])
-    ]
+    clauses = [f"{word} {values[word]}" for word in _CLAUSES if word in values]
+    return [f"{of['name']} = MkChoiceMaker {' '.join(clauses)}"]
 
 
 def _is_outside(text: str) -> bool:
@@ -216,7 +211,6 @@ def part(line: str) -> list[str]:
     body, many = of["body"].strip(), 2 if kind == "Utility" else 1
     if len(params) > many:
         raise Unread
-    more = [other for other in ("data", "answers") if other not in params]
-    params = [*params, *more[: many - len(params)]]
+    params = ["data", "answers"][:many] if params in ([], ["answers"]) else [*params, "answers"][:many]
     body = body if body.startswith("{") else f"{{ return {body} }}"
     return [f"{name} = {kind} ({', '.join(params)}) {body}"]

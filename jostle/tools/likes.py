@@ -28,11 +28,13 @@ from jostle.plan.kinds import kind_of as domain_kind
 from jostle.plan.plan import Apply, Domain, RowExpr
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
+from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
+from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 
@@ -479,7 +481,9 @@ class SomeChoice:
         own = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
         return own | {"options": [], "features": []}
 
-    def jostle_call(self, interp: Any, args: Any, keywords: Any, span: Any) -> NoReturn:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
         raise Unknown
 
     def jostle_explain(self) -> NoReturn:

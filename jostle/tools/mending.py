@@ -151,9 +151,8 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         new = re.sub(rf"\.{field[1]}(?=\()", "", line)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
-        call = slips.CALL.search(line, fault.span.column - 1)
+        call, fields = slips.CALL.search(line, fault.span.column - 1), re.findall(r"(\w+):", record[1])
         parts = [part[0].strip() for part in slips.PART.finditer(call[1])] if call else []
-        fields = re.findall(r"(\w+):", record[1])
         if call and len(parts) == len(fields):
             own = [re.sub(rf"^({field}) *=(?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
             pairs = ", ".join(map("{}: {}".format, fields, own))

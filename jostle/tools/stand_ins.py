@@ -142,9 +142,7 @@ class Untrained(likes.SomeChoice):
         own = {} if self.inside else super().jostle_fields
         return own | {"options": _names(self.options), "features": _names(self.features)}
 
-    def jostle_call(
-        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
-    ) -> NoReturn:
+    def jostle_call(self, interp: Any, args: Sequence[object], keywords: Any, span: Any) -> NoReturn:
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
         data = only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
         all_run = self.way != n.FEATURES

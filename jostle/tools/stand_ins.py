@@ -121,7 +121,8 @@ def declared_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Untrai
             with suppress(Unknown):
                 values[word] = interp.eval(expr, scope)
     choice = Untrained(*need_clauses(values, node), values, node.way)
-    if choice.databases and not isinstance(choice.databases[0], NotKnown) and node.way == n.FEATURES:
+    trains = node.way == n.FEATURES and len(choice.options) > 1  # of one Option nothing is learned
+    if trains and choice.databases and not isinstance(choice.databases[0], NotKnown):
         with interp.kernel.allot(None, None):
             choice.look(interp, choice.databases[0], node.span, number_from, SURE)
     return choice
@@ -142,7 +143,9 @@ class Untrained(likes.SomeChoice):
         own = {} if self.inside else super().jostle_fields
         return own | {"options": _names(self.options), "features": _names(self.features)}
 
-    def jostle_call(self, interp: Any, args: Sequence[object], keywords: Any, span: Any) -> NoReturn:
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:  # fmt: skip
         need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
         data = only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
         all_run = self.way != n.FEATURES

@@ -154,7 +154,9 @@ class Warnings:
             sample = _example_between(domain) if isinstance(domain, Real) else 0.7
             tenfold = text if isinstance(node, n.Name) else f"({text})"
             self._report.add(
-                "floored-key", f"`{text}` has fractions, and is taken down to whole keys", node.span,
+                "floored-key",
+                f"`{text}` has fractions, and is taken down to whole keys",
+                node.span,
                 label=f"{sample} counts as {math.floor(sample)}",
                 help=f"write `floor({text})` if this is meant; `floor({tenfold} * 10) / 10` is by tenths",
             )
@@ -379,3 +381,17 @@ def taken_down(row: RowExpr, schema: Mapping[str, Domain], column: bool, keys: C
     low, high = bounds_of(row, schema) or (0, math.inf)
     few = column or high - low < 2
     return few and not any(isinstance(key, float) and key % 1 for key in keys())
+
+
+class Warned(list[Diagnostic]):
+    """A list of warnings; those of the names in `allowed` do not come into it."""
+
+    def __init__(self, allowed: Collection[str] = ()) -> None:
+        super().__init__()
+        self._allowed = frozenset(allowed)
+
+    def add(self, source: Source, warnings: Sequence[Diagnostic]) -> None:
+        """Takes those of a program's warnings that its comments do not switch off."""
+        for one in unallowed(source, warnings, self._allowed):
+            if one not in self:
+                self.append(one)

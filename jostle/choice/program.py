@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
-from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers
+from jostle.choice.table import ChoiceParts, all_handles, number_from, public_answers, score_from
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import error_text
 from jostle.privacy.kernel.exposures import Handle, Source
@@ -40,7 +40,7 @@ from jostle.privacy.measurements.choices import LargestScores, MarginMax
 from jostle.privacy.mechanisms.selection import COUNTED_IN_ZCDP
 from jostle.privacy.reading.minting import exposed, simulated, simulated_source
 from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.scores import Score, Scores
+from jostle.privacy.scores import Score
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 from jostle.run.arguments import bare_amount
@@ -63,7 +63,6 @@ from jostle.run.values import (
     is_number,
     is_sequence,
     is_vector,
-    kind_name,
 )
 from jostle.simulate import SeededNoise, resample
 from jostle.source import Span
@@ -406,12 +405,7 @@ def _score(interp: Evaluator, utility: object, data: object, answers: object, pr
         value = interp.call(function, [data, answers])
     if not private:
         return number_from(value, "the Utility")
-    if not isinstance(value, Score) or isinstance(value, Scores) or not value.private:
-        raise refuse(
-            "TypeError", f"by {way} the Utility gives a score of the private data, and this gives {kind_name(value)}",
-            help="such as `closeness(data.database, data.queries, answers)` or `correct_count(data.rows, answers, c)`",
-        )  # fmt: skip
-    return value
+    return score_from(value, way)
 
 
 def _best_publicly(utilities: list[float]) -> tuple[int, str]:

@@ -41,6 +41,7 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.public_data import PublicData
+from jostle.privacy.scores import Score, Scores
 from jostle.records import replace
 from jostle.run.evaluator import Evaluator
 from jostle.run.values import Function, JSet, Part, Record, handles_in, is_number, kind_name
@@ -131,7 +132,9 @@ class ChoiceParts(Struct, frozen=True):
 def only_record(args: Sequence[object], reads: Sequence[Read], others: Sequence[object]) -> object:
     """The one record that a choice is called with, which has the fields that its parts read."""
     if len(args) != 1:
-        raise refuse("TypeError", f"a choice takes its data, one record, and {len(args)} were given")
+        names = ", ".join(f"{name}: …" for name in dict.fromkeys(one.name for _, one in reads))
+        message = f"a choice takes its data, one record, and {len(args)} were given"
+        raise refuse("TypeError", message, help=f"its record is `{{{names}}}`" if names else "")
     need_fields(reads, args[0], others)
     return args[0]
 
@@ -144,6 +147,9 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
     """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
     alone reads it and no `others` have it, else where the record stands."""
     if not isinstance(data, Record):
+        if reads and (is_number(data) or isinstance(data, str | list | JSet)):  # a cube is its own `database`
+            need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
+            raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}")
         return
     for part, read in reads:
         if read.name in data:
@@ -199,6 +205,16 @@ def number_from(value: object, what: str) -> float:
     if not is_number(value):
         raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
     return float(value)
+
+
+def score_from(value: object, way: str) -> Score:
+    """The score that a Utility gives of private data."""
+    if not isinstance(value, Score) or isinstance(value, Scores) or not value.private:
+        raise refuse(
+            "TypeError", f"by {way} the Utility gives a score of the private data, and this gives {kind_name(value)}",
+            help="such as `closeness(data.database, data.queries, answers)` or `correct_count(data.rows, answers, c)`",
+        )  # fmt: skip
+    return value
 
 
 def run(interp: Evaluator, option: object, data: object) -> object:

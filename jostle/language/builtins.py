@@ -189,19 +189,20 @@ row("l1_to_uniform", "@value: cube", "The rows that would have to move for even 
     SCORES, function="scores.cells:l1_to_uniform")  # fmt: skip
 row("total_variation", "@value: cube", "The sum of differences of neighbouring counts: a score.", Gives.SCORE, HANDLES,
     SCORES, function="scores.cells:total_variation")  # fmt: skip
-row("misfit", "@cube, queries, estimate", "How far an estimate's answers are from the true ones: scores.",
+row("misfit", "@cube, queries, estimate: numbers", "How far an estimate's answers are from the true ones: scores.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:distance")  # fmt: skip
-row("closeness", "@cube, queries, answers", "How close released answers are to the true ones: a score, −rmse.",
+row("closeness", "@cube, queries, answers: numbers", "How close released answers are to the true ones: a score, −rmse.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:closeness")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",
     "The coordinates of a row kernel's sum and their negatives: scores.", Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("row_score", "@rows, given, parameters = none, *, bound = 1", "The sum of a row kernel's one number: a score.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
-row("correct_count", "@table, model, label", "How many rows a public classifier gets right: a score.", Gives.SCORE,
-    HANDLES, SCORES)  # fmt: skip
-row("surprise_count", "@table, model, label", "How improbable a classifier calls the rows' classes: a score.",
+row("correct_count", "@table, model: classifier, label", "How many rows a public classifier gets right: a score.",
+    Gives.SCORE, HANDLES, SCORES)  # fmt: skip
+row("surprise_count", "@table, model: classifier, label",
+    "How improbable a classifier calls the rows' classes: a score.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
 row("ranked_counts", "@table: any, model, label, of", "Rows by how probable a classifier calls a class: scores.",
     Gives.SCORE, HANDLES, SCORES)  # fmt: skip
@@ -231,15 +232,15 @@ row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangl
 row("marginals", "cube, over = 1", "The workload of all marginals over so many dimensions, or of those named.",
     Gives.WORKLOAD, HANDLES)  # fmt: skip
 row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", Gives.WORKLOAD, ROWS)
-row("answer", "queries, cells", "The answers of a workload on released cells.", reads=HANDLES)
+row("answer", "queries, cells: numbers", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("same_cells", "cube, queries", "Refuses a workload that was made from another cube.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
-row("accuracy", "table, model, label", "The share of a public table's rows whose class a classifier names.",
+row("accuracy", "table, model: classifier, label", "The share of a public table's rows whose class a classifier names.",
     reads=HANDLES)  # fmt: skip
 row("simulated_tables", "count, seed = 1, *, rows = none, wide = false",
     "Public synthetic tables to train choices on.", reads=HANDLES)  # fmt: skip
-row("prediction_error", "table, model",
+row("prediction_error", "table, model: regression",
     "The root mean square of what a regression is off by, over a public table's rows.", reads=HANDLES)  # fmt: skip
 row("simulated_regressions", "count, seed = 1, *, rows = none",
     "Public synthetic tables with a number to predict.", reads=HANDLES)  # fmt: skip
@@ -302,7 +303,7 @@ row("str", "value", "The value as a text.", reads=CONTAINERS)
 row("print", "*values", "Shows public values.", reads=PRINTS)
 row("plot", "title, x = none, y = none, *, kind = none, x_label = \"\", y_label = \"\", low = none, high = none, "
     "log_x = false, log_y = false", "Draws public numbers.", reads=DRAWS)  # fmt: skip
-row("explain", "value", "What a ChoiceMaker has learned, as a text.", reads=HANDLES)
+row("explain", "value: choice", "What a ChoiceMaker has learned, as a text.", reads=HANDLES)
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
 row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
@@ -328,10 +329,11 @@ row(
     'depth = 4, min_leaf = none, trees = 15, exchange = false, by = "regret"',
     "The model of many trees for all options; `by` says what their splits lower: regret, or losses.",
 )
-row("advisor", "choice, call, *, version = 1, epsilons = none, seeds = \"\", over = none, margin = 0",
+row("advisor", "choice: choice, call: function, *, version = 1, epsilons = none, seeds = \"\", over = none, margin = 0",
     "A choice that ships trained, called like a function.", Gives.ADVISOR, HANDLES)  # fmt: skip
-row("retrained", "choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
-row("improved", "choice, *, epsilon = none", "The same choice, its Options valued by formulas from its training runs.",
+row("retrained", "choice: choice, on", "The same choice, to be trained on other public data.", Gives.ADVISOR, HANDLES)
+row("improved", "choice: choice, *, epsilon = none",
+    "The same choice, its Options valued by formulas from its training runs.",
     Gives.ADVISOR, HANDLES)  # fmt: skip
 row("whole", "algorithm, data", "Whole runs of an algorithm, to train the choices inside it on.", reads=HANDLES)
 

@@ -324,7 +324,8 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
     if kind == "a grouped result" and names:
         fields_text += f'; the row of a key is `g["{name}"]`'
-    return Diagnostic("NameError", f"{kind} has no `{name}`", help=did_you_mean(name, names) or fields_text)
+    near = did_you_mean(name, names, cutoff=0.9) if kind == "a ChoiceMaker" else did_you_mean(name, names)
+    return Diagnostic("NameError", f"{kind} has no `{name}`", help=near or fields_text)
 
 
 def no_categories(column: str, *, real: bool) -> Diagnostic:

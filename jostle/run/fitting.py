@@ -28,10 +28,11 @@ from jostle.syntax.walk import bound_in, children
 
 NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
 RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"
+CHOICE = "a ChoiceMaker"
 TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
     "a table", "weighted records", "a cube of counts", "vectors", "a column", "a score", "a workload"
 )  # fmt: skip
-PUBLIC = frozenset({NUMBER, TEXT, BOOLEAN, LIST, SET, RECORD, RANGE, FUNCTION, GROUPED})
+PUBLIC = frozenset({NUMBER, TEXT, BOOLEAN, LIST, SET, RECORD, RANGE, FUNCTION, GROUPED, CHOICE})
 OF_HANDLES = frozenset({TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD})
 _MANY = frozenset({LIST, SET, RANGE, GROUPED})
 
@@ -47,6 +48,10 @@ TAKEN = {
     "points": frozenset({TABLE, LIST}),
     "strategy": frozenset({LIST}),
     "number": frozenset({NUMBER}),
+    "choice": frozenset({CHOICE}),
+    "function": frozenset({FUNCTION}),
+    "classifier": frozenset({"a classifier", "a tree model"}),
+    "regression": frozenset({"a regression"}),
     "text": frozenset({TEXT}),
     "numbers": _MANY,
     "each": _MANY | {NUMBER},
@@ -61,6 +66,7 @@ TAKEN = {
 }
 """The kinds that a word of a signature allows."""
 WORDS = {
+    "choice": "a ChoiceMaker", "function": "a function", "classifier": "a classifier", "regression": "a regression",
     "number": "a number", "text": "a text", "numbers": "a list of numbers", "each": "a number or a list of numbers",
     "items": "a list", "sized": "a list or a text", "measured": "private counts or scores",
     "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
@@ -256,6 +262,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("strategy", NUMBER): f"the amount comes after the call: `{name}(…) with epsilon {it}`",
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
+            **{("choice", one): "it is asked of what `MkChoiceMaker` made, not of answers" for one in PUBLIC},
             **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
             **dict.fromkeys((("number columns", TEXT), ("columns", TEXT)), f"write `[{it}]`"),
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",

@@ -70,7 +70,7 @@ class Scope:
             return MISSING
         if name in scope.released:
             return MISSING
-        return scope.names[name]
+        return scope.names.get(name)
 
     def outside_rows(self) -> Scope:
         """This scope without the names of the groups of a select."""

@@ -326,8 +326,9 @@ def _outside(values: Sequence[n.Expr]) -> list[n.Node]:
 
 def _is_open(call: n.Call) -> bool:
     """Whether a call is of more than what rows and groups are calculated with."""
-    named = isinstance(call.function, n.Name) and (call.function.id in ROW_FUNCTIONS or call.function.id in AGGREGATES)
-    return not named or bool(call.keywords)
+    function = call.function  # what another call gives is called, and refused
+    named = isinstance(function, n.Name) and (function.id in ROW_FUNCTIONS or function.id in AGGREGATES)
+    return not (named or isinstance(function, n.Call)) or bool(call.keywords)
 
 
 _APART = (n.Attribute, n.Index, n.Query, n.Select, n.Lambda, n.Comprehension, n.Over)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from textwrap import dedent
 
 from jostle.records import replace
+from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Rows, Unread, parse, parsed, unread
 from jostle.tools.sayings import Meanings, lines_of
 
@@ -71,7 +72,7 @@ def statement(text: str, reader: Meanings) -> list[str]:
     head = text.strip()
     if re.match(r"(?:import|library|require|using)\b|from .* import\b", head):
         return []
-    if head.startswith("private "):
+    if DECLARES.match(head):
         return lines_of(" ".join(head.split()), reader)
     if rounds := _ROUNDS.fullmatch(head):
         sign, amounts = _NOT[rounds[3]], [float(amount) for amount in re.findall(r"with epsilon ([\d.]+)", rounds[5])]

@@ -1,7 +1,7 @@
-"""Declarations of private tables in other words: what is described, whom it protects and what may be spent, read anew.
+"""Declarations in other words, read anew: of private tables, of choices, and of the parts of a choice.
 
-`{age: number between 0 and 100, sex: "F" or "M"}`, `described_by={"age": (0, 100)}`, `protecting each row`, `budget 1`.
-What is not understood ends the reading.
+`{age: number between 0 and 100, sex: "F" or "M"}`, `described_by={"age": (0, 100)}`, `protecting each row`, `budget 1`;
+`among A, B wrt near by validation`, `Option Flat(data) => flat(data.cube)`. What is not understood ends the reading.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LISTED = re.compile(
     r"\s*[(\[{]*\s*(?P<items>[^()\[\]{}]+?)\s*[)\]}]*"
 )
 _DECLARED = re.compile(
-    r"(?i)private\s+(?:table\s+)?(?P<name>(?!table\b)\w+)(?:\s*:\s*\w+)?\s*(?:=|<-|:=)?\s*"
+    r"(?i)private\s+(?:table\s+)?(?P<name>(?!table\b)\w+)(?:\s*:\s*\w+)?\s*(?:=|<-|:=|from|is)?\s*"
     r"(?:(?:\w+\.)?(?:table|\w*read\w*|load|file|csv)\s*|select \* from )?\(?\s*"
     r"[\"']?(?P<file>[\w./-]+\.\w+)[\"']?\s*(?P<rest>.*)"
 )
@@ -33,7 +33,8 @@ _BUDGET = re.compile(
 )
 _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
-    r"(?P<most>,? (?:at most|up to) \d+ rows)?"
+    r"(?:(?P<most>,? (?:at most|up to) \d+ rows)"
+    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
 )
 _COLUMN = re.compile(
     r"[\"'`]?(?P<name>\w+)[\"'`]?"
@@ -117,8 +118,8 @@ def declaration(line: str) -> list[str]:
             end = at
             break
     inner, others = of["rest"][begin.start() + 1 : end], f"{of['rest'][: begin.start()]} {of['rest'][end + 1 :]}"
-    unit, budget = _UNIT.search(others) or unread(), _BUDGET.search(others) or unread()
-    rest = others.replace(unit[0], "").replace(budget[0], "")
+    unit, budget = _UNIT.search(others) or unread(), _BUDGET.search(others)
+    rest = others.replace(unit[0], "").replace(budget[0] if budget else "", "")
     if re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
         raise Unread  # it says more than is understood
     described = columns(inner)
@@ -126,6 +127,90 @@ def declaration(line: str) -> list[str]:
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
     clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
     clauses += unit["most"] or ""
+    if unit["on"]:
+        return [f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"]
+    budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if budget["unit"] == "rho" else "epsilon"
     return [f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]
+
+
+# Choices and their parts -------------------------------------------------------------------------
+
+_CLAUSES = {
+    "among": r"among|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
+    "informed by": r"informed +by|features",
+    "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
+    "wrt": r"wrt|with +respect +to|scored +by|utility",
+}  # fmt: skip
+"""The clauses of a choice in their order, and the words that they begin with."""
+_CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
+_CHOICE = re.compile(r"(?s)(?P<name>\w+) *= *(?:Mk)?Choice(?:Maker)?\b *(?P<rest>.+)")
+_PART = re.compile(
+    r"(?s)(?:(?P<name>\w+) *= *)?(?P<kind>Option|Feature|Utility|Score)\b *(?P<own>\w+)? *(?P<params>\([^()]*\))? *"
+    r"(?:=>|->|=|:|(?=\{)) *(?:return\b)? *(?P<body>.+)"
+)
+_ALL_OF = {"among": "Option", "informed by": "Feature", "wrt": "Utility"}
+_NAME = r"[\"']?([A-Za-z_]\w*)[\"']?(?: *\([^()]*\))?"
+DECLARES = re.compile(
+    r" *(?:(?P<table>private\s)|(?P<choice>\w+ *= *(?:Mk)?Choice(?:Maker)?\b)"
+    r"|(?P<part>(?:\w+ *= *)?(?:Option|Feature|Utility|Score)\b *[\w({]))"
+)
+
+
+def declared(line: str, what: str, text: str) -> list[str]:
+    """The declaration that a line means: of a table, a choice or a part of one, in a program with this text."""
+    return declaration(line) if what == "table" else choice(line, text) if what == "choice" else part(line)
+
+
+def choice(line: str, text: str) -> list[str]:
+    """The choice that a line means, of a program with this text."""
+    of = _CHOICE.fullmatch(line.strip()) or unread()
+    rest, values = of["rest"].strip(), dict[str, str]()
+    starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
+    if not starts or rest[: starts[0].start()].strip("( "):
+        raise Unread
+    for match, end in zip(starts, [*(one.start() for one in starts[1:]), len(rest)], strict=True):
+        word = [*_CLAUSES][int(str(match.lastgroup)[1:])]
+        values[word] = unread() if word in values else rest[match.end() : end].strip(" ,=:")
+    if rest.startswith("("):
+        values = {word: value[: -1 if value.count(")") > value.count("(") else None] for word, value in values.items()}
+    for word, kind in _ALL_OF.items():
+        own = re.findall(rf"(?m)^(\w+) *= *{kind}\b", text)
+        if word in values:
+            values[word] = _parts(values[word], one=word == "wrt")
+        elif word == "wrt" and len(own) == 1:
+            values[word] = own[0]
+    if "by" in values:
+        values["by"] = "margin" if "margin" in values["by"] else "validation"
+    if re.fullmatch(r"[\"']\w+[\"']", values.get("using", "")):
+        values["using"] = values["using"][1:-1]
+    clauses = [f"{word} {values[word]}" for word in _CLAUSES if word in values]
+    return [f"{of['name']} = MkChoiceMaker {' '.join(clauses)}"]
+
+
+def _is_outside(text: str) -> bool:
+    """Whether no bracket and no quote is open at the end of a text."""
+    return all(text.count(one) == text.count(other) for one, other in ("()", "[]", "{}")) and text.count('"') % 2 == 0
+
+
+def _parts(value: str, *, one: bool) -> str:
+    """The names of parts, in braces; the `one` that judges stands without."""
+    inner = value.strip()[1:-1] if re.fullmatch(r"(?s)\{.*\}|\[.*\]|\(.*\)", value.strip()) else value
+    names = [(re.fullmatch(_NAME, part.strip()) or [None, None])[1] for part in listed(inner)]
+    if None in names or (one and len(names) != 1):
+        return value
+    return str(names[0]) if one else f"{{{', '.join(map(str, names))}}}"
+
+
+def part(line: str) -> list[str]:
+    """The Option, Feature or Utility that a line means."""
+    of = _PART.fullmatch(line.strip()) or unread()
+    kind, name = "Utility" if of["kind"] == "Score" else of["kind"], of["name"] or of["own"] or unread()
+    params = re.findall(r"\w+", of["params"] or "")
+    body, many = of["body"].strip(), 2 if kind == "Utility" else 1
+    if len(params) > many:
+        raise Unread
+    params = ["data", "answers"][:many] if params in ([], ["answers"]) else [*params, "answers"][:many]
+    body = body if body.startswith("{") else f"{{ return {body} }}"
+    return [f"{name} = {kind} ({', '.join(params)}) {body}"]

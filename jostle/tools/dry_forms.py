@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from jostle.choice.point import clauses_of, need_allotment, need_clauses
-from jostle.choice.table import fields_read, only_record
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
@@ -20,13 +18,11 @@ from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
-from jostle.run.evaluator import Evaluator
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
@@ -35,50 +31,12 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
-from jostle.tools.likes import Names, Nothing, NotKnown, Unknown
+from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 
 if TYPE_CHECKING:
-    from jostle.accounting.amounts import Amount
-    from jostle.privacy.kernel.exposures import Exposure, Exposures
-    from jostle.privacy.kernel.measurement import Measurement
-
-EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
-"""Kinds of refusals that are reported also where a run may never come by."""
+    pass
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
-
-
-class Door(Kernel):
-    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
-
-    skipped = 0  # how often something was left out, which may have spent
-    last: Measurement[object, object] | None = None  # what was asked for last, at a place
-    place: Span | None = None
-
-    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
-        exposures = measurement.exposures
-        if exposures and measurement.paid_by() is None:
-            for exposure in exposures:
-                check_unit(measurement.price.amount, exposure.source, span)
-            if self._paid is not None:
-                self._paid.need_fit(measurement, span)
-        if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
-        if measurement.title == "above_threshold":
-            self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
-        self.last, self.place = measurement, span
-        raise Unknown
-
-    def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        if self.skipped:
-            raise Unknown
-        return super().left_of(exposure)
-
-    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
-        for exposure in opened_for:
-            check_unit(amount, exposure.source)
 
 
 class Forms(Interpreter):
@@ -89,6 +47,8 @@ class Forms(Interpreter):
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **keywords)
         self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
+        self.cell: object = None  # what stands for that
+        self.places = set[int]()  # where
         self.calling: n.Call | None = None
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
         self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
@@ -302,7 +262,10 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            inner = self._of_item(node, source, scope) if isinstance(source, NotKnown) else likes.ANY
+            numbers = isinstance(items, Interval) and not items.real
+            like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
+            unread = like is not source and like.like is None
+            inner = likes.ANY if unread else self._of_item(node, like, scope)
             raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
 
     def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
@@ -335,7 +298,7 @@ class Forms(Interpreter):
             function = self.part(node.function, scope)
             kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
             of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
-            if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function")):
+            if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function", "a ChoiceMaker")):
                 raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
@@ -376,21 +339,48 @@ class Forms(Interpreter):
         around = self.blurred, self.selecting
         self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
         try:
-            value = super().eval(node, scope)
-            if self.blurred:
-                raise Unknown
-            return value
-        except Refusal as refusal:
-            if self.blurred and refusal.first.kind not in ("NameError", "PrivateValue"):
-                raise Unknown from None
-            raise
-        except Unknown:
-            if node.spend is not None and not self.blurred:
-                self.note_wish(node.spend)
+            with suppress(Unknown):
+                value = self._selected(node, scope)
+                if not self.blurred:
+                    return value
             like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
-            raise Unknown(like=like) from None
+            if self.blurred:
+                self._whatever(node, scope)
+            elif node.spend is not None:
+                self.note_wish(node.spend)
+            raise Unknown(like=like)
         finally:
             self.blurred, self.selecting = around
+
+    def _selected(self, node: n.Select, scope: Scope) -> object:
+        try:
+            return super().eval(node, scope)
+        except Refusal as refusal:
+            if not self.blurred or refusal.first.kind in ("NameError", "PrivateValue"):
+                raise
+            raise Unknown from None
+
+    def _whatever(self, node: n.Select, scope: Scope) -> None:
+        """Refuses a select that is refused whatever it is that its rows are read with and that is not known."""
+        refusals = list[Refusal]()
+        self.places.clear()
+        try:
+            for self.cell in (*likes.CELLS, True, [1.0], ["a"]):
+                try:
+                    super().eval(node, scope)
+                    return
+                except Refusal as refusal:
+                    if refusal.first.kind not in EVERYWHERE and refusal.first.kind != "NoEpsilon":
+                        return
+                    refusals.append(refusal)
+                if not self.places:
+                    break  # of all the kind is known
+        except Unknown:
+            return
+        finally:
+            self.cell = None
+        if len(self.places) < 2:  # of several each may be of another kind
+            raise refusals[0]
 
     def _need_tables(self, node: n.Select, scope: Scope) -> None:
         """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
@@ -411,12 +401,13 @@ class Forms(Interpreter):
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
     ) -> object:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
-        values = [value.like if isinstance(value, NotKnown) else value for value in args]
+        whole = function.name == "answer"  # of lists of numbers alone
+        values = [likes.operand(value, 1.0) if whole else likes.like_of(value) for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
         formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)
         if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
-            raise Unknown
+            raise Unknown(like=likes.of_function(function) if whole else None)
         result = super().call(function, values, keywords, span)
         if function.name == "len":
             return result
@@ -440,38 +431,6 @@ class Forms(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
-
-
-def declared_choice(interp: Forms, node: n.Choice, scope: Scope) -> Untrained:
-    """A choice of which the clauses are looked at, and that learns nothing."""
-    parts = {word: interp.part(expr, scope) for word, expr in clauses_of(node).items() if expr is not None}
-    values = {word: value for word, value in parts.items() if not isinstance(value, NotKnown)}
-    return Untrained(*need_clauses(values, node))
-
-
-class Untrained(Nothing):
-    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
-
-    def __init__(self, options: Sequence[object], features: Sequence[object], databases: Sequence[object]) -> None:
-        self.options, self.features, self.databases = options, features, databases
-
-    def jostle_call(
-        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
-    ) -> NoReturn:
-        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
-        only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
-        like = None
-        for at, part in enumerate([*self.options, *self.features]):
-            one = None
-            try:
-                one = likes.example(interp.call(part, args, keywords, span))
-            except Refusal as refusal:
-                if refusal.first.kind in EVERYWHERE:
-                    raise
-            except Unknown as unknown:
-                one = likes.example(unknown.value)
-            like = one if at == 0 else like
-        raise Unknown(like=None if like is None else likes.kind_alone(like))
 
 
 def wishes_of(statement: n.Stmt) -> list[n.Spend]:

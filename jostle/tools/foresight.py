@@ -29,8 +29,6 @@ from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Open
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.reading.public_data import PublicData
-from jostle.privacy.reading.vault import assembled
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
@@ -46,9 +44,10 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import EVERYWHERE, Door, Forms, adaptive_name, declared_choice, source_columns, wishes_of
-from jostle.tools.likes import Left, Names, Nothing, NotKnown, TooLong, Unknown
+from jostle.tools.dry_forms import Forms, adaptive_name, source_columns, wishes_of
+from jostle.tools.likes import EVERYWHERE, Left, Names, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
+from jostle.tools.stand_ins import Untrained, declared_choice, door, of_measurement
 
 if TYPE_CHECKING:
     from jostle.events import Stream
@@ -62,8 +61,9 @@ MOST_STEPS = 30_000
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
 
-STRUCTURAL, MATRICES = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED), ("eigen", "svd", "transpose")
-"""What functions give, and kernels, that fail on no number, only on what has another form."""
+STRUCTURAL = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED)
+MATRICES = ("answer", "eigen", "svd", "transpose")
+"""What functions give, and functions of numbers, that fail on no number, only on what has another form."""
 _QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
 """How functions read that may be tried with examples: nobody sees what the walk draws."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
@@ -227,8 +227,9 @@ class Foresight(Forms):
         """The names that a statement would have given a value, and what is known of them `after` it."""
         self.kernel.skipped += 1  # type: ignore[attr-defined]
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
+        keep = scope.release if isinstance(node, n.Release) else scope.set
         for name in _bound(node):
-            scope.set(name, after.get(name, value))
+            keep(name, after.get(name, value))
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         if id(node) in self.parts:
@@ -309,11 +310,15 @@ class Foresight(Forms):
         """What is not known is `none` in rows, of any kind: names and private values are looked at all the same."""
         try:
             return self.eval(node, scope)
-        except Unknown:
+        except Unknown as unknown:
             if not self.selecting:
                 raise
-            self.blurred = True
-            return None
+            if self.cell is None:
+                self.blurred = True
+                return None
+            if (like := likes.operand(unknown.value)) is None:
+                self.places.add(id(node))
+            return self.cell if like is None else like
 
     def call(
         self, function: object, args: Sequence[object], keywords: dict[str, object] | None = None,
@@ -339,7 +344,7 @@ class Foresight(Forms):
             need_public(function, arguments)
             if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self.structure(function, args, keywords, span)
-            if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Nothing | ChoiceMaker):
+            if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Untrained | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
         return self._given_by(function, arguments, lambda: super(Foresight, self).call(function, args, keywords, span))
@@ -435,7 +440,7 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like if passes_on else None
     if function.name == "in_rho" and unknown.called:
         return unknown.value.like
-    like = likes.of_measurement(function.name, arguments)
+    like = of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
 
 
@@ -456,11 +461,6 @@ def _is_structural(name: str) -> bool:
 def _bound(node: n.Stmt) -> set[str]:
     """The names that a statement may give a value."""
     return {*bound_in([node], lambda use: (use.path[-1],)), *([node.name] if isinstance(node, n.Release) else [])}
-
-
-def door(events: Stream) -> tuple[Door, PublicData]:
-    """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
 
 
 def foreseen(

@@ -8,36 +8,38 @@ place outside a list or a field that is not there, it refuses of every answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
-from jostle.check.warnings import unallowed
-from jostle.diagnostics import Diagnostic, Refusal
+from jostle.diagnostics import Refusal
 from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
-from jostle.language.facts import Effect
-from jostle.language.forms import keys_by_alias
+from jostle.language.facts import Effect, Gives
+from jostle.language.forms import aggregates, keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.noise_laws import Laplace
 from jostle.plan.kinds import kind_of as domain_kind
-from jostle.plan.plan import Column
-from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.plan.plan import Apply, Domain, RowExpr
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
+from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn, column_of
 from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
-from jostle.source import Source
+from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
+
+EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
+"""Kinds of refusals that are reported also where a run may never come by."""
 
 MOST = 100_000
 """The items of a stand-in; of what is longer none is made."""
@@ -111,7 +113,9 @@ def is_open(value: object) -> bool:
 
 def kind_alone(value: object) -> object:
     """What is known of what was made of a list, a record or a model of which only the kind is known."""
-    if isinstance(value, list) or is_vector(value) or isinstance(value, Record):
+    if is_vector(value) or isinstance(value, NumberColumn):
+        return NUMBERS
+    if isinstance(value, list | Record):
         return A_RECORD if isinstance(value, Record) else A_LIST
     return Anything(value) if is_model(value) else None if isinstance(value, Grouped) else form(value)
 
@@ -243,7 +247,7 @@ def of_select(node: n.Select, measurement: object) -> object:
     if not all_named or keys_by_alias(node, ()).per is not None:
         return None
     request = getattr(measurement, "request", None)
-    values = [_of_aggregate(column.value, request) for column in node.columns]
+    values = _of_columns(node, request)
     if not keys:
         return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
     groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
@@ -264,64 +268,42 @@ def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
     return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
 
 
-_EXAMPLES: Mapping[str, object] = {"number": 1.0, "text": A_TEXT}
-
-
 def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
     """What the columns of a select are called; empty for those without a name."""
     return [part.name or own_name(part.value) or "" for part in parts]
 
 
-def _of_aggregate(value: n.Expr, request: object) -> object:
-    called = value.function.id if isinstance(value, n.Call) and isinstance(value.function, n.Name) else ""
-    row = AGGREGATES.get(called)
-    if called == "bounds":
-        return Record(low=ONE, high=ONE)
-    if isinstance(value, n.RecordOf):
-        return Record({name: _of_aggregate(part, request) for name, part in value.items})
-    if row is not None and (row.name == "count" or (row.bounded and not row.gives_moments)):
+def _of_columns(node: n.Select, request: object) -> list[object]:
+    calls = [id(call) for column in node.columns for call in aggregates(column.value)]
+    by_call = dict(zip(calls, getattr(request, "aggregates", ()), strict=False))
+    return [_of_column(column.value, by_call, request) for column in node.columns]
+
+
+def _of_column(value: n.Expr, by_call: Mapping[int, object], request: object) -> object:
+    """What a column of a select gives: of aggregates alone a number, where they are, and what is calculated of them."""
+    match value:
+        case n.RecordOf():
+            return Record({name: _of_column(part, by_call, request) for name, part in value.items})
+        case n.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
+            sides = [_of_column(side, by_call, request) for side in (left, right)]
+            return 1.0 if all(map(is_number, sides)) else ONE
+        case n.Call(function=n.Name(id="bounds")):
+            return Record(low=ONE, high=ONE)
+    called = value.function if isinstance(value, n.Call) else None
+    row = AGGREGATES.get(called.id) if isinstance(called, n.Name) else None
+    if isinstance(value, n.Number) or (row and (row.name == "count" or (row.bounded and not row.gives_moments))):
         return 1.0
-    column = value.args[0].id if isinstance(value, n.Call) and row and isinstance(value.args[0], n.Name) else ""
     domains = request.table.domains if isinstance(request, Request) else {}
-    return _EXAMPLES.get(domain_kind(Column(column), domains), ONE) if column in domains else ONE
+    for expr in getattr(by_call.get(id(value)), "expressions", ()):
+        if not _is_of_dates(expr, domains):
+            return {"number": 1.0, "text": A_TEXT}.get(domain_kind(expr, domains), ONE)
+    return ONE
 
 
-def of_measurement(name: str, values: Sequence[object]) -> object:
-    """What a function that measures gives of these arguments, where its form is known."""
-    if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
-        many = len(values[0].exprs)
-        shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
-        noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
-        return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
-    if name in ("laplace", "gaussian"):
-        is_of_cells = values and all(is_number(like_of(value)) for value in values[1:])
-        return _of_noise(like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
-    return _of_choice(name, values) if values else None
-
-
-def _of_choice(name: str, values: Sequence[object]) -> object:
-    """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
-    if name == "exp_mech" and isinstance(values[0], list):
-        return item(None, values[0]).like
-    if name == "noisy_max" and not isinstance(values[0], NotKnown):
-        scores = values[0] if isinstance(values[0], Scores) else None
-        return NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
-    if name == "largest" and len(values) <= 2:
-        return NUMBER_LIST
-    return NUMBERS if name in ("least_cost_partition", "count_partition") else None
-
-
-def _of_noise(exposed: object) -> object:
-    """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    if exposed is SCORES or isinstance(exposed, Scores):
-        return NUMBER_LIST
-    if exposed is A_SCORE or isinstance(exposed, Score):
-        return 1.0
-    if isinstance(exposed, Cube):
-        return np.ones(exposed.shape) if exposed.size <= MOST else None
-    if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
-        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= MOST else None
-    return None
+def _is_of_dates(expr: RowExpr, domains: Mapping[str, Domain]) -> bool:
+    """Whether dates are in an expression: of their mean, a number, a date is made again."""
+    parts = expr.args if isinstance(expr, Apply) else ()
+    return domain_kind(expr, domains) in ("date", "time") or any(_is_of_dates(part, domains) for part in parts)
 
 
 def of_function(function: Builtin) -> object:
@@ -329,6 +311,8 @@ def of_function(function: Builtin) -> object:
     if function.name in TEXTS:
         return A_TEXT
     row = BUILTINS.get(function.name)
+    if row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR):
+        return A_CHOICE
     if row is not None and row.effect is Effect.SCORES:
         return given_by(function_of(row) if row.function else function.body)
     of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
@@ -483,15 +467,27 @@ class Nothing:
         raise Unknown
 
 
-class Warned(list[Diagnostic]):
-    """A list of warnings; those of the names in `allowed` do not come into it."""
+def _unanswered(*args: object, **keywords: object) -> NoReturn:
+    raise Unknown
 
-    def __init__(self, allowed: Collection[str] = ()) -> None:
-        super().__init__()
-        self._allowed = frozenset(allowed)
 
-    def add(self, source: Source, warnings: Sequence[Diagnostic]) -> None:
-        """Takes those of a program's warnings that its comments do not switch off."""
-        for one in unallowed(source, warnings, self._allowed):
-            if one not in self:
-                self.append(one)
+class SomeChoice:
+    """Stands for a ChoiceMaker of which nothing is known."""
+
+    name, jostle_parts = "", ()
+
+    @property
+    def jostle_fields(self) -> dict[str, object]:
+        own = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
+        return own | {"options": [], "features": []}
+
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
+        raise Unknown
+
+    def jostle_explain(self) -> NoReturn:
+        raise Unknown(like=A_TEXT)
+
+
+A_CHOICE = Anything(SomeChoice())

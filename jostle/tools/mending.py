@@ -70,7 +70,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
-    if (habit := _habit(fault, search) or _listed(fault, search)) is not None:
+    if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
@@ -141,6 +141,23 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     near = [one for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
     new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: f'"{near[0]}"' if near else quoted[0], search.line)
     return _tell(fault, new.strip(), "") if len(near) == 1 and search.first_fault(new) is None else None
+
+
+def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
+    new, line = "", search.line
+    if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
+        new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
+    elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
+        new = re.sub(rf"\.{field[1]}(?=\()", "", line)
+    elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
+        call, fields = slips.CALL.search(line, fault.span.column - 1), re.findall(r"(\w+):", record[1])
+        parts = [part[0].strip() for part in slips.PART.finditer(call[1])] if call else []
+        if call and len(parts) == len(fields):
+            own = [re.sub(rf"^({field}) *=(?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
+            pairs = ", ".join(map("{}: {}".format, fields, own))
+            new = f"{line[: call.start(1)]}{{{pairs}}}{line[call.end(1) :]}"
+    return _tell(fault, new.strip(), "") if new not in ("", line) and search.first_fault(new) is None else None
 
 
 def _knows(fault: Diagnostic) -> bool:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
-from jostle.tools.declared import declaration
+from jostle.tools.declared import DECLARES, declared
 from jostle.tools.foreign import (
     Answer,
     Nothing,
@@ -251,8 +251,8 @@ def _part(value: Value, alike: bool) -> str:
 
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
-    if text.lstrip().startswith("private "):
-        return declaration(text)
+    if (declares := DECLARES.match(text)) is not None:
+        return declared(text, str(declares.lastgroup), reader.text)
     new = spoken(text.strip().rstrip(";"), reader)
     try:
         return _lines_of(new, reader)
@@ -465,20 +465,20 @@ def reader_of(above: str, text: str = "") -> Meanings:
     names: list[str] = []
     clauses = list(_MADE.finditer(above))
     for at, match in enumerate(clauses):
-        text = above[match.end() : clauses[at + 1].start() if at + 1 < len(clauses) else None]
+        own = above[match.end() : clauses[at + 1].start() if at + 1 < len(clauses) else None]
         if match[2] and match[3] in tables:
-            more = re.findall(r"(\w+) *=(?!=)", text) if match[2] == "derive" else []
+            more = re.findall(r"(\w+) *=(?!=)", own) if match[2] == "derive" else []
             tables[match[1]] = (*tables[match[3]], *more)
         elif match[6] in tables:
             tables[match[1]] = tables[match[6]]
         elif match[4]:
-            inner = re.search(r"described\s+by\s*\{(.*)", text, re.DOTALL)
-            parts = f"{{{inner[1]}" if inner else text
+            inner = re.search(r"described\s+by\s*\{(.*)", own, re.DOTALL)
+            parts = f"{{{inner[1]}" if inner else own
             tables[match[1]] = tuple(dict.fromkeys(re.findall(r"[{,\s]`?(\w+)`? *:", parts)))
         elif match[5] and (
             query := re.search(
                 r"select (.*?) from .*?\b(?:groupby|group by) (.*?)(?: having| order| limit| with| over|\}\})",
-                text,
+                own,
                 re.I,
             )
         ):

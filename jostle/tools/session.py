@@ -14,7 +14,7 @@ from jostle.accounting.amounts import as_text
 from jostle.backends import engine_at
 from jostle.check import check
 from jostle.check.modules import Modules as UsedModules
-from jostle.check.warnings import Report
+from jostle.check.warnings import Report, Warned
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.base import Engine
 from jostle.events import Event, Stream
@@ -34,7 +34,6 @@ from jostle.syntax import parse
 from jostle.syntax.querybuilder import one_declaration
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
-from jostle.tools.likes import Warned
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names

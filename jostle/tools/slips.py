@@ -464,8 +464,10 @@ def without(
     text: str, at: int, names: Sequence[str], clean: Callable[[str], bool], fault: Diagnostic, most: float
 ) -> Slip | None:
     """The likeliest slip without which `clean` finds nothing wrong with a statement, if it costs less than `most`."""
-    texts, checked = {text}, 0
+    texts, checked, own = {text}, 0, re.match(r"\s*(\w+) *=(?!=)", text)
     for slip in likely(text, at, names, fault):
+        if own and slip.new == own[1] and slip.start > own.end():
+            continue  # what is defined does not call itself
         apart = text[slip.start - 1 : slip.start] == " " and text[slip.end : slip.end + 1] in (*" )]},:\n", "")
         slip = replace(slip, start=slip.start - 1) if not slip.new and slip.end > slip.start and apart else slip
         new = text[: slip.start] + slip.new + text[slip.end :]

@@ -11,6 +11,7 @@ from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
 from jostle.tools import likes
 from jostle.tools.session import Session
+from jostle.tools.stand_ins import of_measurement
 
 BEFORE = (
     "use statistics\nuse linear_algebra\nuse histograms\nuse trees\n"
@@ -176,7 +177,7 @@ def test_moments_have_the_shapes_that_are_known_of_them(session: Session) -> Non
     session.execute(program("m = noisy_moments(v) with epsilon 1"))
     names = session.names()
     assert isinstance(names["v"], Vectors)
-    like = likes.of_measurement("noisy_moments", [names["v"]])
+    like = of_measurement("noisy_moments", [names["v"]])
     shapes = [{name: getattr(value, "shape", ()) for name, value in moments.items()} for moments in (like, names["m"])]
     assert shapes[0] == shapes[1]
 

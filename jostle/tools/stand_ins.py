@@ -1,0 +1,201 @@
+"""What stands for the kernel and for choices in the walk before a run: nothing is measured, and nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
+from jostle.choice.table import fields_read, number_from, only_record, score_from
+from jostle.diagnostics import Refusal
+from jostle.lazy import np
+from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.privacy.reading.vault import assembled
+from jostle.privacy.scores import Score, Scores
+from jostle.run.evaluator import Evaluator
+from jostle.run.faults import exposures_of
+from jostle.run.interpreter import Interpreter
+from jostle.run.scope import Scope
+from jostle.run.values import Function, Part, Record, is_number, is_vector
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.tools import likes
+from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
+
+if TYPE_CHECKING:
+    from jostle.accounting.amounts import Amount
+    from jostle.events import Stream
+    from jostle.privacy.kernel.exposures import Exposure, Exposures
+    from jostle.privacy.kernel.measurement import Measurement
+    from jostle.privacy.reading.public_data import PublicData
+
+SURE = EVERYWHERE | {"ValueError"}
+"""Kinds of refusals that are reported where all parts are sure to run, as they are in training."""
+
+
+class Door(Kernel):
+    """A kernel that nothing passes: what is measured is refused as ever, or not known."""
+
+    skipped = 0  # how often something was left out, which may have spent
+    last: Measurement[object, object] | None = None  # what was asked for last, at a place
+    place: Span | None = None
+
+    def measure(self, measurement: Measurement[Any, Any], span: Span | None = None) -> Any:
+        exposures = measurement.exposures
+        if exposures and measurement.paid_by() is None:
+            for exposure in exposures:
+                check_unit(measurement.price.amount, exposure.source, span)
+                exposure.bounded(span)
+            if self._paid is not None:
+                self._paid.need_fit(measurement, span)
+        if measurement.each is not None:
+            with suppress(Unknown), self._unseen(measurement.each):
+                measurement.run(0)  # type: ignore[attr-defined]
+        if measurement.title == "above_threshold":
+            self.skipped += 1
+            return Nothing()  # a watch is one whatever the data are
+        self.last, self.place = measurement, span
+        raise Unknown
+
+    def left_of(self, exposure: Exposure) -> tuple[int, int]:
+        if self.skipped:
+            raise Unknown
+        return super().left_of(exposure)
+
+    def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
+        for exposure in opened_for:
+            check_unit(amount, exposure.source)
+
+
+def door(events: Stream) -> tuple[Door, PublicData]:
+    """A kernel and public data over an engine of which nothing is known."""
+    return assembled(cast("Any", Nothing()), events, Door)
+
+
+def of_measurement(name: str, values: Sequence[object]) -> object:
+    """What a function that measures gives of these arguments, where its form is known."""
+    if name == "noisy_moments" and len(values) == 1 and isinstance(values[0], Vectors):
+        many = len(values[0].exprs)
+        shapes = {"count": (1,), "first": (1, many), "second": (1, many, many)}
+        noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
+        return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
+    if name in ("laplace", "gaussian"):
+        is_of_cells = values and all(is_number(likes.like_of(value)) for value in values[1:])
+        return _of_noise(likes.like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
+    return _of_choice(name, values) if values else None
+
+
+def _of_choice(name: str, values: Sequence[object]) -> object:
+    """Of what is chosen among: an likes.item, its place, or places; of cells, where each belongs."""
+    if name == "exp_mech" and isinstance(values[0], list):
+        return likes.item(None, values[0]).like
+    if name == "noisy_max" and not isinstance(values[0], NotKnown):
+        scores = values[0] if isinstance(values[0], Scores) else None
+        return likes.NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
+    if name == "largest" and len(values) <= 2:
+        return likes.NUMBER_LIST
+    return likes.NUMBERS if name in ("least_cost_partition", "count_partition") else None
+
+
+def _of_noise(exposed: object) -> object:
+    """Of a cube its cells, of a list of cubes a list, of a score a number."""
+    if exposed is likes.SCORES or isinstance(exposed, Scores):
+        return likes.NUMBER_LIST
+    if exposed is likes.A_SCORE or isinstance(exposed, Score):
+        return 1.0
+    if isinstance(exposed, Cube):
+        return np.ones(exposed.shape) if exposed.size <= likes.MOST else None
+    if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
+        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= likes.MOST else None
+    return None
+
+
+def declared_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Untrained:
+    """A choice of which the clauses are looked at, and what its parts give of the first of its training data."""
+    values = {}
+    for word, expr in clauses_of(node).items():
+        if expr is not None:
+            with suppress(Unknown):
+                values[word] = interp.eval(expr, scope)
+    choice = Untrained(*need_clauses(values, node), values, node.way)
+    trains = node.way == n.FEATURES and len(choice.options) > 1  # of one Option nothing is learned
+    if trains and choice.databases and not isinstance(choice.databases[0], NotKnown):
+        with interp.kernel.allot(None, None):
+            choice.look(interp, choice.databases[0], node.span, number_from, SURE)
+    return choice
+
+
+class Untrained(likes.SomeChoice):
+    """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
+
+    def __init__(
+        self, options: Sequence[object], features: Sequence[object], databases: Sequence[object],
+        clauses: Mapping[str, object], way: str,
+    ) -> None:  # fmt: skip
+        self.options, self.features, self.databases, self.way = options, features, databases, way
+        self.utility, self.inside = clauses.get("wrt"), isinstance(clauses.get("trained on"), Whole)
+
+    @property
+    def jostle_fields(self) -> dict[str, object]:
+        own = {} if self.inside else super().jostle_fields
+        return own | {"options": _names(self.options), "features": _names(self.features)}
+
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:  # fmt: skip
+        need_allotment(interp, exposures_of([*args, *keywords.values()]), self.name)
+        data = only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
+        all_run = self.way != n.FEATURES
+        like = self.look(interp, data, span, score_from if all_run else None, SURE if all_run else EVERYWHERE)
+        raise Unknown(like=None if like is None else likes.kind_alone(like))
+
+    def look(
+        self, interp: Evaluator, data: object, span: Span | None, judged: Callable[[object, str], object] | None,
+        sure: frozenset[str],
+    ) -> object:  # fmt: skip
+        """What the first Option gives of these data. Refuses what is no answer, no feature or no utility; `judged`
+        refuses what the Utility gives."""
+        gives = partial(_gives, interp, sure, span)
+        answers = [gives(option, data) for option in self.options]
+        for feature in self.features:
+            _need(number_from, feature, gives(feature, data), f"the Feature `{_name(feature)}`")
+        if judged is not None and self.utility is not None and answers:
+            utility = self.utility.run if isinstance(self.utility, Part) else self.utility
+            way = "the Utility" if self.way == n.FEATURES else self.way
+            _need(judged, self.utility, gives(utility, data, answers[0]), way)
+        return likes.example(answers[0]) if answers else None
+
+
+def _gives(interp: Evaluator, sure: frozenset[str], span: Span | None, part: object, *data: object) -> object:
+    """What a part of a choice gives, as far as it is known."""
+    try:
+        return interp.call(part, data, {}, span)
+    except Refusal as refusal:
+        if refusal.first.kind in sure:
+            raise
+    except Unknown as unknown:
+        return unknown.value
+    return NotKnown()
+
+
+def _need(judged: Callable[[object, str], object], part: object, value: object, what: str) -> None:
+    """Refuses a value of the wrong kind where a part of a choice gives it."""
+    like = likes.example(value)
+    if like is not None:
+        run = part.run if isinstance(part, Part) else part
+        ends = run.body.body[-1:] if isinstance(run, Function) and isinstance(run.body, n.Block) else ()
+        try:
+            judged(list(like) if is_vector(like) else like, what)
+        except Refusal as refusal:
+            raise refusal.at(ends[0].span if ends else None) from None
+
+
+def _name(part: object) -> str:
+    return str(getattr(part, "name", ""))
+
+
+def _names(parts: Sequence[object]) -> list[object]:
+    return [_name(part) for part in parts]

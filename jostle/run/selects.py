@@ -234,7 +234,10 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     request, node = bound.request, bound.form.node
     if isinstance(request, Request) and request.free:
         event["public"] = True
-        return request.size(interp.data)
+        sizes = request.size(interp.data)
+        if interp.joint is None or not interp.joint.takes_public(request):
+            return sizes
+        bound.given = bound.given or tuple(sizes.values[0])  # all other answers of the block agree with it
     if not bound.table.private:
         event["public"] = True
         answer = answers.exactly(interp.kernel, interp.data, request)

@@ -68,14 +68,6 @@ class JointBlock(Struct):
         self.selects.append(query)
         return Pending(request.table.exposures)
 
-    @staticmethod
-    def takes_public(request: Request) -> bool:
-        """Whether the numbers of rows of a source whose size is public are given in a block: of columns that are never
-        missing, so that every row is in a group."""
-        plan = request.table.plan
-        never = {name for name, expr in plan.columns if expr != Column(name)} if isinstance(plan, Derive) else set()
-        return all(key.over is None and names_in([key.expr]) <= never for key in request.group_keys)
-
     def _given(self, request: Request, node: n.Select, given: tuple[float, ...]) -> JointQuery:
         """A select whose answers are public; refused where they are not what it can be answered with."""
         span = node.spend.span if node.spend is not None else node.span
@@ -126,6 +118,14 @@ class JointBlock(Struct):
                     column.value.span, help="ask for the aggregates, and calculate with the answers",
                 )  # fmt: skip
         return JointQuery(request, target=wish, span=node.span)
+
+
+def takes_public(request: Request) -> bool:
+    """Whether the numbers of rows of a source whose size is public are given in a block: of columns that are never
+    missing, so that every row is in a group."""
+    plan = request.table.plan
+    never = {name for name, expr in plan.columns if expr != Column(name)} if isinstance(plan, Derive) else set()
+    return all(key.over is None and names_in([key.expr]) <= never for key in request.group_keys)
 
 
 def given_answers(

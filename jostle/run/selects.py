@@ -234,10 +234,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     request, node = bound.request, bound.form.node
     if isinstance(request, Request) and request.free:
         event["public"] = True
-        sizes = request.size(interp.data)
-        if interp.joint is None or not interp.joint.takes_public(request):
-            return sizes
-        bound.given = bound.given or tuple(sizes.values[0])  # all other answers of the block agree with it
+        return _sizes(interp, bound, request)
     if not bound.table.private:
         event["public"] = True
         answer = answers.exactly(interp.kernel, interp.data, request)
@@ -257,6 +254,16 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
 
         return alone(interp, request, node, bound.wish, scope)
     return _bought(interp, bound, event)
+
+
+def _sizes(interp: Evaluator, bound: BoundSelect, request: Request) -> object:
+    """Numbers of rows that are public: the other answers of a `jointly` block agree with them."""
+    from jostle.run.joint import takes_public
+
+    sizes, block = request.size(interp.data), interp.joint
+    if block is None or not takes_public(request):
+        return sizes
+    return block.answer(request, bound.form.node, bound.wish, bound.given or tuple(sizes.values[0]))
 
 
 def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> Answer:

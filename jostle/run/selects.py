@@ -30,6 +30,7 @@ from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin
+from jostle.records import replace
 from jostle.run import answers, groups, persons, positions
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
@@ -286,11 +287,11 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> 
 
 def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, object]) -> list[Sequence[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
-    misfits = interp.looks.cut_of(bound.request, bound.exposures)
     cuts = [
-        (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column), *misfits)
+        (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column),
+         *interp.looks.cut_of(_alone(bound.request, aggregate), bound.exposures))
         for aggregate, column in zip(bound.aggregates, answer.values, strict=True)
-    ]
+    ]  # fmt: skip
     if any(cuts):
         event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
     hidden = hidden_groups(bound.table, bound.aggregates, answer.values)
@@ -298,6 +299,11 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
         marks if moment is None else list(map(moment.moment, marks))
         for marks, moment in zip(map(marked, answer.values, cuts, hidden), bound.moments, strict=True)
     ]
+
+
+def _alone(request: Request | CubeRequest, aggregate: Aggregate) -> Request | CubeRequest:
+    """What is read for one aggregate of a select: a count beside a mean rests on no cell of the mean's column."""
+    return replace(request, aggregates=(aggregate,)) if isinstance(request, Request) else request
 
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:

@@ -398,6 +398,21 @@ def test_of_a_run_that_fails_each_part_explains_its_own_marks(capsys: pytest.Cap
     assert "m = " in measured and "misfit of `x`" in released and "misfit" not in measured
 
 
+@pytest.mark.parametrize("block", ["", "jointly with epsilon 3:\n    "])
+def test_a_count_beside_a_mean_of_what_does_not_fit_keeps_its_error(block: str) -> None:
+    Path("t.csv").write_text("x,y,id\n" + "7,5,a\n" * ROWS)
+    text = of("0..3", "select sum(x) from t", budget="epsilon 6").partition("\nrelease")[0]
+    amount = "" if block else " with epsilon 3"
+    text = text.replace("id: text", "y: 0..9, id: text") + (
+        f"\n{block}g = {{{{ select count(*) as n, avg(x) as x, avg(y) as y, count(x) as m from t{amount} }}}}\nrelease g\n"
+    )
+    result = Session(look=True).attempt(Source("p.jst", text))
+    assert result.ok, result.diagnostics
+    margins = result.margins()["g"]
+    assert margins["n"]["error"] > 0 and margins["y"]["error"] > 0 and "cut" not in margins["n"]
+    assert margins["x"]["error"] is None and margins["m"]["error"] is None and "misfit" in margins["x"]["cut"][0]
+
+
 def test_the_command_looks_and_no_look_switches_it_off(capsys: pytest.CaptureFixture[str]) -> None:
     written([f"31.12.20{k % 97:02}" for k in range(ROWS)])
     Path("p.jst").write_text(of("date", "select count(*) from t where x > 2010-05-01"))

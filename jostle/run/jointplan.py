@@ -299,9 +299,8 @@ class _Units(Struct, frozen=True, eq=False):
             facts = [(plan.strategy, queries, family, plan.known) for family in families]
             return tuple([NonnegativeCells.of(*one) or Nonnegative(*one) for one in facts])
         except KernelError as fault:
-            raise refuse(
-                "ValueError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
-            ) from None
+            help = "group more coarsely, divide the block in two, or leave `nonnegative` out"
+            raise refuse("ValueError", str(fault), help=help) from None
 
     def whole(self, plan: JointPlan, workload: JointWorkload) -> tuple[tuple[int, list[Levels]], ...]:
         """The families of counts, and the levels through which their groups become integers, up to those that all their

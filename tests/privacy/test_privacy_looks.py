@@ -403,9 +403,8 @@ def test_a_count_beside_a_mean_of_what_does_not_fit_keeps_its_error(block: str) 
     Path("t.csv").write_text("x,y,id\n" + "7,5,a\n" * ROWS)
     text = of("0..3", "select sum(x) from t", budget="epsilon 6").partition("\nrelease")[0]
     amount = "" if block else " with epsilon 3"
-    text = text.replace("id: text", "y: 0..9, id: text") + (
-        f"\n{block}g = {{{{ select count(*) as n, avg(x) as x, avg(y) as y, count(x) as m from t{amount} }}}}\nrelease g\n"
-    )
+    query = f"{{{{ select count(*) as n, avg(x) as x, avg(y) as y, count(x) as m from t{amount} }}}}"
+    text = text.replace("id: text", "y: 0..9, id: text") + f"\n{block}g = {query}\nrelease g\n"
     result = Session(look=True).attempt(Source("p.jst", text))
     assert result.ok, result.diagnostics
     margins = result.margins()["g"]

@@ -29,8 +29,7 @@ class AdditiveLaw(ABC):
     scale: float
     step: float = 0.0
     """Noise is a whole number of these; 0 where it is any number, or nothing is known of a grid."""
-    name: ClassVar[str]
-    """What programs, histories and traces call it."""
+    name: ClassVar[str]  # what programs, histories and traces call it
 
     @property
     @abstractmethod
@@ -96,6 +95,7 @@ class Gaussian(AdditiveLaw):
     name = "gaussian"
 
     @property
+    @lru_cache(maxsize=1024)  # noqa: B019
     def deviation(self) -> float:
         """From σ = 3 on that of whole numbers is σ too, to sixteen digits."""
         if not 0 < self.coarse < 3:

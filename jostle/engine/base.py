@@ -164,7 +164,7 @@ def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
              for key in keys]  # fmt: skip
     if math.prod(sizes) > CELLS:
         message = f"the group keys have {' × '.join(f'{size:,}' for size in sizes)} combinations; {CELLS:,} can be held"
-        raise refuse("DataError", message, help="group by something coarser, such as `x / 1000`")
+        raise refuse("ValueError", message, help="group by something coarser, such as `x / 1000`")
     return tuple(sizes)
 
 

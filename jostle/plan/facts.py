@@ -292,7 +292,7 @@ def _check_count(count: int, limit: int) -> None:
     if count > limit:
         many = f"{count:,}" if count < 10**15 else f"about {as_double(count):.0e}"
         raise refuse(
-            "DataError",
+            "ValueError",
             f"the key has {many} possible values, more than the {limit:,} that can be held",
             help="take something coarser, such as `x / 1000`, or list the keys of a select with `over {…}`",
         )

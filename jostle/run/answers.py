@@ -290,12 +290,21 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
             return calculated(total + more, "+", (total, more))
 
         return of_places(many, shifted)
-    values, draws = estimator.answers(*map(as_array, columns)), partial(_of_draws, estimator)
-    return of_places(many, lambda at: calculated(values[at], draws, [column[at] for column in columns]), values)
+    beyond = estimator.answers(*map(as_array, columns))
+    values = np.clip(beyond, estimator.low, estimator.high)
+
+    def estimate(at: int) -> float:
+        draws = partial(_of_draws, estimator, float(values[at] - beyond[at]))
+        return calculated(values[at], draws, [column[at] for column in columns])
+
+    return of_places(many, estimate, values)
 
 
-def _of_draws(estimator: Estimator, *terms: Any) -> Any:
+def _of_draws(estimator: Estimator, moved: float, *terms: Any) -> Any:
     """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
+
+    The answer was `moved` into the bounds, and so are those for draws: the exact one is within them, and so no further
+    from the moved answer. So no interval ends where it begins.
 
     So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
     interval is: a quotient is as unsure as this, however large the noise in its dividend is.
@@ -303,7 +312,7 @@ def _of_draws(estimator: Estimator, *terms: Any) -> Any:
     shape = np.broadcast_shapes(*map(np.shape, terms))
     few = np.broadcast_to(np.asarray(terms[estimator.count]) < estimator.least, shape)
     either = np.where(np.cumsum(few) % 2, estimator.low, estimator.high).reshape(few.shape)
-    return np.where(few, either, estimator.answers(*terms))
+    return np.where(few, either, np.clip(estimator.answers(*terms) + moved, estimator.low, estimator.high))
 
 
 def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:

@@ -115,7 +115,7 @@ def _partition(interp: Evaluator, node: n.Call, scope: Scope) -> list[list[Any]]
     keys = over if over is not None else key_values(expr, dict(handle.schema), MOST_PARTS)
     if keys is not None and len(keys) > MOST_PARTS:
         raise refuse(
-            "DataError", f"a partition into {len(keys):,} parts is too large to hold", node.span,
+            "ValueError", f"a partition into {len(keys):,} parts is too large to hold", node.span,
             help=f"at most {MOST_PARTS:,}: group the values, as `partition(people, age / 10)` does",
         )  # fmt: skip
     parts = positions.partition(interp, handle, expr, column or "this key", over)

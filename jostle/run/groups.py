@@ -486,7 +486,7 @@ def _key_rows(interp: Evaluator, value: Any, names: tuple[str, ...], span: Span)
     rows = [_combination(item, len(names), span) for item in value]
     if len(rows) > MOST_LISTED:
         message = f"a list of {len(rows):,} combinations of keys is too long"
-        raise refuse("DataError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
+        raise refuse("ValueError", message, span, help=f"at most {MOST_LISTED:,}: group more coarsely")
     complete = [row for row in rows if None not in row]  # a row with a missing key is in no group
     for i, name in enumerate(names):
         _need_one_kind([row[i] for row in complete], f"the keys of `{name}` are", span)

@@ -20,6 +20,7 @@ from jostle.accounting.composition import quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.language.forms import aggregates
+from jostle.plan.plan import Column, Derive, names_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.selects import Answer, Request, key_columns, with_common_terms
@@ -117,6 +118,14 @@ class JointBlock(Struct):
                     column.value.span, help="ask for the aggregates, and calculate with the answers",
                 )  # fmt: skip
         return JointQuery(request, target=wish, span=node.span)
+
+
+def takes_public(request: Request) -> bool:
+    """Whether the numbers of rows of a source whose size is public are given in a block: of columns that are never
+    missing, so that every row is in a group."""
+    plan = request.table.plan
+    never = {name for name, expr in plan.columns if expr != Column(name)} if isinstance(plan, Derive) else set()
+    return all(key.over is None and names_in([key.expr]) <= never for key in request.group_keys)
 
 
 def given_answers(

@@ -299,9 +299,8 @@ class _Units(Struct, frozen=True, eq=False):
             facts = [(plan.strategy, queries, family, plan.known) for family in families]
             return tuple([NonnegativeCells.of(*one) or Nonnegative(*one) for one in facts])
         except KernelError as fault:
-            raise refuse(
-                "DataError", str(fault), help="group more coarsely, divide the block in two, or leave `nonnegative` out"
-            ) from None
+            help = "group more coarsely, divide the block in two, or leave `nonnegative` out"
+            raise refuse("ValueError", str(fault), help=help) from None
 
     def whole(self, plan: JointPlan, workload: JointWorkload) -> tuple[tuple[int, list[Levels]], ...]:
         """The families of counts, and the levels through which their groups become integers, up to those that all their
@@ -316,7 +315,7 @@ class _Units(Struct, frozen=True, eq=False):
                     help=f"add one that groups by {_level_names(workload, top)}, or leave `whole` out",
                 )  # fmt: skip
             if math.prod(plan.strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
-                raise refuse("DataError", "these groups are too many to be integers that add up",
+                raise refuse("ValueError", "these groups are too many to be integers that add up",
                              help="group more coarsely, or leave `whole` out")  # fmt: skip
             through = [one.top for one in plan.known if one.family == family]
             try:
@@ -336,7 +335,7 @@ class _Units(Struct, frozen=True, eq=False):
         try:
             return strategy_for(workload.trees, queries, self.how.kind is Gaussian, self.most, minimax, fair)
         except KernelError as fault:
-            raise refuse("DataError", str(fault), help="group more coarsely, or divide the block in two") from None
+            raise refuse("ValueError", str(fault), help="group more coarsely, or divide the block in two") from None
 
 
 def _groups(workload: JointWorkload, block: Sequence[JointQuery], terms: Sequence[Term]) -> tuple[KnownGroups, ...]:

@@ -309,10 +309,10 @@ def _sums(one: _Asked, term: Term, trees: Sequence[Axis], places: Mapping[Key, t
             if places[key][0] == axis:
                 groups = np.where(places[key][1] == group, groups, -1)
         if size > MOST_ANSWERS:
-            raise refuse("DataError", "groups by these keys are too many", help="group more coarsely")
+            raise refuse("ValueError", "groups by these keys are too many", help="group more coarsely")
         factors[axis] = Factor(trees[axis], groups, size)
     if math.prod(shape) > MOST_ANSWERS:
-        raise refuse("DataError", "groups by these keys are too many", help="group more coarsely")
+        raise refuse("ValueError", "groups by these keys are too many", help="group more coarsely")
     return Sums(term, factors, tuple(shape), tuple(int(i) for i in np.argsort(at)))
 
 

@@ -30,6 +30,7 @@ from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, GroupKey, Request, prepare
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin
+from jostle.records import replace
 from jostle.run import answers, groups, persons, positions
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
@@ -234,7 +235,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     request, node = bound.request, bound.form.node
     if isinstance(request, Request) and request.free:
         event["public"] = True
-        return request.size(interp.data)
+        return _sizes(interp, bound, request)
     if not bound.table.private:
         event["public"] = True
         answer = answers.exactly(interp.kernel, interp.data, request)
@@ -254,6 +255,16 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
 
         return alone(interp, request, node, bound.wish, scope)
     return _bought(interp, bound, event)
+
+
+def _sizes(interp: Evaluator, bound: BoundSelect, request: Request) -> object:
+    """Numbers of rows that are public: the other answers of a `jointly` block agree with them."""
+    from jostle.run.joint import takes_public
+
+    sizes, block = request.size(interp.data), interp.joint
+    if block is None or not takes_public(request):
+        return sizes
+    return block.answer(request, bound.form.node, bound.wish, bound.given or tuple(sizes.values[0]))
 
 
 def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> Answer:
@@ -276,11 +287,11 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> 
 
 def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, object]) -> list[Sequence[Any]]:
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
-    misfits = interp.looks.cut_of(bound.request, bound.exposures)
     cuts = [
-        (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column), *misfits)
+        (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column),
+         *interp.looks.cut_of(_alone(bound.request, aggregate), bound.exposures))
         for aggregate, column in zip(bound.aggregates, answer.values, strict=True)
-    ]
+    ]  # fmt: skip
     if any(cuts):
         event["cut"] = {a.name: list(cut) for a, cut in zip(bound.aggregates, cuts, strict=True) if cut}
     hidden = hidden_groups(bound.table, bound.aggregates, answer.values)
@@ -288,6 +299,11 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
         marks if moment is None else list(map(moment.moment, marks))
         for marks, moment in zip(map(marked, answer.values, cuts, hidden), bound.moments, strict=True)
     ]
+
+
+def _alone(request: Request | CubeRequest, aggregate: Aggregate) -> Request | CubeRequest:
+    """What is read for one aggregate of a select: a count beside a mean rests on no cell of the mean's column."""
+    return replace(request, aggregates=(aggregate,)) if isinstance(request, Request) else request
 
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:

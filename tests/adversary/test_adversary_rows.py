@@ -238,4 +238,4 @@ def test_a_domain_too_large_to_hold_is_refused_before_memory_is_taken(attempt: A
                     "for k, p in partition(t, a) { print(k) }", "g = histogram(t, x = a / 1e6, y = a / 1e6)",
                     "x = {{ select mode(a) from t with epsilon 1 }}"):  # fmt: skip
         result = attempt(declared + program, t="a,r,c,d\n")
-        assert [d.kind for d in result.diagnostics] == ["DataError"], (program, result.diagnostics)
+        assert [d.kind for d in result.diagnostics] == ["ValueError"], (program, result.diagnostics)

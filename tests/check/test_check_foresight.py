@@ -90,6 +90,17 @@ SURE = {
     "x = ranges(ages, 1e9)": ("ValueError", "a whole number of queries, 1 to 1,048,576"),
     'x = rectangles(both, "10")': ("ValueError", "a whole number of queries, 1 to 1,048,576"),
     "x = predicates(ages, [x == v for v in 1..1e9])": ("ValueError", "1,000,000,000 predicates are too many"),
+    "x = {{ select median(age) as m from t groupby floor(weight * 1000), age with epsilon 1 }}": (
+        "ValueError", "a median in each of 6,336,064 groups is too much to choose"
+    ),
+    "x = {{ select count(*) as n from t groupby floor(weight * 9999), age with epsilon 1 }}": (
+        "ValueError", "63,353,728 groups are too many"
+    ),
+    "x = histogram(t, floor(weight * 9999), floor(weight * 9999))": ("ValueError", "is too large to hold"),
+    "jointly nonnegative with epsilon 1:\n    x = {{ select count(*) as n from t groupby floor(weight * 9000) }}\n"
+    "    y = {{ select count(*) as n from t groupby age, sex, city }}": (
+        "ValueError", "too many for none of them to be negative"
+    ),
     "x = synthetic_mixture(1e9, 2)": ("ValueError", "a mixture has 1 to 256 columns"),
     'x = noisy_sum(v, "coordinates", norm = {a: 1}) with epsilon 1': ("TypeError", "`norm` is a text, not a record"),
     'x = friedman_schuster(few, "sex", 3, "gini") with epsilon 1': ("TypeError", "a text cannot be called"),

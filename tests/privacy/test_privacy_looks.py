@@ -372,8 +372,6 @@ def test_simulations_and_registered_datasets_are_not_looked_at() -> None:
 
 
 def test_files_of_all_kinds_are_looked_at_alike() -> None:
-    import pandas as pd
-
     frame = pd.DataFrame({"x": [0.5, 7.0, 1000.0, None] * 750, "id": "a"})
     frame.to_parquet("t.parquet")
     frame.to_csv("t.csv", index=False)
@@ -396,6 +394,15 @@ def test_of_a_run_that_fails_each_part_explains_its_own_marks(capsys: pytest.Cap
     assert main(["run", "p.jst"]) == 1
     released, _, measured = capsys.readouterr().out.partition("measured, not released")
     assert "m = " in measured and "misfit of `x`" in released and "misfit" not in measured
+
+
+@pytest.mark.parametrize("block", ["", "jointly with epsilon 3:\n    "])
+def test_a_count_beside_a_mean_of_what_does_not_fit_keeps_its_error(block: str) -> None:
+    written(["7"] * ROWS)
+    text = of("0..3", "select count(*) as n, avg(x) as x, count(x) as m from t", budget="epsilon 6")
+    text = text.replace(" with epsilon 3" * bool(block), "").replace("release a", f"{block}a", 1)
+    margins = ran(text + "release a\n").margins()["a"]
+    assert [name for name, one in margins.items() if one["error"] is None] == ["x", "m"]
 
 
 def test_the_command_looks_and_no_look_switches_it_off(capsys: pytest.CaptureFixture[str]) -> None:

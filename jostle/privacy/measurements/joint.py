@@ -101,7 +101,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         how = Additive.of(amount, via, table.measures)
         for block in blocks:
             if math.prod(axes[axis].cells for axis, _ in block.levels) > MOST_CELLS:
-                raise refuse("DataError", "groups by these keys together are too many to hold")
+                raise refuse("ValueError", "groups by these keys together are too many to hold")
             spread = _growth(axes, block) * max(1, sensitivity_of(block.term, table))
             if block.residual and (how.kind is not Gaussian or spread > MOST_SPREAD):
                 raise refuse("ValueError", "residuals need Gaussian noise, and groups that are not too many")

@@ -130,7 +130,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         numbers = steps.groups * len(layout.bought) * matrix.most_rows
         if numbers > MOST_NUMBERS:
             message = f"{numbers:,} numbers at each step are too many"
-            raise refuse("DataError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
+            raise refuse("ValueError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
 
         def noisy(term: Term) -> Linear:
             (l1, l2), (reach, _) = matrix.norms, reach_of(term, table, False)
@@ -251,7 +251,7 @@ def steps_of(request: Request) -> Steps:
     values = request.keys[place].values
     if not 0 < len(values) <= MOST_STEPS:
         raise refuse(
-            "DataError", f"{len(values):,} steps are too many", help=f"at most {MOST_STEPS:,}: use larger ones"
+            "ValueError", f"{len(values):,} steps are too many", help=f"at most {MOST_STEPS:,}: use larger ones"
         )
     until = steps_until(request.group_keys[place].running, values, request.group_keys[place].name)
     others = tuple(len(key.values) for at, key in enumerate(request.keys) if at != place)

@@ -68,7 +68,7 @@ from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 from jostle.privacy.reading.vault import Reader
 from jostle.records import replace
 
-MOST_SELECTED = 1000  # groups of a selection: each is chosen by itself
+MOST_SELECTED = 100_000  # groups of a selection: each is chosen by itself, in a millisecond
 
 
 class GroupKey(Struct, frozen=True):
@@ -177,14 +177,14 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
     groups = math.prod([len(key.values) for key in keys]) if keys else 1
     if groups > MOST_GROUPS:
         help = f"at most {MOST_GROUPS:,}: group more coarsely"
-        raise refuse("DataError", f"{groups:,} groups are too many", help=help)
+        raise refuse("ValueError", f"{groups:,} groups are too many", help=help)
     for aggregate in aggregates:
         aggregate.check_private(table)
         if isinstance(aggregate, GroupAggregate):
             most = min(MOST_SELECTED, CELLS // max(1, len(aggregate.places(table).values)))
             if groups > most:
                 raise refuse(
-                    "DataError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
+                    "ValueError", f"a {aggregate.name} in each of {groups:,} groups is too much to choose",
                     help=f"at most {most:,} groups: group more coarsely",
                 )  # fmt: skip
     return Request(in_groups(table, keys, open_keys), tuple(keys), open_keys, tuple(group_keys), tuple(aggregates))

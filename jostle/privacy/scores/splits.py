@@ -75,7 +75,7 @@ def split_score(
     """
     key, classes = (split_key(name, expr, table) for name, expr in (by, label))
     if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
-        raise refuse("DataError", "this split has too many values to count", help="group them: `age / 10`")
+        raise refuse("ValueError", "this split has too many values to count", help="group them: `age / 10`")
     bits, sensitivity, falls, bound = moved_by(data, of, table, most)
     return Score(table.exposures, SPLITS[of], table, sensitivity, True, bits, (key, classes, bound), falls)
 

@@ -211,7 +211,7 @@ def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr
     cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise refuse(
-            "DataError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
+            "ValueError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
         )
     return Cube(records.exposures, RecordCells(Weights(records.plan, keys)), names, shape)
 

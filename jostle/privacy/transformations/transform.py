@@ -153,7 +153,7 @@ def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
 
 def too_large(cells: int) -> Exception:
     return refuse(
-        "DataError", f"a histogram of {cells:,} cells is too large to hold",
+        "ValueError", f"a histogram of {cells:,} cells is too large to hold",
         help=f"at most {MOST_CELLS:,}: group the values, as `x = age / 10` does, or use fewer columns",
     )  # fmt: skip
 

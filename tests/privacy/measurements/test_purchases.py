@@ -236,8 +236,31 @@ def test_answers_that_an_earlier_version_stored_are_read_as_they_were(
     answer = answers._from_json(said, Request(table, (), (), (), aggregates))
     for aggregate, column in zip(layout.aggregates, answer.values, strict=True):
         (value,) = column
-        assert value == pytest.approx(float(aggregate.estimator(table).answers(*terms[aggregate.name])))  # type: ignore[attr-defined]
+        estimator = aggregate.estimator(table)  # type: ignore[attr-defined]
+        expected = np.clip(estimator.answers(*terms[aggregate.name]), estimator.low, estimator.high)
+        assert value == pytest.approx(float(expected))
     assert "pairs" in answers._document(answer)
+
+
+@pytest.mark.parametrize(("name", "of_others", "extremes"), [
+    ("avg", (100.0,), (-4000.0, 4000.0)), ("var", (5.0, 100.0), (-4000.0, 40000.0)),
+    ("stddev", (5.0, 100.0), (-4000.0, 40000.0)), ("covariance", (5.0, 2.0, 100.0), (-40000.0, 40000.0)),
+])  # fmt: skip
+def test_an_answer_that_noise_drove_beyond_the_bounds_is_not_said_to_be_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, of_others: tuple[float, ...],
+    extremes: tuple[float, float],
+) -> None:  # fmt: skip
+    """Its interval is as wide as one that lies half within the bounds: no interval of [0, 0], which never is right."""
+    of = "r, v" if name == "covariance" else "r"
+    table, (aggregate,) = _prepared(tmp_path, monkeypatch, f"select {name}({of}) as m from t", *MEASURES["pure"])
+    estimator = aggregate.estimator(table)  # type: ignore[attr-defined]
+    for extreme, end in zip(extremes, (estimator.low, estimator.high), strict=True):
+        numbers = (extreme, *of_others) if name == "avg" else (*of_others, extreme)
+        columns = [[Noised(number, Laplace(3.0))] for number in numbers]
+        (value,) = answers.of_terms(aggregate, table, columns)
+        (known,) = uncertainties([value])
+        assert value == end and (known.low if end == estimator.low else known.high) == end
+        assert known.high - known.low > 0 and known.error > 0
 
 
 def test_what_is_calculated_of_a_rounded_count_knows_that_it_was_rounded() -> None:

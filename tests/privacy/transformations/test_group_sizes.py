@@ -86,3 +86,27 @@ def test_two_declarations_have_the_same_groups(attempt: Callable[..., Result]) -
     (said,) = attempt(SOURCE + again, t="state,sex,v\n").diagnostics
     assert said.kind == "DataError" and "same `protecting` clause" in said.message
     assert str(Unit(public_size=True, groups=("state", "sex"))) == "rows, public size by state, sex"
+
+
+BLOCK = """
+jointly SHAPE with epsilon 1:
+    states = {{ select count(*) as n from t groupby state }}
+    cells = {{ select count(*) as n from t groupby state, sex }}
+release states = states.n
+release of_cells = [cells.n[2 * i] + cells.n[2 * i + 1] for i in 0..2]
+"""
+
+
+@pytest.mark.parametrize("shape", ["", "nonnegative", "whole", "nonnegative whole"])
+def test_answers_of_a_block_agree_with_sizes_that_are_public(bench: Bench, shape: str) -> None:
+    never = SOURCE.replace('"DC"}', '"DC"} never missing').replace('"M"}', '"M"} never missing')
+    pairs, seen = neighbours(2), {}
+    for some in {some for pair in pairs for some in pair}:
+        bench.table((KINDS[i] for i in some), HEADER)
+        seen[some] = bench.run(never + BLOCK.replace("SHAPE", shape))
+        exact = Counter(KINDS[i][0] if KINDS[i][0] != "nowhere" else "MD" for i in some)
+        assert list(seen[some].result["states"]) == [exact["MD"], exact["VA"], exact["DC"]]
+        assert list(seen[some].result["of_cells"]) == pytest.approx(list(seen[some].result["states"]), abs=1e-9)
+    for one, other in pairs:
+        for title, lost, charged in worst_losses(seen[one], seen[other]):
+            assert lost <= charged * (1 + 1e-9), title

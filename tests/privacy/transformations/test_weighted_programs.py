@@ -161,7 +161,7 @@ MISUSES = {
     "e = partition(weighted(t), a)": "TypeError",
     "e = limited(weighted(t), 1)": "TypeError",
     "e = laplace(weighted(t)) with epsilon 1": "TypeError",
-    "e = histogram(weighted(t), x = a / 0.0000001)": "DataError",
+    "e = histogram(weighted(t), x = a / 0.0000001)": "ValueError",
     "q = {{ select count(*) from weighted(t) with epsilon 1 }}": "TypeError",
     "use histograms\ne = nonzero(histogram(weighted(t), a))\nn = laplace(e) with epsilon 1": "TypeError",
     "use histograms\ne = dawa(histogram(weighted(t), a), prefixes(histogram(t, a))) with epsilon 1": "TypeError",

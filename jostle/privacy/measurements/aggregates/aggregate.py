@@ -144,8 +144,8 @@ class AdditiveAggregate(Aggregate):
 class Estimator(Struct, frozen=True, eq=False):
     """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
 
-    `answers` is the function, within what the bounds of a column allow, `low` to `high`. Fewer than `least` rows have
-    no such answer; `count` is the place of their number among the terms.
+    `answers` is the function, which whoever calls it keeps within what the bounds of a column allow, `low` to `high`.
+    Fewer than `least` rows have no such answer; `count` is the place of their number among the terms.
     """
 
     answers: Callable[..., Floats]

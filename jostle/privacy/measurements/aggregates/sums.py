@@ -105,8 +105,7 @@ class Avg(Estimate):
         half, middle = x.half, x.middle
 
         def mean(total: Floats, count: Floats) -> Floats:
-            result: Floats = np.clip(total / np.maximum(count, 1.0), -half, half) + middle
-            return result
+            return total / np.maximum(count, 1.0) + middle
 
         return Estimator(mean, 1, 1.0, middle - half, middle + half)
 

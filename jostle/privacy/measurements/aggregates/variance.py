@@ -43,7 +43,7 @@ class Var(Estimate):
         def variance(total: Floats, count: Floats, squares: Floats) -> Floats:
             mean = np.clip(total / np.maximum(count, 1.0), -half, half)
             rows = np.maximum(count, 2.0)
-            result: Floats = np.clip((squares - rows * mean**2) / (rows - 1), 0.0, most)
+            result: Floats = (squares - rows * mean**2) / (rows - 1)
             return result
 
         return Estimator(variance, 1, 2.0, 0.0, most)
@@ -70,7 +70,8 @@ class Stddev(Var):
         variance = super().estimator(table)
 
         def deviation(*terms: Floats) -> Floats:
-            result: Floats = np.sqrt(variance.answers(*terms))
+            squares = variance.answers(*terms)
+            result: Floats = np.sign(squares) * np.sqrt(np.abs(squares))
             return result
 
         return Estimator(deviation, variance.count, variance.least, 0.0, math.sqrt(variance.high))
@@ -118,7 +119,7 @@ class Covariance(Estimate):
                 for total, half in zip((of_x, of_y), halves, strict=True)
             )
             rows = np.maximum(count, 2.0)
-            result: Floats = np.clip((products - rows * mean_x * mean_y) / (rows - 1), -most, most)
+            result: Floats = (products - rows * mean_x * mean_y) / (rows - 1)
             return result
 
         return Estimator(covariance, 2, 2.0, -most, most)

@@ -118,6 +118,8 @@ RIDGE = 0.1
 """Of `fit.public_ridge`: what is fitted is drawn together already, and needs little of it."""
 LEAST_NOISE = 0.2  # of the noise at least is left when a table agrees with its columns
 WORK = 3e7  # cells, times the most steps of a fit
+MOST_NEAR = 40
+"""Columns up to which a search moves towards all tables at once: of 80 that took more than 90 s."""
 DESCENTS, TOLERANCE = (60, 200), 1e-4
 """The least and the most steps of mirror descent after a batch, and the part of the loss that one gains at least."""
 UNMEASURED = 1e9
@@ -168,7 +170,7 @@ def shrunken_model(
         thetas = dict(zip(model.structure.cliques, model.structure.split(model.theta), strict=True))
         start = [thetas.get(c, s) for c, s in zip(structure.cliques, start, strict=True)]
     flat = np.concatenate([s.ravel() for s in start])
-    if before is not None and prior is None:
+    if all((before is not None, prior is None, many <= MOST_NEAR)):
         return GraphicalModel(structure, nearest(structure, tables, rows, flat), notes)
     targets, scales = [*columns], [*(1 / math.sqrt(p) for p in precision), *map(laplace_scale, laws[many:])]
     if len(tables) > many:

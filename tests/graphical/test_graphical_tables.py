@@ -23,7 +23,7 @@ from jostle.kernels.graphical.adaptive import (
 )
 from jostle.kernels.graphical.learn import on_simplex
 from jostle.kernels.graphical.model import GraphicalModel, graphical_model
-from jostle.kernels.graphical.shrunken import Table, columns_of, posterior_medians, shrunken_fit
+from jostle.kernels.graphical.shrunken import Table, columns_of, posterior_medians, shrunken_fit, shrunken_model
 from jostle.kernels.graphical.synthetic import population, random_model
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import Gaussian, Laplace
@@ -113,6 +113,18 @@ def test_pairs_tell_of_columns() -> None:
     noisy = [with_law(t, Laplace(2000.0 if t.ndim == 1 else 1.0), rng) for t in tables]
     learned = shrunken_fit(CHAIN, noisy, 5000)
     np.testing.assert_allclose(learned.marginal("b"), tables[1] / 5000, atol=0.01)
+
+
+def test_tables_count_by_their_precision_where_a_search_goes_on() -> None:
+    """Columns and a pair that noise drowns change nothing of what quiet pairs say, all of which comes back."""
+    rng, truth, rows = np.random.default_rng(8), random_model(CHAIN, 3), 50_000.0
+    scales = [1e5 if i < len(SINGLES) else 1.0 for i in range(len(CHAIN.structure.cliques))]
+    laws = [Gaussian(scale) for scale in scales]
+    cells = [rows * t + rng.normal(0, s, t.shape) for t, s in zip(truth.tables, scales, strict=True)]
+    tables = [Table(c, t, law) for c, t, law in zip(CHAIN.structure.cliques, cells, laws, strict=True)]
+    learned = shrunken_model(CHAIN.domain, tables, rows, CHAIN)
+    for real, near in zip(truth.tables, learned.tables, strict=True):
+        assert np.abs(real - near).sum() / 2 < 0.003
 
 
 @pytest.mark.parametrize("cliques", [[["a"], ["b"], ["a", "b"]], [["a", "b"], ["b", "c"]], [["b"], ["a"], ["c"]]])

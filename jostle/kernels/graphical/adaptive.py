@@ -3,8 +3,8 @@
 After AIM (McKenna, Mullins, Sheldon, Miklau, *AIM: an adaptive and iterative mechanism for differentially private
 synthetic data*, VLDB 2022): of the tables that the model so far is worst at, less what noise would do to them, some
 are measured; where they say little beyond their noise, the next ones get more. Here they are chosen and measured
-several at a time, and drawn by empirical Bayes towards what the model expected before, so that a table that noise
-explains changes nothing. All of it is calculated of released numbers; the language selects among candidates privately.
+several at a time, and the model moves from what it was to one near to all of them, by their precision. All of it is
+calculated of released numbers; the language selects among candidates privately.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
 
 
 def _of_choice(name: str, values: Sequence[object]) -> object:
-    """Of what is chosen among: an likes.item, its place, or places; of cells, where each belongs."""
+    """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
     if name == "exp_mech" and isinstance(values[0], list):
         return likes.item(None, values[0]).like
     if name == "noisy_max" and not isinstance(values[0], NotKnown):

@@ -229,7 +229,8 @@ class Foresight(Forms):
         scope.names = scope.names if isinstance(scope.names, Names) else Names(scope.names)
         keep = scope.release if isinstance(node, n.Release) else scope.set
         for name in _bound(node):
-            keep(name, after.get(name, value))
+            with suppress(Unknown):  # a name that a release does not take: it has a value, which is not known
+                keep(name, after.get(name, value))
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         if id(node) in self.parts:

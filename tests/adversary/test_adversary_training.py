@@ -49,7 +49,7 @@ EXPRESSIONS = (
     '{{ select median(age) from t with epsilon 0.1 }}',
     '{{ select count(*) from agent with epsilon 0.1 }}',
     '{{ select count(*) from parts[0][1] with epsilon 0.1 }}',
-    '{{ select max(values) from h with epsilon 0.1 }}',
+    '{{ select max(age) from t with epsilon 0.1 }}',
     '{{ select count(*) from f }}',
     'len({{ select count(*) as n from t groupby city with epsilon 0.1 delta 0.0001 }})',
     'laplace(h, epsilon = 0.1)[0]',

@@ -289,7 +289,7 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
     """The columns of the answer as dates where they are of dates, and marked by what their errors leave out."""
     cuts = [
         (*cut_of(bound.table, aggregate), *answers.apart(aggregate, bound.table, column),
-         *interp.looks.cut_of(_alone(bound.request, aggregate), bound.exposures))
+         *interp.looks.cut_of(_read_for(bound.request, aggregate), bound.exposures))
         for aggregate, column in zip(bound.aggregates, answer.values, strict=True)
     ]  # fmt: skip
     if any(cuts):
@@ -301,9 +301,11 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
     ]
 
 
-def _alone(request: Request | CubeRequest, aggregate: Aggregate) -> Request | CubeRequest:
-    """What is read for one aggregate of a select: a count beside a mean rests on no cell of the mean's column."""
-    return replace(request, aggregates=(aggregate,)) if isinstance(request, Request) else request
+def _read_for(request: Request | CubeRequest, aggregate: Aggregate) -> Request | CubeRequest:
+    """What an aggregate of a select rests on: of `count(*)` no cell of the others' columns. What reads a column rests on
+    all: where each row shows a misfit in one of them, a look does not see those of the others."""
+    alone = isinstance(request, Request) and not aggregate.expressions
+    return replace(request, aggregates=(aggregate,)) if alone else request
 
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:

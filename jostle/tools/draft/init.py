@@ -35,7 +35,7 @@ from jostle.tools.headers import GERMAN, separator_of
 from jostle.trace.text import clean
 
 QUESTION = """What may anybody know of each column? A range (0..99, 0.0..9.5), categories
-("a", "b"), date, time, text, integer, real; an empty line leaves it out.
+{"a", "b"}, date, time, text, integer, real; an empty line leaves it out.
 """
 _TITLES = 20  # lines that may stand above the names
 Described = list[tuple[str, Domain]]

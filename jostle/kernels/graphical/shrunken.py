@@ -162,26 +162,30 @@ def shrunken_model(
     laws = [*(t.law for t in tables), *(Laplace(0.0) for _ in public)]
     notes = notes_of("shrunken", GraphicalModel(structure), laws, rows)
     notes["noise"] = max(laplace_scale(law) for law in laws if law.scale < UNMEASURED)
-    start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[many:]]
     if len(structure.cliques) == many:
-        return GraphicalModel(structure, np.concatenate(start), notes)
-    model = prior if before is None else before
-    if model is not None:
-        thetas = dict(zip(model.structure.cliques, model.structure.split(model.theta), strict=True))
-        start = [thetas.get(c, s) for c, s in zip(structure.cliques, start, strict=True)]
-    flat = np.concatenate([s.ravel() for s in start])
-    if all((before is not None, prior is None, many <= MOST_NEAR)):
-        return GraphicalModel(structure, nearest(structure, tables, rows, flat), notes)
+        return GraphicalModel(structure, _start(structure, columns, None), notes)
+    start = _start(structure, columns, prior if before is None else before)
+    if before is not None and prior is None and many <= MOST_NEAR:
+        return GraphicalModel(structure, nearest(structure, tables, rows, start), notes)
     targets, scales = [*columns], [*(1 / math.sqrt(p) for p in precision), *map(laplace_scale, laws[many:])]
     if len(tables) > many:
         targets += _posterior_tables(tables[many:], columns, rows, OF_TABLES if prior is None else OF_PUBLIC)
     targets += public.values()
     ridges = [_ridge(scale, rows, k) for scale, k in zip(scales, structure.lengths, strict=True)]
     theta = maximum_likelihood(
-        structure, np.concatenate([t.ravel() for t in targets]), np.repeat(ridges, structure.lengths), flat,
+        structure, np.concatenate([t.ravel() for t in targets]), np.repeat(ridges, structure.lengths), start,
         steps=int(np.clip(WORK / structure.plan.cells, 60, 300)), tolerance=1e-6,
     )  # fmt: skip
     return GraphicalModel(structure, theta, notes)
+
+
+def _start(structure: Structure, columns: Sequence[Floats], model: GraphicalModel | None) -> Floats:
+    """Potentials to begin with: those of a model, where it has them, and else those of the columns alone."""
+    start = [np.log(c) for c in columns] + [np.zeros(shape) for shape in structure.shapes[len(columns) :]]
+    if model is not None:
+        thetas = dict(zip(model.structure.cliques, model.structure.split(model.theta), strict=True))
+        start = [thetas.get(c, s) for c, s in zip(structure.cliques, start, strict=True)]
+    return np.concatenate([s.ravel() for s in start])
 
 
 def nearest(structure: Structure, tables: Sequence[Table], rows: float, theta: Floats) -> Floats:

@@ -302,8 +302,8 @@ def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[s
 
 
 def _read_for(request: Request | CubeRequest, aggregate: Aggregate) -> Request | CubeRequest:
-    """What an aggregate of a select rests on: of `count(*)` no cell of the others' columns. What reads a column rests on
-    all: where each row shows a misfit in one of them, a look does not see those of the others."""
+    """What an aggregate of a select rests on: of `count(*)` no cell of the others' columns. What reads a column rests
+    on all: where each row shows a misfit in one of them, a look does not see those of the others."""
     alone = isinstance(request, Request) and not aggregate.expressions
     return replace(request, aggregates=(aggregate,)) if alone else request
 

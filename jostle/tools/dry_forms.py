@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.builtins import BUILTINS
@@ -32,9 +32,6 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-
-if TYPE_CHECKING:
-    pass
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 

@@ -16,8 +16,11 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from habits import measured, quoted, shows_a_line
 
 from jostle.diagnostics import Diagnostic
 from jostle.source import Source
@@ -306,15 +309,6 @@ def faults_of(text: str) -> list[Diagnostic]:
     return Session(cwd=FOLDER).check(Source("program.jst", text))
 
 
-@cache
-def meaning(text: str) -> tuple[object, ...]:
-    """What a program measures, prints and spends on simulated rows; empty where it does not run."""
-    result = Session(simulate=1, cwd=FOLDER, look=False).attempt(Source("program.jst", text))
-    asked = (e for e in result.events if e.kind == "measure")
-    seen = sorted(f"{e.name} {[e.fields.get(word) for word in ('mechanism', 'epsilon', 'scale')]}" for e in asked)
-    return (tuple(seen), tuple(result.output), str(result.budget)) if result.ok else ()
-
-
 def _statement(lines: list[str], at: int) -> tuple[int, int]:
     """The lines of the statement that a line is one of: from the first to the one after the last."""
     begin, end = at, at + 1
@@ -334,15 +328,11 @@ def _changed(wrong: str, right: str) -> set[int]:
     return rows
 
 
-def _quoted(help: str) -> list[str]:
-    return [piece for piece in re.findall(r"`([^`]+)`", help) if "…" not in piece and not piece.startswith("jostle ")]
-
-
 def _mended(text: str, fault: Diagnostic) -> Iterator[str]:
     """The program with what a help quotes in place of what is marked, of its line or of its statement."""
     if fault.span is None:
         return
-    lines, pieces, at, last = text.split("\n"), _quoted(fault.help), fault.span.line - 1, fault.span.end_line - 1
+    lines, pieces, at, last = text.split("\n"), quoted(fault.help), fault.span.line - 1, fault.span.end_line - 1
     line, start, (begin, end) = lines[at], fault.span.column - 1, _statement(lines, at)
     rest = lines[last][fault.span.end_column - 1 :]
     if fault.help.startswith(("leave", "without")):
@@ -359,25 +349,20 @@ def _mended(text: str, fault: Diagnostic) -> Iterator[str]:
         yield "\n".join([*lines[:at], line[:start] + pieces[first] + rest, *lines[last + 1 :]])
 
 
-def _shows_a_line(help: str) -> bool:
-    leads = re.match(r"write|without|did you mean|leave|add|the way is", help)
-    return leads is not None and any(re.search(r"[ (\[{]", piece) for piece in _quoted(help))
-
-
 def _followed(text: str, right: str, fault: Diagnostic, most: int) -> str:
     """The grade of what comes of following a message, and what is said then."""
     grades = set[str]()
     for new in _mended(text, fault):
         others = faults_of(new) if new != text else [fault]
         if not others:
-            grades.add("top" if meaning(new) == meaning(right) else "misleads")
+            grades.add("top" if measured(new, FOLDER) == measured(right, FOLDER) else "misleads")
         elif most > 1 and others[0].span and (others[0].message, others[0].span.line) != (
             fault.message, fault.span and fault.span.line
         ):  # fmt: skip
             grades.add(_followed(new, right, others[0], most - 1))
         if "top" in grades:
             return "top"
-    shown = _shows_a_line(fault.help) and "middle" not in grades
+    shown = shows_a_line(fault.help) and "middle" not in grades
     return "misleads" if "misleads" in grades or shown else "middle"
 
 
@@ -386,7 +371,7 @@ def told(entry: Entry) -> tuple[str, str]:
     wrong, right, words = entry
     faults = faults_of(wrong)
     if not faults:
-        return ("right" if meaning(wrong) == meaning(right) else "passes"), ""
+        return ("right" if measured(wrong, FOLDER) == measured(right, FOLDER) else "passes"), ""
     first = faults[0]
     message = f"{first.message} | {first.help}"
     here = first.span is not None and first.span.line - 1 in _changed(wrong, right)
@@ -394,7 +379,7 @@ def told(entry: Entry) -> tuple[str, str]:
         grade = _followed(wrong, right, first, 3)
         return (grade if here or grade == "top" else "misleads"), message
     plain = re.search(words, message) is not None
-    misled = _shows_a_line(first.help) and not (plain and any(not faults_of(new) for new in _mended(wrong, first)))
+    misled = shows_a_line(first.help) and not (plain and any(not faults_of(new) for new in _mended(wrong, first)))
     return ("misleads" if misled or not here else "top" if plain else "middle"), message
 
 

@@ -90,12 +90,9 @@ def faults_of(lines: tuple[str, ...]) -> list[Diagnostic]:
 
 
 @cache
-def meaning(lines: tuple[str, ...]) -> tuple[object, ...]:
-    """What lines cost, measure and answer on simulated rows; empty where they do not run."""
-    names = [m[1] for line in reversed(lines) if (m := re.match(r"(\w+) *= ", line))]
-    target = next((name for name in names if f"private {name} =" not in "\n".join(BEFORE)), "")
-    text = program((*lines, f"print({target})") if target else lines)
-    result = Session(simulate=1, cwd=HERE, look=False).attempt(Source("program.jst", text))
+def measured(text: str, folder: Path) -> tuple[object, ...]:
+    """What a program costs, measures and answers on simulated rows; empty where it does not run."""
+    result = Session(simulate=1, cwd=folder, look=False).attempt(Source("program.jst", text))
     if not result.ok:
         return ()
     asked = sorted(
@@ -105,6 +102,13 @@ def meaning(lines: tuple[str, ...]) -> tuple[object, ...]:
     )
     printed = " ".join(re.sub(r"\b[A-Za-z_]\w*\d\w*", "", line) for line in result.output)
     return tuple(asked), tuple(re.findall(r"-?\d[\d.,e+-]*|true|false", printed)), str(result.budget)
+
+
+def meaning(lines: tuple[str, ...]) -> tuple[object, ...]:
+    """The same of lines, which print what they end with."""
+    names = [m[1] for line in reversed(lines) if (m := re.match(r"(\w+) *= ", line))]
+    target = next((name for name in names if f"private {name} =" not in "\n".join(BEFORE)), "")
+    return measured(program((*lines, f"print({target})") if target else lines), HERE)
 
 
 def told(habit: Habit) -> Told:
@@ -120,8 +124,7 @@ def told(habit: Habit) -> Told:
         return Told("misleads", f"line {row}: {message}")
     if habit.words:
         plain = _PLAINLY.search(message) and re.search(habit.words, message, re.IGNORECASE)
-        leads = _LINE.match(first.help) and any(map(_is_line, _quoted(first.help)))
-        misled = leads and not (plain and _clean(habit.lines, first))
+        misled = shows_a_line(first.help) and not (plain and _clean(habit.lines, first))
         return Told("misleads" if misled else "top" if plain else "middle", message)
     return Told(_followed(habit.lines, habit.right, first, 3), message)
 
@@ -142,22 +145,23 @@ def _followed(lines: tuple[str, ...], right: tuple[str, ...], fault: Diagnostic,
             grades.append(_followed(new, right, others[0], most - 1))
         if "top" in grades:
             return "top"
-    shown = _LINE.match(fault.help) and any(map(_is_line, _quoted(fault.help)))
-    return "misleads" if "misleads" in grades or (shown and "middle" not in grades) else "middle"
+    shown = shows_a_line(fault.help) and "middle" not in grades
+    return "misleads" if "misleads" in grades or shown else "middle"
 
 
-def _quoted(help: str) -> list[str]:
+def quoted(help: str) -> list[str]:
     return [piece for piece in re.findall(r"`([^`]+)`", help) if "…" not in piece and not piece.startswith("jostle ")]
 
 
-def _is_line(piece: str) -> bool:
-    return re.search(r"[ (\[{]", piece) is not None
+def shows_a_line(help: str) -> bool:
+    """Whether a help says what to write, and quotes more than a word of it."""
+    return _LINE.match(help) is not None and any(re.search(r"[ (\[{]", piece) for piece in quoted(help))
 
 
 def _mended(lines: tuple[str, ...], fault: Diagnostic) -> Iterator[tuple[str, ...]]:
     """The lines with what a help quotes in place of the line that is refused, of what is marked there, or of all."""
     assert fault.span is not None
-    at, pieces = fault.span.line - len(BEFORE) - 1, _quoted(fault.help)
+    at, pieces = fault.span.line - len(BEFORE) - 1, quoted(fault.help)
     if not 0 <= at < len(lines):
         return
     line = lines[at]

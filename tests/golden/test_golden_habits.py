@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import declared
 import pytest
 from habits import faults_of, habits, meaning, told
 
@@ -37,6 +38,15 @@ def test_most_are_led_out_and_few_are_misled(name: str) -> None:
     many = sum(grade != "right" for grade in grades)
     top, wrong = LEAST[name]
     assert grades.count("top") >= top * many
+    assert grades.count("misleads") + grades.count("passes") <= wrong * many
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("half", "top", "wrong"), [("mend", 0.84, 0.07), ("sealed", 0.77, 0.10)])
+def test_most_declarations_and_choices_are_led_out(half: str, top: float, wrong: float) -> None:
+    grades = [declared.told(entry)[0] for entry in declared.entries(half)]
+    many = sum(grade != "right" for grade in grades)
+    assert many > 55 and grades.count("top") >= top * many
     assert grades.count("misleads") + grades.count("passes") <= wrong * many
 
 

@@ -138,7 +138,9 @@ def numbers_of(column: pa.Array) -> Whole:
         missing = np.isnan(cells)
         return np.where(missing, MISSING, cells.view(np.int64)) if missing.any() else cells.view(np.int64)
     if pa.types.is_boolean(column.type):
-        return np.array([FALSE, TRUE, MISSING])[_numpy(column.cast(pa.uint8()), 2)]
+        truths = _numpy(column.cast(pa.int64()), 2)
+        cells = FALSE + (TRUE - FALSE) * truths
+        return np.where(truths == 2, MISSING, cells) if column.null_count else cells
     return _numpy(column.cast(pa.int64()) if column.null_count else column, MISSING)
 
 
@@ -187,8 +189,10 @@ def _codes(persons: pa.ChunkedArray) -> tuple[int, list[Whole]]:
 def _alike(cells: pa.Table, rows: Whole) -> Whole:
     """Whether each of the rows has the cells of the one before; the first has none before it."""
     alike = np.ones(len(rows), dtype=bool)
-    for name in cells.column_names:
-        values = cells[name].take(_arrow(rows)).combine_chunks().dictionary_encode(null_encoding="encode")
+    for column in cells.columns:
+        if pa.types.is_primitive(column.type):  # from many chunks rows are taken ten times as slowly
+            column = pa.chunked_array([column.combine_chunks()])
+        values = column.take(_arrow(rows)).combine_chunks().dictionary_encode(null_encoding="encode")
         alike &= np.diff(_numpy(values.indices), prepend=-1) == 0
     return alike
 
@@ -333,7 +337,8 @@ class Bounding:
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
-        stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(table, rows))
+        cells = table.select(self._raw_names)
+        stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(cells, rows))
         if stays is None:
             return False
         table = table.filter(_arrow(stays))

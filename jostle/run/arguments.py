@@ -336,7 +336,7 @@ def bare_amount(kernel: Kernel, exposures: Exposures, shares: int = 1) -> Amount
         raise refuse(
             "BudgetExceeded", f"nothing is left of the allotment of {inner.amount}",
             notes=(Note(inner.span, "the allotment"),) if inner.span else (),
-            help="allot more, or give the queries before it amounts of their own",
+            help="allot more, or give what stands before it a part: `with 1/4`",
         )  # fmt: skip
     delta = max(0, min(inner.left(e.source, () if e.stability > 1 else e.path, 1) for e in exposures))
     return Amount(inner.amount.unit, left // shares, delta // shares)

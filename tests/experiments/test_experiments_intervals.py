@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from scipy.stats import binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -19,6 +18,8 @@ RUNS = 60
 @pytest.mark.parametrize("setting", intervals.SETTINGS[1:3], ids=lambda setting: setting.title)
 def test_intervals_hold_the_exact_answer(setting: intervals.Setting) -> None:
     """At a true coverage of 94 % one of them would fail with a probability below 1e-6."""
+    from scipy.stats import binom
+
     shares = intervals.coverage(setting, RUNS)
     least = binom.ppf(1e-6 / (2 * len(shares)), RUNS, 0.94) / RUNS
     assert least > 0.7 and {name: share for name, share in shares.items() if share < least} == {}
@@ -26,6 +27,8 @@ def test_intervals_hold_the_exact_answer(setting: intervals.Setting) -> None:
 
 def test_intervals_hold_a_quantile() -> None:
     """Each holds at least 95 %: the chance that all but 44 of 60 do is below 1e-6."""
+    from scipy.stats import binom
+
     assert binom.cdf(44, RUNS, 0.95) < 1e-6
     assert intervals.bracketed(intervals.QUANTILES[1], RUNS)["inside"] * RUNS > 44
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,13 @@ def declared(text: str, name: str = "module.jst") -> list[n.External]:
     return [node for node in parse(Source(name, text)).body if isinstance(node, n.External)]
 
 
-ALL = [node for path in STDLIB for node in declared(path.read_text(encoding="utf-8"), path.name)]
+def externals(path: Path) -> list[n.External]:
+    """Of a module of the library, of which only the declarations are read: all tests wait for this."""
+    text = path.read_text(encoding="utf-8")
+    return declared("".join(re.findall(r"(?m)^external\b.*\n(?:[ )].*\n)*", text)), path.name)
+
+
+ALL = [node for path in STDLIB for node in externals(path)]
 
 
 def test_there_are_many() -> None:

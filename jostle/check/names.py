@@ -154,10 +154,12 @@ class Names:
             self._look_up(expr.id, expr.span, scope)
 
     def _set(self, expr: n.SetOf, scope: Scope, rows: bool, domains: bool) -> None:
+        bare = [item for item in expr.items if domains and isinstance(item, n.Name) and not scope.binds(item.id)]
+        if bare:
+            texts = ", ".join(f'"{item.span.text}"' if item in bare else item.span.text for item in expr.items)
+            self._unknown.append((bare[0].id, bare[0].span, f"categories are texts: `{{{texts}}}`"))
         for item in expr.items:
-            if domains and isinstance(item, n.Name) and not scope.binds(item.id):
-                self._unknown.append((item.id, item.span, f'a category is a text: `"{item.id}"`'))
-            else:
+            if item not in bare:
                 self._expr(item, scope, rows=rows)
 
     def _variable(self, expr: n.Variable, scope: Scope, rows: bool, domains: bool) -> None:

@@ -128,8 +128,9 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
             begin, new = begin + 1, new[1:]
         while new and new[-1] == program[end - 1]:
             end, new = end - 1, new[:-1]
-        help = f"write `{'`, then `'.join(new)}` in place of lines {begin + 1} to {end}"
-        return replace(fault, help=help if new else f"leave lines {begin + 1} to {end} out")
+        old = f"lines {begin + 1} to {end}" if end > begin + 1 else f"line {end}"
+        help = f"write `{'`, then `'.join(new)}`{'' if old == f'line {search.row}' else f' in place of {old}'}"
+        return replace(fault, help=help if new else f"leave {old} out")
     return None
 
 

@@ -364,6 +364,8 @@ def query_program(options: Namespace) -> str:
         help = "write what the pipe gives to a file first: `… > t.csv`, and `jostle -c QUERY t.csv`"
         raise refuse("DataError", "private rows are read from a file, and not from a pipe", help=help)
     query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
+    if options.describe is not None:
+        description(options.describe)  # what is wrong with it is said of it, and not of a program
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (
         f"private t = {table_of(options.file, reading_of(options))}\n"

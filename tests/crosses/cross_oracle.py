@@ -126,6 +126,10 @@ class Side:
             self._chains[file, chain.lines] = self.see(tree, file)
         return self._chains[file, chain.lines]
 
+    def forget_chain(self, file: str, chain: Chain) -> None:
+        """As if a chain had not been asked of a file: what it hands out is there anew."""
+        self._chains.pop((file, chain.lines), None)
+
     def see(self, tree: Any, file: str, table: Any = None) -> Seen:
         """Runs a tree where only what was declared is known, the table is `t` and what was made of it `x`."""
         session, noise = self.session, self._noise
@@ -315,7 +319,9 @@ class Batch:
         """With what a program was compared, and what differs; a server may refuse what it cannot do."""
         one, side = (seen[self._which], self._at(other)) if other in self._servers else (seen[0], self._sides[0])
         there = self._seen(side, program, other)
-        self._forget_looks()  # the neighbour has not looked at this file
+        self._forget_looks()  # the neighbour has not looked at this file, nor spent of what a chain there hands out
+        for each in self._sides:
+            each.forget_chain(other, program.chain)
         refused = [fault.message for fault in there.faults]
         if other in self._servers and any(" cannot " in message for message in refused) and not any(there.spent):
             return f"{other} refuses", None

@@ -164,8 +164,7 @@ class RowCompiler:
         """What the program's variable holds that could be meant instead of a column, or `MISSING`."""
         value = self._scope.variable(name) if self._body is None else MISSING
         called = isinstance(value, CALLED) or hasattr(value, "jostle_call")
-        tables = isinstance(value, Handle) and not isinstance(value, ColumnHandle)
-        return MISSING if called or tables else value
+        return MISSING if called or (isinstance(value, Handle) and not isinstance(value, ColumnHandle)) else value
 
     @staticmethod
     def _named(value: object) -> str | None:

@@ -153,7 +153,7 @@ class RowCompiler:
 
     # Names ---------------------------------------------------------------------------------------
 
-    def _is_column(self, node: n.Name) -> bool:
+    def _is_column(self, node: n.Name | n.Variable) -> bool:
         own = node.span.source.name.startswith(LIBRARY) and self._variable(node.id) is not MISSING  # of no table
         return (node.id in self.schema and not own) if self._body is None else node.id in self._body.bound
 
@@ -477,7 +477,7 @@ def _in_brackets(node: n.Expr) -> bool:
     return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.column] == "("
 
 
-def _names(node: n.Expr) -> list[Any]:
+def _names(node: n.Expr) -> list[n.Name | n.Variable]:
     return [part for part in every(node) if isinstance(part, n.Name | n.Variable)]
 
 

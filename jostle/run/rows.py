@@ -25,6 +25,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.records import replace
 from jostle.run.calls import Body, inlined
 from jostle.run.evaluator import Evaluator
+from jostle.run.faults import LIBRARY
 from jostle.run.operators import applied, like
 from jostle.run.scope import MISSING, Qualifiers, Scope
 from jostle.run.sequences import Period
@@ -88,7 +89,7 @@ class RowCompiler:
 
         Also the column's name. Anything else must read a column, unless a `constant` may stand there.
         """
-        if isinstance(node, n.Name) and self._is_column(node.id):
+        if isinstance(node, n.Name) and self._is_column(node):
             other = self._named(self._variable(node.id))
             if other is not None and other != node.id and other in self.schema:
                 raise self._two_meanings(node)
@@ -125,7 +126,7 @@ class RowCompiler:
         """The same of a list of columns."""
         if isinstance(node, n.ListOf):
             return [pair for item in node.items for pair in self.columns_at(item)]
-        if isinstance(node, n.Name) and self._is_column(node.id):
+        if isinstance(node, n.Name) and self._is_column(node):
             return [self.column_position(node)]
         if type(node) is n.Variable and self._body is None and id(node) not in self._given:  # `@the_attribute`
             name = self._named(self._evaluate(node, self._scope))
@@ -152,8 +153,9 @@ class RowCompiler:
 
     # Names ---------------------------------------------------------------------------------------
 
-    def _is_column(self, name: str) -> bool:
-        return name in self.schema if self._body is None else name in self._body.bound
+    def _is_column(self, node: n.Name | n.Variable) -> bool:
+        own = node.span.source.name.startswith(LIBRARY) and self._variable(node.id) is not MISSING  # of no table
+        return (node.id in self.schema and not own) if self._body is None else node.id in self._body.bound
 
     def _column(self, name: str) -> RowExpr:
         return Column(name) if self._body is None else self._body.bound[name]
@@ -162,16 +164,14 @@ class RowCompiler:
         """What the program's variable holds that could be meant instead of a column, or `MISSING`."""
         value = self._scope.variable(name) if self._body is None else MISSING
         called = isinstance(value, CALLED) or hasattr(value, "jostle_call")
-        tables = isinstance(value, Handle) and not isinstance(value, ColumnHandle)
-        return MISSING if called or tables else value
+        return MISSING if called or (isinstance(value, Handle) and not isinstance(value, ColumnHandle)) else value
 
     @staticmethod
     def _named(value: object) -> str | None:
         return value.name if isinstance(value, ColumnHandle) else value if isinstance(value, str) else None
 
     def _two_meanings(self, node: n.Name) -> Exception:
-        help = facts.ways(node.id, self._tables.owner(node.id))
-        message = f"`{node.id}` is a column and a variable"
+        help, message = facts.ways(node.id, self._tables.owner(node.id)), f"`{node.id}` is a column and a variable"
         return refuse("NameError", message, node.span, label="which one is meant?", help=help)
 
     def _need(self, name: str, node: n.Expr) -> None:
@@ -189,7 +189,7 @@ class RowCompiler:
 
     def _reads_nothing(self, node: n.Expr, what: str) -> Refusal:
         numbers = [name for name, domain in self.schema.items() if isinstance(domain, Integer | Real)]
-        named = next((name for name in _names(node) if self._named(self._scope.find(name)) in self.schema), "")
+        named = next((x.id for x in _names(node) if self._named(self._scope.find(x.id)) in self.schema), "")
         return Refusal(row_mistakes.reads_nothing(node, what, self.schema, named, self._results, numbers))
 
     # Expressions ---------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class RowCompiler:
         form = _FORMS.get(type(node))
         if form is not None:
             return form(self, node)
-        if isinstance(node, n.Over) and any(name == "column" or self._is_column(name) for name in _names(node.body)):
+        if isinstance(node, n.Over) and any(one.id == "column" or self._is_column(one) for one in _names(node.body)):
             return self._fold(node)
         if any(self.part(item) is not None for item in _children(node)):
             raise refuse("TypeError", "columns cannot stand in a list or range", node.span)
@@ -246,7 +246,7 @@ class RowCompiler:
         return None
 
     def _name(self, node: n.Name) -> RowExpr | None:
-        if self._is_column(node.id):
+        if self._is_column(node):
             if self._variable(node.id) is not MISSING:
                 raise self._two_meanings(node)
             return self._column(node.id)
@@ -477,8 +477,8 @@ def _in_brackets(node: n.Expr) -> bool:
     return node.span.source.line(node.span.line)[node.span.column - 1 : node.span.column] == "("
 
 
-def _names(node: n.Expr) -> list[str]:
-    return [part.id for part in every(node) if isinstance(part, n.Name | n.Variable)]
+def _names(node: n.Expr) -> list[n.Name | n.Variable]:
+    return [part for part in every(node) if isinstance(part, n.Name | n.Variable)]
 
 
 def _children(node: n.Expr) -> tuple[n.Expr, ...]:

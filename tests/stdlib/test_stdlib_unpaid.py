@@ -1,4 +1,6 @@
-"""A function of the library has its amount from whoever calls it: without one it spends nothing, and is refused."""
+"""A function of the library has its amount from whoever calls it: without one it spends nothing, and is refused.
+
+Its variables are its own: what the columns of a table are called does not matter to it."""
 
 from __future__ import annotations
 
@@ -6,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jostle import Session
+from jostle import Session, resources
+from jostle.language.builtins import BUILTINS
 from jostle.source import Source
+from jostle.syntax import parse
+from jostle.syntax.walk import every
 
 ROWS = np.random.default_rng(5)
 TABLE = pd.DataFrame({
@@ -46,3 +51,41 @@ def test_a_call_without_an_amount_spends_nothing(module: str, name: str) -> None
     assert not result.ok and {fault.kind for fault in result.diagnostics} == {"NoEpsilon"}, result.diagnostics
     spent = [amounts["epsilon"]["spent"] for amounts in session.budget().values()]
     assert spent in ([], ["0"])
+
+
+def words() -> list[str]:
+    """What the library calls its variables, but for words that the language itself has."""
+    own: set[str] = set()
+    for file in sorted(resources.folder("stdlib").glob("*.jst")):
+        for node in every(parse(Source(file.name, file.read_text()))):
+            names = [*getattr(node, "binds", ()), *getattr(node, "params", ()), *getattr(node, "names", ())]
+            own |= {str(getattr(one, "name", one)) for one in names} | {getattr(node, "name", None) or "x"}
+    return sorted(own - {*TABLE, *BUILTINS, "words", "person"} - {word for word in own if not word.isidentifier()})
+
+
+WORDS = TABLE.assign(words=ROWS.choice(["to be or", "not to be", "be"], 300), sex=ROWS.choice(["F", "M"], 300))
+ASKED = {
+    "statistics": [
+        'crosstab(t, "c", "sex")', 'independence(t, "c", "sex")', 'compare(t, "y", "sex")', 'anova(t, "y", "c")',
+        'describe_numeric(t, "y")', 'correlation(t, "a", "y")', 'linear_regression(t, "y", ["b", "sex"])',
+        'logistic_regression(t, "sex", ["b", "c"])', 'poisson_regression(t, "a", ["sex", "c"])', 'top_k(t, "c", 2)',
+        'quantiles(t, "y", [0.2, 0.5])', 'quantile_among(t, "y", 0.5, [10, 20, 30])',
+    ],
+    "effects": ['ate_stratified(t, "sex", "y", ["c"])', 'ate_weighted(t, "sex", "y", ["c"])'],
+    "sequences": ['{{ select count(*) as n from ngrams(t, "words", 2, 3) groupby gram over {"to be", "be or"} }}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "call"), [(m, call) for m, calls in ASKED.items() for call in calls])
+def test_a_column_may_have_the_name_of_a_variable_of_the_library(module: str, call: str) -> None:
+    described = '{a: 0..9, b: 0.0..9.0, y: 0.0..50.0, c: {"p", "q", "r"}, words: text, sex: {"F", "M"}'
+    others = words()
+    assert {"by", "i", "many", "the_one"} <= {*others}
+    answers = []
+    for names in ([], others):
+        session = Session()
+        session.bind("rows", pd.concat([WORDS, pd.DataFrame(1, index=WORDS.index, columns=names)], axis=1))
+        columns = "".join(f", {name}: 0..1" for name in names)
+        text = f'use {module}\nt = bound("rows") described by {described}{columns}}}\nrelease asked = {call}\n'
+        answers.append(session.run(Source("p.jst", text)).released_json())
+    assert answers[0] == answers[1]

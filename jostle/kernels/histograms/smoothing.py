@@ -234,9 +234,8 @@ def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...], leas
         bar = 2 * measured.scale**2 * (1 + 2 * np.log(sum(side - 1 for side in here.shape)))
 
         def noise(axis: int, share: Floats) -> Floats:
-            if by_cells:
-                return bar * one[0] * here.size * share * (1 - share)
-            return bar * _variances(np.moveaxis(here, axis, 0), share, one, sums)
+            alone = one[0] * here.size * share * (1 - share)
+            return np.asarray(bar * (alone if by_cells else _variances(np.moveaxis(here, axis, 0), share, one, sums)))
 
         gain, axis, before = grids.best_cut(grids.sums_along(density[box]), noise)
         return (axis, before) if gain > 0 else (0, 0)

@@ -147,14 +147,13 @@ def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
     return np.asarray(normal - (matrix.T @ np.linalg.solve(inner, matrix @ normal)) / weight**2)
 
 
-def project(
-    z0: Floats, gram: Gram, iterations: int = 60, tolerance: float = 1e-3, start: Floats | None = None
-) -> Floats:
+def project(z0: Floats, gram: Gram, iterations: int = 60, tolerance: float = 1e-3) -> Floats:
     """The nearest z ≥ 0 to `z0`, both (b,), in the metric of `gram`; but on a line of ranges, of those with its sum.
 
     In one dimension the unknowns are the cumulative sums c, in which a range is a difference of two and z ≥ 0 says
     that c never falls: each accelerated step ends in an isotonic regression, and the metric is well conditioned.
-    Elsewhere steps begin at `start`, or at the nearest cells with that sum.
+    Elsewhere a third of the steps is enough, since they begin where the sums of a tree of halves are (`_in_halves`), or
+    those along the axes for margins.
     """
     z0 = np.asarray(z0, dtype=np.float64)
     if (z0 >= 0).all():
@@ -163,7 +162,10 @@ def project(
         return with_sum(z0, gram.sizes, float(z0.sum()))
     if gram.contiguous:
         return _rising(np.cumsum(z0), gram.metric, iterations, tolerance)
-    return _descend(z0, gram, start, iterations, tolerance)
+    if marginals.spectrum(gram.workload) is None:
+        return _descend(z0, gram, _in_halves(z0, gram), -(-iterations // 3), tolerance)
+    start = np.bincount(gram.labels, weights=_independent(gram.spread(z0)).ravel(), minlength=gram.buckets)
+    return _descend(z0, gram, np.asarray(start, dtype=np.float64), iterations, tolerance)
 
 
 def with_sum(z0: Floats, sizes: Floats, total: float) -> Floats:
@@ -188,6 +190,28 @@ def _independent(cube: Floats) -> Floats:
     for axis, sums in enumerate(grids.sums_along(cube)):
         product *= along(with_sum(sums, np.ones(len(sums)), total) / max(total, 1e-300), axis, cube.ndim)
     return product
+
+
+def _in_halves(z0: Floats, gram: Gram) -> Floats:
+    """Counts from 0 on with the sum of `z0`, both (b,), whose halves, from the whole on, are as near as can be to those
+    of `z0`: buckets by the places of their first cells in a tree that halves the cube."""
+    order = grids.halving_order(gram.workload.shape)[0]
+    first = np.empty(gram.buckets, dtype=np.int64)
+    first[gram.labels[order[::-1]]] = np.arange(len(order))[::-1]
+    order = np.argsort(first)
+    there = np.zeros((2, 1 << (gram.buckets - 1).bit_length()))
+    there[0, : gram.buckets], there[1, : gram.buckets] = z0[order], 1.0  # beyond them there is nothing
+    levels = [there]
+    while levels[-1].shape[1] > 1:
+        levels.append(levels[-1].reshape(2, -1, 2).sum(axis=2))
+    counts = np.maximum(levels.pop()[0], 0.0)
+    for values, buckets in reversed(levels):
+        left = np.clip((values[::2] - values[1::2] + counts) / 2, 0.0, counts)
+        left = np.where(buckets[1::2] > 0, left, counts)
+        counts = np.stack([left, counts - left], axis=1).ravel()
+    result = np.empty(gram.buckets)
+    result[order] = counts[: gram.buckets]
+    return result
 
 
 def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Floats:
@@ -216,11 +240,11 @@ def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Float
     return np.diff(c, prepend=0.0)
 
 
-def _descend(z0: Floats, gram: Gram, start: Floats | None, iterations: int, tolerance: float) -> Floats:
+def _descend(z0: Floats, gram: Gram, start: Floats, iterations: int, tolerance: float) -> Floats:
     """By FISTA with restarts from `start`, in the metric of the diagonal, which is made as much longer as steps ask."""
     sizes, total = 1 / np.maximum(gram.diagonal(), 1e-12), float(z0.sum())
-    point = momentum = with_sum(z0, sizes, total) if start is None else start
-    pull = ahead = gram.dot((point - z0)[None])[0]
+    point, pull = start, gram.dot((start - z0)[None])[0]
+    momentum, ahead = point, pull
     pace, longer, scale = 1.0, 1.0, max(float(np.abs(z0).max()), 1e-300)
     for _ in range(iterations):
         while True:
@@ -299,8 +323,7 @@ def estimate(strategy: Strategy, answers: list[Floats], workload: Workload, nonn
     if marginals.is_marginal(strategy):
         cells = marginals.reconstruct(strategy, answers, workload.shape)
         if nonnegative:
-            start = _independent(cells).ravel()
-            cells = project(cells.ravel(), on_cells(workload), start=start).reshape(cells.shape)
+            cells = project(cells.ravel(), on_cells(workload)).reshape(cells.shape)
         return estimate_with_noise(cells, strategy, answers, workload)
     finest = strategy[-1]["labels"] if len(strategy) < 2 or strategy[1]["kind"] == "groups" else strategy[0]["labels"]
     gram = on_buckets(workload, finest)

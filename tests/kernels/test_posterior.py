@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jostle.kernels.histograms import smoothing, strategies
+from jostle.kernels.histograms import grids, smoothing, strategies
 from jostle.kernels.workloads import boxes as workloads
 
 
@@ -46,6 +46,18 @@ def test_kinds_are_learned_from_the_cells_of_a_box() -> None:
     assert shrunk < 0.4 * plain
     assert found[counts == 0].mean() < 0.4 and abs(float((found - counts)[counts > 0].mean())) < 0.5
     assert found.min() >= 0
+
+
+@pytest.mark.parametrize(("shape", "scale"), [((400, 400), 0.7), ((400, 400), 4.3), ((5000,), 2.0)])
+def test_cells_of_which_most_are_empty_have_the_sum_that_was_measured(shape: tuple[int, ...], scale: float) -> None:
+    """Cut at 0, noise alone makes a sum that is many times too high."""
+    draw, cells = np.random.default_rng(4), int(np.prod(shape))
+    counts = np.where(draw.random(cells) < 0.05, draw.negative_binomial(0.5, 0.02, cells), 0).astype(float)
+    seen = counts + np.rint(draw.laplace(0, scale, cells))
+    found = smoothing.smoothed(grids.identity_strategy(shape), [seen], scale, workloads.identity(shape)).ravel()
+    cut = np.maximum(seen, 0)
+    assert found.min() >= 0 and np.mean((found - counts) ** 2) < 0.3 * np.mean((cut - counts) ** 2)
+    assert abs(found.sum() - counts.sum()) < 4 * scale * np.sqrt(2 * cells) < cut.sum() - counts.sum()
 
 
 def test_a_spike_stays_where_all_else_is_empty() -> None:

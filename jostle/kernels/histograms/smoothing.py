@@ -54,6 +54,11 @@ LEAST = 0.3
 PIECE = 2**11
 """Blocks whose integrals are held at once."""
 
+BOXES, ALIKE = 2**12, 2**17
+"""About the most boxes of cells that were measured one by one, and the most pairs of a box and a noisy count in them.
+
+Integrals are of such pairs: of a million cells most have one of a few noisy counts."""
+
 _NOISE = np.array([0.15, 0.3, 0.5, 0.75, 1, 1.4, 2, 2.7, 3.5, 4.5, 6, 8, 10, 13, 16])
 _AWAY = np.concatenate([-_NOISE[::-1], [0.0], _NOISE])
 """Where a count is looked at, in scales of the noise from what was seen."""
@@ -73,13 +78,19 @@ def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints, ga
     cells = np.bincount(boxes, weights=sizes)
     noise = np.sqrt(2 * np.bincount(boxes, weights=scale**2)) / cells
     density = np.maximum(np.bincount(boxes, weights=noisy) / cells, np.maximum(LEAST * noise, 1e-9))
-    mean = density[boxes] * sizes
+    blocks, alike = np.bincount(boxes), boxes
+    for part in (noisy, scale, sizes):
+        values, places = np.unique(part, return_inverse=True)
+        alike = np.unique(alike * len(values) + places, return_inverse=True)[1]
+    first, many = np.unique(alike, return_index=True, return_counts=True)[1:]
+    noisy, scale, boxes = noisy[first], scale[first], boxes[first]
+    mean = density[boxes] * sizes[first]
     pieces = [slice(start, start + PIECE) for start in range(0, len(noisy), PIECE)]
     results = [_by_kind(noisy[some], scale[some], mean[some], gaussian) for some in pieces]
     likely, expected = (np.concatenate(part) for part in zip(*results, strict=True))
-    likely[np.bincount(boxes)[boxes] < FEWEST, EVEN] = 0
-    kinds = likely * _kinds(likely, boxes, len(cells))[boxes]
-    return np.asarray((kinds * expected).sum(axis=1) / kinds.sum(axis=1))
+    likely[blocks[boxes] < FEWEST, EVEN] = 0
+    kinds = likely * _kinds(likely, many, boxes, len(cells))[boxes]
+    return np.asarray(((kinds * expected).sum(axis=1) / kinds.sum(axis=1))[alike])
 
 
 def _by_kind(noisy: Floats, scale: Floats, mean: Floats, gaussian: bool = False) -> tuple[Floats, Floats]:
@@ -114,24 +125,24 @@ def _by_kind(noisy: Floats, scale: Floats, mean: Floats, gaussian: bool = False)
     return np.stack(likely, axis=1), np.stack(expected, axis=1)
 
 
-def _kinds(likely: Floats, boxes: Ints, many: int) -> Floats:
-    """The share of every kind in each of so many boxes, (j, k)."""
+def _kinds(likely: Floats, alike: Ints, boxes: Ints, many: int) -> Floats:
+    """The share of every kind in each of so many boxes, (j, k). Rows of `likely` stand for so many blocks, `alike`."""
     whole = np.full(likely.shape[1], 1 / likely.shape[1])
     for _ in range(ROUNDS):
         part = likely * whole
         part /= part.sum(axis=1, keepdims=True)
-        whole = (part.sum(axis=0) + 1 / len(whole)) / (len(likely) + 1)
+        whole = (alike @ part + 1 / len(whole)) / (alike.sum() + 1)
     each = np.tile(whole, (many, 1))
     for _ in range(ROUNDS):
         part = likely * each[boxes]
-        part /= part.sum(axis=1, keepdims=True)
+        part *= (alike / part.sum(axis=1))[:, None]
         blocks = np.stack([np.bincount(boxes, weights=kind, minlength=many) for kind in part.T], axis=1)
         each = (blocks + KNOWN * whole) / (blocks.sum(axis=1, keepdims=True) + KNOWN)
     return each
 
 
 WORK = 2**23
-"""The most numbers that the cuts of the whole cube may hold: beyond it nothing is smoothed."""
+"""The most numbers that the cuts of the whole cube may hold: beyond it nothing is smoothed beside sums."""
 
 
 @dataclass(frozen=True)
@@ -164,25 +175,36 @@ def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: 
     """The cube of counts, of the workload's shape, from noisy answers under noise of `scale` to a `bucket_strategy`.
 
     Least squares on the blocks, drawn together where they look alike, then nowhere negative in the workload's metric.
-    Where every block was measured once and nothing else, the counts are `posterior_means`.
-    Hierarchies, marginals, exact answers and very many blocks are only estimated.
+    Where every block was measured once and nothing else, the counts are `posterior_means`, moved towards the noisy sum.
+    Hierarchies, marginals, exact answers and very many blocks beside sums are only estimated.
     """
     if is_marginal(strategy):
         return estimate(strategy, answers, workload)
     labels = np.asarray(strategy[0]["labels"])
     blocks = int(strategy[0]["size"])
     fitted = len(strategy) > 1 and strategy[1]["kind"] == "matrix"
-    if scale <= 0 or not (fitted or len(strategy) == 1) or blocks < 3 or sum(workload.shape) * blocks > WORK:
+    if scale <= 0 or not (fitted or len(strategy) == 1) or blocks < 3:
         return estimate(strategy, answers, workload)
     measured = block_estimate(strategy, answers, scale)
-    boxes = boxes_of(measured, labels, workload.shape)
+    values = 1 if fitted else len(np.unique(measured.z))
+    if values > ALIKE or (fitted and sum(workload.shape) * blocks > WORK):
+        return estimate(strategy, answers, workload)
+    least = 1 if fitted else max(1, len(labels) // min(BOXES, ALIKE // values))
+    boxes = boxes_of(measured, labels, workload.shape, least)
     gram = on_buckets(workload, labels)
-    if not fitted:
-        sizes, own = np.bincount(labels).astype(np.float64), _owners(labels, boxes)
-        scales = scale / np.sqrt(measured.own)
-        return gram.spread(posterior_means(measured.z, scales, sizes, own, is_gaussian(answers[0])))
-    counts = shrunk_counts(measured, labels, boxes)
-    return gram.spread(strategies.project(counts, gram))
+    if fitted:
+        return gram.spread(strategies.project(shrunk_counts(measured, labels, boxes), gram))
+    scales = scale / np.sqrt(measured.own)
+    counts = posterior_means(measured.z, scales, gram.sizes, _owners(labels, boxes), is_gaussian(answers[0]))
+    return gram.spread(_towards_sum(counts, measured.z, scales, gram.sizes))
+
+
+def _towards_sum(counts: Floats, noisy: Floats, scales: Floats, sizes: Floats) -> Floats:
+    """Expected counts, (b,), moved so that their sum is nearer to that of the noisy ones, as far as noise does not
+    explain what it is more or less."""
+    gap = float(noisy.sum() - counts.sum())
+    gap *= max(0.0, 1 - 2 * float((scales**2).sum()) / max(gap**2, 1e-300))
+    return strategies.with_sum(counts, sizes, float(counts.sum()) + gap) if gap else counts
 
 
 def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> BlockEstimate:
@@ -193,25 +215,29 @@ def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> B
     return BlockEstimate(np.asarray(z), weight**2, matrix, float(scale))
 
 
-def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...]) -> Ints:
+def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...], least: int = 1) -> Ints:
     """A box, 0 … j − 1, for every cell (flat): the leaves of a kd-tree whose every cut is more than noise.
 
     Of the cuts whose squared gap is above 1 + 2·ln(cuts) times its variance the one is taken that saves most of the
-    squares about the mean density. A cut may go through a block, whose count is then shared by cells.
+    squares about the mean density. A cut may go through a block, whose count is then shared by cells. Boxes of at most
+    `least` cells are not cut.
     """
     sizes = np.bincount(labels).astype(np.float64)
     density, block = (measured.z / sizes)[labels].reshape(shape), labels.reshape(shape)
     one, sums = 1 / (sizes**2 * measured.own), measured.half / (sizes * measured.own)
+    by_cells = len(sizes) == len(labels) and not len(sums) and one.min() == one.max()
 
     def cut(box: grids.Box) -> tuple[int, int]:
         here = block[box]
-        if (here == here.flat[0]).all():
+        if here.size <= least or (not by_cells and (here == here.flat[0]).all()):
             return 0, 0
         bar = 2 * measured.scale**2 * (1 + 2 * np.log(sum(side - 1 for side in here.shape)))
-        gain, axis, before = grids.best_cut(
-            grids.sums_along(density[box]),
-            lambda axis, share: bar * _variances(np.moveaxis(here, axis, 0), share, one, sums),
-        )
+
+        def noise(axis: int, share: Floats) -> Floats:
+            alone = one[0] * here.size * share * (1 - share)
+            return np.asarray(bar * (alone if by_cells else _variances(np.moveaxis(here, axis, 0), share, one, sums)))
+
+        gain, axis, before = grids.best_cut(grids.sums_along(density[box]), noise)
         return (axis, before) if gain > 0 else (0, 0)
 
     return grids.leaves(shape, cut)

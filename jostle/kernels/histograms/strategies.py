@@ -22,7 +22,9 @@ Projects an estimate onto nonnegative cells in the workload's metric.
 
 Clipping at zero adds up to a bias on long ranges; the projection in the workload's own metric,
 min (z − z₀)ᵀG(z − z₀) over z ≥ 0 with G = WᵀW, moves the answers as little as it can and, since the true counts
-are nowhere negative, cannot increase the workload's squared error.
+are nowhere negative, cannot increase the workload's squared error. In the metric of single cells it would be that
+clipping, and in those of margins much like it: of sparse planes the sum of all cells was many times too high. So the
+sum stays as it was measured, but for ranges on a line, which hold it by themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.accuracy import estimate_with_noise
-from jostle.kernels.arrays import Floats, Ints, Strategy, minimise
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, minimise
 from jostle.kernels.histograms import grids
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
 from jostle.kernels.linear_algebra import on_one_thread
@@ -146,19 +148,70 @@ def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
 
 
 def project(z0: Floats, gram: Gram, iterations: int = 60, tolerance: float = 1e-3) -> Floats:
-    """The nearest z ≥ 0 to `z0`, both (b,), in the metric of `gram`; exact for the identity workload.
+    """The nearest z ≥ 0 to `z0`, both (b,), in the metric of `gram`; but on a line of ranges, of those with its sum.
 
     In one dimension the unknowns are the cumulative sums c, in which a range is a difference of two and z ≥ 0 says
     that c never falls: each accelerated step ends in an isotonic regression, and the metric is well conditioned.
+    Elsewhere a third of the steps is enough, since they begin where the sums of a tree of halves are (`_in_halves`), or
+    those along the axes for margins.
     """
     z0 = np.asarray(z0, dtype=np.float64)
     if (z0 >= 0).all():
         return z0.copy()
     if gram.metric is None:
-        return np.maximum(z0, 0.0)
+        return with_sum(z0, gram.sizes, float(z0.sum()))
     if gram.contiguous:
         return _rising(np.cumsum(z0), gram.metric, iterations, tolerance)
-    return _descend(z0, gram, iterations, tolerance)
+    if marginals.spectrum(gram.workload) is None:
+        return _descend(z0, gram, _in_halves(z0, gram), -(-iterations // 3), tolerance)
+    start = np.bincount(gram.labels, weights=_independent(gram.spread(z0)).ravel(), minlength=gram.buckets)
+    return _descend(z0, gram, np.asarray(start, dtype=np.float64), iterations, tolerance)
+
+
+def with_sum(z0: Floats, sizes: Floats, total: float) -> Floats:
+    """The nearest z ≥ 0 to `z0`, both (b,), of buckets of so many cells, that adds up to `total`, or to 0 if less.
+
+    It takes the same density from all buckets that stay above 0 (of cells: a projection onto a simplex; Michelot 1986).
+    """
+    left, cells, less = z0, sizes, 0.0
+    while total > 0 and len(left):
+        less = float(left.sum() - total) / float(cells.sum())
+        stays = left > less * cells
+        if stays.all():
+            return np.asarray(np.maximum(z0 - less * sizes, 0.0))
+        left, cells = left[stays], cells[stays]
+    return np.zeros_like(z0)
+
+
+def _independent(cube: Floats) -> Floats:
+    """The cube of independent axes that has the sums of `cube` along each, from 0 on, so that these margins fit."""
+    total = max(float(cube.sum()), 0.0)
+    product = np.full(cube.shape, total)
+    for axis, sums in enumerate(grids.sums_along(cube)):
+        product *= along(with_sum(sums, np.ones(len(sums)), total) / max(total, 1e-300), axis, cube.ndim)
+    return product
+
+
+def _in_halves(z0: Floats, gram: Gram) -> Floats:
+    """Counts from 0 on with the sum of `z0`, both (b,), whose halves, from the whole on, are as near as can be to those
+    of `z0`: buckets by the places of their first cells in a tree that halves the cube."""
+    order = grids.halving_order(gram.workload.shape)[0]
+    first = np.empty(gram.buckets, dtype=np.int64)
+    first[gram.labels[order[::-1]]] = np.arange(len(order))[::-1]
+    order = np.argsort(first)
+    there = np.zeros((2, 1 << (gram.buckets - 1).bit_length()))
+    there[0, : gram.buckets], there[1, : gram.buckets] = z0[order], 1.0  # beyond them there is nothing
+    levels = [there]
+    while levels[-1].shape[1] > 1:
+        levels.append(levels[-1].reshape(2, -1, 2).sum(axis=2))
+    counts = np.maximum(levels.pop()[0], 0.0)
+    for values, buckets in reversed(levels):
+        left = np.clip((values[::2] - values[1::2] + counts) / 2, 0.0, counts)
+        left = np.where(buckets[1::2] > 0, left, counts)
+        counts = np.stack([left, counts - left], axis=1).ravel()
+    result = np.empty(gram.buckets)
+    result[order] = counts[: gram.buckets]
+    return result
 
 
 def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Floats:
@@ -187,16 +240,28 @@ def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Float
     return np.diff(c, prepend=0.0)
 
 
-def _descend(z0: Floats, gram: Gram, iterations: int, tolerance: float) -> Floats:
-    """Runs projected L-BFGS from the clipped estimate, in unknowns scaled by the metric's diagonal."""
-    unit = 1 / np.sqrt(np.maximum(gram.diagonal(), 1e-12))
-
-    def at(point: Floats) -> tuple[float, Floats]:
-        gap = point * unit - z0
-        pull = gram.dot(gap[None])[0]
-        return float(gap @ pull), 2 * pull * unit
-
-    return minimise(at, np.maximum(z0, 0.0) / unit, iterations, tolerance)[0] * unit
+def _descend(z0: Floats, gram: Gram, start: Floats, iterations: int, tolerance: float) -> Floats:
+    """By FISTA with restarts from `start`, in the metric of the diagonal, which is made as much longer as steps ask."""
+    sizes, total = 1 / np.maximum(gram.diagonal(), 1e-12), float(z0.sum())
+    point, pull = start, gram.dot((start - z0)[None])[0]
+    momentum, ahead = point, pull
+    pace, longer, scale = 1.0, 1.0, max(float(np.abs(z0).max()), 1e-300)
+    for _ in range(iterations):
+        while True:
+            candidate = with_sum(momentum - ahead * sizes / longer, sizes, total)
+            step, there = candidate - momentum, gram.dot((candidate - z0)[None])[0]
+            if step @ (there - ahead) <= longer * (1 + 1e-9) * float(step @ (step / sizes)) + 1e-300:
+                break
+            longer *= 2
+        if -float((step / sizes) @ (candidate - point)) > 0:
+            pace = 1.0
+        faster = (1 + (1 + 4 * pace**2) ** 0.5) / 2
+        share, still = (pace - 1) / faster, float(np.abs(candidate - point).max()) < 1e-6 * tolerance * scale
+        momentum, ahead = candidate + share * (candidate - point), there + share * (there - pull)
+        point, pull, pace = candidate, there, faster
+        if still:
+            break
+    return point
 
 
 MOST_SCATTERED = 2**18
@@ -216,6 +281,8 @@ def hdmm_strategy(workload: Workload, power: int = 1, iterations: int = 100, mos
     caller may keep it. More than `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals, however
     many cells there are; predicates are fitted on the regions that they cut out, which loses nothing.
     """
+    if workload.kind == "identity":
+        return grids.identity_strategy(workload.shape)
     target = spectrum(workload)
     if target is not None:
         return marginals.marginal_strategy(workload.shape, target)
@@ -236,6 +303,8 @@ def bucket_strategy(labels: Ints, workload: Workload, power: int = 1) -> Strateg
     Many buckets, or buckets of a very large cube, get a hierarchy over them in their order.
     """
     flat = np.asarray(labels, dtype=np.int64).ravel()
+    if workload.kind == "identity":
+        return grids.group_strategy(flat)
     if int(flat.max()) >= MOST_BUCKETS or (len(workload.shape) > 1 and workload.cells > MOST_SCATTERED):
         return grids.bucket_tree(flat)
     gram = on_buckets(workload, flat)

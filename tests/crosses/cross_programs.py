@@ -225,7 +225,17 @@ class Maker:
         form = self.rng.randrange(4)
         by = self.rng.choice(("n", "d", "m", "r"))
         kind = self.columns.get(by, "number")
-        if form == 0:
+        apart = random.Random("\n".join([*self.lines, self.unit, by]))
+        if form < 2 and apart.random() < 0.3:
+            what, sides = apart.choice(("n", "r", "d")), [""] + [f', "{c}"' for c in ("b", "c") if c in self.columns]
+            call = f'in_order({self.table}, "{by}", {apart.choice((1, 2, 3))}{apart.choice(sides)}, what = "{what}")'
+            if form:
+                call = call.replace("in_order", "so_far").replace(f', what = "{what}"', "").replace(
+                    f'"{by}", ', f'"{by}", "{what}", ')
+            value = self.columns.get(what, "number")
+            of = {"at": kind, "value": value, "largest": value, "smallest": value, "n": "number"}
+            self._new(f"derive({call}, n = {'earlier' if form else 'place'})", of)
+        elif form == 0:
             self._new(f'in_order({self.table}, "{by}", 2)', {"at": kind, "before": kind, "next": kind, "n": "number"})
             self.lines[-1] = self.lines[-1].replace("= in_order", "= derive(in_order") + ", n = place)"
         elif form == 1:

@@ -102,7 +102,8 @@ row("split_rows", "@table, parts, seed = 0", "Disjoint parts of a table, by a ha
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
 row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
 row("in_order", "@table: table, by, most: number, within = none, what = none",
-    "A row for each moment of a person, with those before and after it.", Gives.MOMENTS, HANDLES, TRANSFORMS)
+    "A row for each moment of a person, with those before and after it.", Gives.MOMENTS, HANDLES,
+    TRANSFORMS)  # fmt: skip
 row("union", "*@parts, weights = none", "All rows of several tables, or the larger weights of records, or workloads.",
     Gives.UNION, HANDLES, TRANSFORMS)  # fmt: skip
 row("weighted", "@table", "The rows of a table as records of weight 1.", Gives.RECORDS, HANDLES, TRANSFORMS)

@@ -47,7 +47,7 @@ from jostle.privacy.transformations import persons, transform
 from jostle.records import replace
 from jostle.run.arguments import need_table
 from jostle.run.clauses import whole
-from jostle.run.evaluator import Evaluator, PlacedAt, Value, builtin
+from jostle.run.evaluator import Evaluator, PlacedAt, builtin
 from jostle.run.operators import applied
 from jostle.run.propagation import of_numbers
 from jostle.run.rows import RowCompiler
@@ -282,29 +282,33 @@ MOST_MOMENTS = 10_000
 
 
 @builtin
-def _in_order(table: Value, by: Value, most: Value, within: Value = None, what: Value = None) -> Table:
+def _in_order(table: object, by: object, most: object, within: object = None, what: object = None) -> Table:
     """`in_order(t, "day", 5)`: a row for each moment of a person, also within each value of another column."""
     table = need_table(table, "in_order")
     if not is_number(most) or not float(most).is_integer() or not 1 <= most <= MOST_MOMENTS:
         raise refuse("ValueError", f"rows of a person are a whole number from 1 to {MOST_MOMENTS:,}")
     at, *other = [_column(table, one) for one in (by, within, what) if one is not None]
-    moment, value = _number(at, table), _number(other[-1], table) if what is not None else None
-    wanted = [("before", moment, Beside(moment.expr, "previous")), ("next", moment, Beside(moment.expr, "next"))]
-    if value is not None:
-        wanted += [("value", value, Extreme(value.expr, largest=False))]
-        wanted += [(name, value, Beside(value.expr, name)) for name in ("previous", "largest", "smallest")]
+    terms: dict[str, tuple[GroupTerm, Counted]] = {}
+    moment = _number(at, table)
+    for name, where in (("before", "previous"), ("next", "next")):
+        terms[name] = Beside(moment.expr, where), moment
+    if what is not None:
+        value = _number(other[-1], table)
+        terms["value"] = Extreme(value.expr, largest=False), value
+        for name in ("previous", "largest", "smallest"):
+            terms[name] = Beside(value.expr, name), value
     keys = [("side", other[0])] if within is not None else []
-    terms = [("place", Beside(None)), *((name, term) for name, _, term in wanted)]
-    rows = persons.group_rows(table, True, [*keys, ("at", at)], terms)
+    summaries = [("place", Beside(None)), *((name, term) for name, (term, _) in terms.items())]
+    rows = persons.group_rows(table, True, [*keys, ("at", at)], summaries)
     if any(e.rows is None or e.rows > most for e in rows.exposures):
         rows = persons.truncate(rows, (), None, int(most))
-    place: RowExpr = Apply("min", (Column("place"), Constant(float(most))))
-    columns: list[tuple[str, RowExpr]] = [("side", Column("side") if within is not None else Constant(0.0)), ("place", place)]
-    columns += [(name, number.shifted(Column(name))) for name, number, _ in wanted]
+    columns: list[tuple[str, RowExpr]] = [] if within is not None else [("side", Constant(0.0))]
+    columns.append(("place", Apply("min", (Column("place"), Constant(float(most))))))
+    columns += [(name, number.shifted(Column(name))) for name, (_, number) in terms.items()]
     return transform.derive(rows, columns)
 
 
-def _column(table: Table, one: Value) -> Column:
+def _column(table: Table, one: object) -> Column:
     name = one.name if isinstance(one, ColumnHandle) else one
     if not isinstance(name, str):
         raise refuse("TypeError", f"`in_order` takes a column or its name, not {kind_name(name)}")

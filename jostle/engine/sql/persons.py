@@ -67,7 +67,7 @@ def rows_per_key(
 
 def not_null(values: list[str]) -> str:
     """The condition that none of the values is missing."""
-    return _where([f"{value} IS NOT NULL" for value in values])
+    return f" WHERE {' AND '.join(f'{value} IS NOT NULL' for value in values)}" if values else ""
 
 
 def owner(plan: Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
@@ -161,11 +161,11 @@ def grouped(plan: GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple
     return f"SELECT {items} FROM {subquery(query)}{not_null(names)}{f' GROUP BY {groups}' if groups else ''}", whole
 
 
-_BESIDE = {"previous": "lag(min({0})) OVER ({1})", "next": "lead(min({0})) OVER ({1})", "place": "row_number() OVER ({1})"}
-_BESIDE |= {
-    f"{size}est": f"{name}({name}({{0}})) OVER ({{1}} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
-    for size, name in (("larg", "max"), ("small", "min"))
-}
+_BEFORE = "OVER ({1} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+_BESIDE = {
+    "previous": "lag(min({0})) OVER ({1})", "next": "lead(min({0})) OVER ({1})", "place": "row_number() OVER ({1})",
+    "largest": f"max(max({{0}})) {_BEFORE}", "smallest": f"min(min({{0}})) {_BEFORE}",
+}  # fmt: skip
 
 
 def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int, keys: list[str]) -> tuple[str, str, bool]:
@@ -189,10 +189,6 @@ def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int, keys: list[s
 def _key(rows: RowSql, expr: RowExpr) -> str:
     unsigned = kind_of(expr, rows.schema) == "number"
     return rows.dialect.unsigned.format(rows.value(expr)) if unsigned else rows.value(expr)
-
-
-def _where(tests: list[str]) -> str:
-    return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
 def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:

@@ -60,7 +60,7 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
     @property
     def name(self) -> str:
         """A path that opens this very file again in this process, wherever its own path leads by now."""
-        return f"{_descriptors()}/{self.descriptor}"
+        return f"{'/proc/self/fd' if sys.platform == 'linux' else '/dev/fd'}/{self.descriptor}"
 
     def changed(self) -> bool:
         """Whether somebody wrote to the file, or moved or removed it, since it was opened."""
@@ -122,10 +122,6 @@ def _unreadable(label: str, error: Exception) -> Refusal:
 
 def _stamp(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _descriptors() -> str:
-    return "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 
 
 def _real(descriptor: int, path: str) -> str:

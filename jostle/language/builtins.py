@@ -41,6 +41,7 @@ MODULES = {
     "learning": ("in_shape", "loss_points", "loss_of"),
     "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
     "best": ("advisor", "retrained"),
+    "sequences": ("in_order",),
     "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
 }
 """Names that serve one module of the library alone, by module; `use` brings them, so that two modules' clash."""
@@ -100,6 +101,9 @@ row("binned", "@table, column, edges", "The table with a numeric column as the n
 row("split_rows", "@table, parts, seed = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
 row("explode", "@table, **lists", "A row for each item of a list that is not none.", Gives.EXPLODED, ROWS, TRANSFORMS)
+row("in_order", "@table: table, by, most: number, within = none, what = none",
+    "A row for each moment of a person, with those before and after it.", Gives.MOMENTS, HANDLES,
+    TRANSFORMS)  # fmt: skip
 row("union", "*@parts, weights = none", "All rows of several tables, or the larger weights of records, or workloads.",
     Gives.UNION, HANDLES, TRANSFORMS)  # fmt: skip
 row("weighted", "@table", "The rows of a table as records of weight 1.", Gives.RECORDS, HANDLES, TRANSFORMS)

@@ -78,6 +78,7 @@ class Gives(Enum):
     PICKED = "a table with some of the columns"
     BINNED = "a table in which one column is binned"
     EXPLODED = "a table with more columns, and a row for each of their items"
+    MOMENTS = "a table of the moments of persons"
     UNION = "a table of all rows of several, or a workload"
     RECORDS = "weighted records"
     LIMITED = "the same table under a smaller budget"

@@ -350,7 +350,16 @@ class Extreme(Struct, frozen=True, cache_hash=True):
     largest: bool
 
 
-GroupTerm = Count | FixedSum | Extreme
+class Beside(Struct, frozen=True, cache_hash=True):
+    """What stands beside a group of a person in the order of the last key, among those with the same other keys: the
+    smallest number in the group just before (`previous`) or after it (`next`), the `largest` or the `smallest` in all
+    before; without `expr` the group's place, from 1."""
+
+    expr: RowExpr | None
+    where: str = "place"
+
+
+GroupTerm = Count | FixedSum | Extreme | Beside
 """What a group of rows can be summed up in; `weighted` is for none of these."""
 
 

@@ -24,6 +24,7 @@ from jostle.language.moments import PERIOD
 from jostle.plan.kinds import DEPTH, Schema, domain_kind, domain_of, is_integral, kind_of, mixed, value_kind
 from jostle.plan.plan import (
     Apply,
+    Beside,
     Bound,
     Column,
     Constant,
@@ -248,9 +249,9 @@ def group_rows_schema(plan: GroupRows, inner: Schema, facts: Facts = BY_KINDS) -
 
 def _term_domain(term: GroupTerm, most: int | None, schema: Schema, facts: Facts) -> Domain:
     """What a group of at most `most` rows can have."""
-    if isinstance(term, Extreme):
+    if isinstance(term, Extreme | Beside) and term.expr is not None:
         return derived_domain(term.expr, schema, facts)
-    if isinstance(term, Count):
+    if isinstance(term, Count | Beside):
         return Open("integer") if most is None else Integer(int(term.expr is None), most)
     if most is None:
         return Open("real" if term.bits else "integer")

@@ -26,6 +26,7 @@ from jostle.plan.facts import bounds_of, divides, key_of, unit_of
 from jostle.plan.kinds import as_number, grid_bits, is_integral, kind_of
 from jostle.plan.plan import (
     Apply,
+    Beside,
     Bound,
     Column,
     Constant,
@@ -40,17 +41,19 @@ from jostle.plan.plan import (
     inputs,
 )
 from jostle.plan.schemas import MOST_KEYS, person_columns
-from jostle.privacy.kernel.handles import Table
+from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import persons, transform
 from jostle.records import replace
+from jostle.run.arguments import need_table
 from jostle.run.clauses import whole
-from jostle.run.evaluator import Evaluator, PlacedAt
+from jostle.run.evaluator import Evaluator, PlacedAt, builtin
 from jostle.run.operators import applied
 from jostle.run.propagation import of_numbers
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.sequences import Period
+from jostle.run.values import is_number, kind_name
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 
@@ -92,6 +95,8 @@ class Counted(Struct, frozen=True):
 
     def shifted(self, number: RowExpr) -> RowExpr:
         """The same of a number in a row."""
+        if self.kind == "number":
+            return number
         if self.kind == "date":
             return Apply("shift", (_beginning("date"), number))
         days = Apply("/", (number, Constant(86_400e6 / self.step)))
@@ -271,6 +276,52 @@ def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool
         raise refuse("TypeError", "`*` stands only in `count`", call.span)
     expr = compiler.column_position(arg, constant=isinstance(arg, n.Number))[0]
     return as_number(expr, compiler.schema) if row.bounded else expr, False
+
+
+MOST_MOMENTS = 10_000
+
+
+@builtin
+def _in_order(table: object, by: object, most: object, within: object = None, what: object = None) -> Table:
+    """`in_order(t, "day", 5)`: a row for each moment of a person, also within each value of another column."""
+    table = need_table(table, "in_order")
+    if not is_number(most) or not float(most).is_integer() or not 1 <= most <= MOST_MOMENTS:
+        raise refuse("ValueError", f"rows of a person are a whole number from 1 to {MOST_MOMENTS:,}")
+    at, *other = [_column(table, one) for one in (by, within, what) if one is not None]
+    terms: dict[str, tuple[GroupTerm, Counted]] = {}
+    moment = _number(at, table)
+    for name, where in (("before", "previous"), ("next", "next")):
+        terms[name] = Beside(moment.expr, where), moment
+    if what is not None:
+        value = _number(other[-1], table)
+        terms["value"] = Extreme(value.expr, largest=False), value
+        for name in ("previous", "largest", "smallest"):
+            terms[name] = Beside(value.expr, name), value
+    keys = [("side", other[0])] if within is not None else []
+    summaries = [("place", Beside(None)), *((name, term) for name, (term, _) in terms.items())]
+    rows = persons.group_rows(table, True, [*keys, ("at", at)], summaries)
+    if any(e.rows is None or e.rows > most for e in rows.exposures):
+        rows = persons.truncate(rows, (), None, int(most))
+    columns: list[tuple[str, RowExpr]] = [] if within is not None else [("side", Constant(0.0))]
+    columns.append(("place", Apply("min", (Column("place"), Constant(float(most))))))
+    columns += [(name, number.shifted(Column(name))) for name, (_, number) in terms.items()]
+    return transform.derive(rows, columns)
+
+
+def _column(table: Table, one: object) -> Column:
+    name = one.name if isinstance(one, ColumnHandle) else one
+    if not isinstance(name, str):
+        raise refuse("TypeError", f"`in_order` takes a column or its name, not {kind_name(name)}")
+    transform.need_column(table.domains, name)
+    return Column(name)
+
+
+def _number(column: Column, table: Table) -> Counted:
+    """The number that stands for a number, a date or a time in an order."""
+    expr = as_number(column, table.domains)
+    if kind_of(expr, table.domains) == "text":
+        raise refuse("TypeError", "rows of a person are put in order by numbers, dates or times, and not by texts")
+    return counted(AGGREGATES["min"], expr, table.domains) or Counted("number", expr, 1, "")
 
 
 def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:

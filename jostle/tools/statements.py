@@ -216,6 +216,9 @@ def key_text(key: p.Key) -> str:
 
 def term_text(term: p.GroupTerm) -> str:
     """What is summed up of a group."""
+    if isinstance(term, p.Beside):
+        of = f"{term.where} {expression(term.expr)}" if term.expr is not None else "place"
+        return f"the {of}, in the order of the last of these"
     if isinstance(term, p.Extreme):
         return f"the {'largest' if term.largest else 'smallest'} {expression(term.expr)}"
     weights = ", by weights" if term.weighted else ""

@@ -212,9 +212,8 @@ class Maker:
 
     def joined_by_person(self) -> None:
         """Each person's rows with their own, of a linked table."""
-        self.join = (
-            f" {self.rng.choice(('join', 'join', 'left join'))} u on person{self.rng.choice(('', ', n', ', c'))}"
-        )
+        how = self.rng.choice(("join", "join", "left join"))
+        self.join = f" {how} u on person{self.rng.choice(('', ', n', ', c'))}"
 
     def linked(self) -> None:
         """Another table of the same persons, under the same budget."""
@@ -222,15 +221,20 @@ class Maker:
 
     def in_order(self) -> None:
         """What stands before and after in the rows of each person."""
-        form = self.rng.randrange(4)
-        by = self.rng.choice(("n", "d", "m", "r"))
-        kind = self.columns.get(by, "number")
-        if form == 0:
+        form, by = self.rng.randrange(4), self.rng.choice(("n", "d", "m", "r"))
+        kind, apart = self.columns.get(by, "number"), random.Random("\n".join([*self.lines, self.unit, by]))
+        if form < 2 and apart.random() < 0.3:
+            what, sides = apart.choice(("n", "r", "d")), [""] + [f', "{c}"' for c in ("b", "c") if c in self.columns]
+            most, value = f"{apart.choice((1, 2, 3))}{apart.choice(sides)}", self.columns.get(what, "number")
+            call = f'"{by}", "{what}", {most}), n = earlier' if form else f'"{by}", {most}, what = "{what}"), n = place'
+            of = {"at": kind, "value": value, "largest": value, "smallest": value, "n": "number"}
+            self._new(f"derive({'so_far' if form else 'in_order'}({self.table}, {call})", of)
+        elif form == 0:
             self._new(f'in_order({self.table}, "{by}", 2)', {"at": kind, "before": kind, "next": kind, "n": "number"})
             self.lines[-1] = self.lines[-1].replace("= in_order", "= derive(in_order") + ", n = place)"
         elif form == 1:
             what = self.rng.choice(("n", "c", "b"))
-            of = {"at": kind, what: self.columns.get(what, "number"), "previous": self.columns.get(what, "number")}
+            of = {"at": kind, **dict.fromkeys((what, "previous"), self.columns.get(what, "number"))}
             self._new(f'derive(with_previous({self.table}, "{by}", "{what}", 2), {what} = value)', of)
         elif form == 2:
             self._new(f'derive(sessions({self.table}, "n", 1, 3), n = moments)', {"n": "number"})
@@ -239,9 +243,7 @@ class Maker:
 
     def rows_of_persons(self) -> None:
         bound, self.limit = self.limit, ""  # each person has one row, or one of each key
-        of = self.rng.choice(
-            ("count(*)", f"sum({self._bounded()})", f"max({self._bounded()})", f"avg({self._bounded()})")
-        )
+        of = self.rng.choice(["count(*)", *[f"{name}({self._bounded()})" for name in ("sum", "max", "avg")]])
         key = self.rng.choice(("", " groupby c", " groupby n", " groupby id"))
         name = {" groupby c": {"c": "text"}, " groupby n": {"n": "number"}, " groupby id": {"id": "text"}}.get(key, {})
         first = random.Random("\n".join([*self.lines, self.unit, key])).random() < 0.3 and not self.join

@@ -20,6 +20,7 @@ from jostle.language.row_functions import OPERATIONS
 from jostle.plan.facts import schema_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
+    Beside,
     Bound,
     Column,
     Constant,
@@ -147,9 +148,24 @@ def _grouped(plan: GroupRows, made: list[Row]) -> list[Row]:
             groups.setdefault(group, []).append(row)
     names = (PERSON, *(name for name, _ in plan.keys))
     return [
-        dict(zip(names, group, strict=True)) | {name: _summary(term, some) for name, term in plan.terms}
+        dict(zip(names, group, strict=True)) | {
+            name: _beside(term, group, groups) if isinstance(term, Beside) else _summary(term, some)
+            for name, term in plan.terms
+        }
         for group, some in groups.items()
-    ]
+    ]  # fmt: skip
+
+
+def _beside(term: Beside, group: tuple[Any, ...], groups: dict[tuple[Any, ...], list[Row]]) -> float | None:
+    """What stands beside a group: each other one with the same keys before the last is looked at."""
+    here = [other for other in groups if other[:-1] == group[:-1]]
+    before = [other for other in here if other[-1] < group[-1]]
+    if term.expr is None:
+        return float(len(before) + 1)
+    if term.where in ("previous", "next"):
+        after = sorted(other for other in here if other[-1] > group[-1])
+        before = sorted(before)[-1:] if term.where == "previous" else after[:1]
+    return _summary(Extreme(term.expr, term.where == "largest"), [row for other in before for row in groups[other]])
 
 
 def _summary(term: GroupTerm, within: list[Row]) -> float | None:

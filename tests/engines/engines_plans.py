@@ -12,6 +12,7 @@ from jostle.plan.facts import schema_of
 from jostle.plan.kinds import Schema, kind_of
 from jostle.plan.plan import (
     Apply,
+    Beside,
     Bound,
     Categories,
     Column,
@@ -162,7 +163,7 @@ class Draw:
         scan, few = self.scan("who", "h"), self.random.randint(1, 5)
         rows: Plan = Bound(scan, self.random.choice([("who",), ("w",), ("who", "b"), ("f",), ("n",)]), few)
         schema = dict(scan.columns)
-        match self.random.choice(["rows", "filter", "truncate", "groups", "few"]):
+        match self.random.choice(["rows", "filter", "truncate", "groups", "order", "few"]):
             case "filter":
                 return Filter(rows, self.of("boolean", schema, 2))
             case "truncate":
@@ -173,6 +174,12 @@ class Draw:
                 total, most = FixedSum(Column("h"), -10.0, 10.0, 4), Extreme(Column("h"), True)
                 terms = (("n", Count()), ("s", total), ("m", most))
                 return GroupRows(rows, True, (("a", self.of("text", schema, 1)),), terms)
+            case "order":
+                words = ("previous", "next", "largest", "smallest")
+                beside = tuple((word, Beside(Column("h"), word)) for word in words)
+                last = self.random.choice([Column("h"), self.of("number", schema, 1), self.of("text", schema, 1)])
+                keys = (("a", self.of("text", schema, 1)), ("o", last))[self.random.randrange(2) :]
+                return GroupRows(rows, True, keys, (("n", Count()), ("place", Beside(None)), *beside))
             case "few":
                 other = Scan(self._key, (("i", Integer(-128, 127)), ("q", DOMAINS["q"][0])))
                 return Join(Scan(self._key, (("i", Integer(-128, 127)), ("s", DOMAINS["s"][0]))), other, ("i",), 2)

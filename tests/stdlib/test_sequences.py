@@ -112,14 +112,39 @@ def test_sessions_end_where_a_pause_is_long() -> None:
     ) == pytest.approx(0, abs=1)
 
 
-@pytest.mark.parametrize(("of", "name", "low"), [
-    ('sessions(t, "at", 15, 8)', "moments", 1), ('in_order(t, "at", 8)', "place", 0),
-    ('so_far(t, "at", "x", 8)', "earlier", 0),
+@pytest.mark.parametrize(("of", "name", "ends"), [
+    ('sessions(t, "at", 15, 8)', "moments", [1, 8]), ('in_order(t, "at", 8)', "place", [1, 8]),
+    ('so_far(t, "at", "x", 8)', "earlier", [0, 7]),
 ])  # fmt: skip
-def test_numbers_of_rows_are_known_to_be_no_more_than_are_kept(of: str, name: str, low: int) -> None:
+def test_numbers_of_rows_are_known_to_be_no_more_than_are_kept(of: str, name: str, ends: list[int]) -> None:
     """So that their means need no clamp, and have the noise of so many."""
     program = f'release ends = [[c.low, c.high] for c in columns({of}) if c.name == "{name}"]'
-    assert released(program.removeprefix("release ends = ")) == [[low, 8]]
+    assert released(program.removeprefix("release ends = ")) == [ends]
+
+
+def test_one_person_with_many_rows_takes_no_square_of_them() -> None:
+    """60,000 moments of one person: each with each would be 3.6 billion pairs."""
+    many = np.arange(60_000)
+    frame = pd.DataFrame({"p": 1, "at": many % 300, "page": "a", "x": many % 100, "r": many * 300 / 60_000})
+    frame = frame.assign(z=(many % 7) / 7, day=pd.Timestamp("2024-01-01"))
+    for of, expected in (("in_order(t, 'r', 10000) where before is missing", 0), ("so_far(t, 'r', 'z', 10000)", 1e4)):
+        result = asked(f"release a = {count(of)}\n".replace("'", '"'), "p", data=frame)
+        assert result.ok, result.diagnostics
+        assert result.released_json()["a"] == pytest.approx(expected, abs=200)
+
+
+def test_persons_of_several_values_at_one_moment_and_of_more_than_count() -> None:
+    """Each value at a moment stands beside each of the moment before, and no session has more moments than count."""
+    frame = pd.DataFrame({"p": 1, "at": [1, 1, 2, 2, 2], "page": ["a", "b", "a", "a", "b"], "x": [5, 3, 9, 8, 7],
+                          "r": 1.5, "z": 0.5, "day": pd.Timestamp("2024-01-01")})  # fmt: skip
+    pairs = count('with_previous(t, "at", "page", 8)')
+    assert asked(f"release a = {pairs}\n", data=frame).released_json()["a"] == pytest.approx(4, abs=1)
+    low = '{{ select sum(value) as v, sum(largest) as l from so_far(t, "at", "x", 8) with E }}'
+    sums = asked(f"release a = {low}\n", data=frame).released_json()["a"]
+    assert (sums["v"], sums["l"]) == (pytest.approx(10, abs=3), pytest.approx(5, abs=3))
+    moments = '{{ select sum(moments) as m from sessions(t, "at", 400, 3) with E }}'
+    many = FRAME.groupby("p")["at"].nunique().clip(upper=3).sum()
+    assert released(moments.replace("sum(moments) as m", "sum(moments)"), "p") == pytest.approx(many, abs=3)
 
 
 def test_a_person_counts_for_as_many_rows_as_are_said() -> None:

@@ -22,6 +22,7 @@ from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixe
 from jostle.plan.kinds import domain_kind, is_integral, kind_of
 from jostle.plan.plan import (
     WEIGHT_BITS,
+    Beside,
     Bound,
     Column,
     Count,
@@ -66,7 +67,7 @@ def rows_per_key(
 
 def not_null(values: list[str]) -> str:
     """The condition that none of the values is missing."""
-    return _where([f"{value} IS NOT NULL" for value in values])
+    return f" WHERE {' AND '.join(f'{value} IS NOT NULL' for value in values)}" if values else ""
 
 
 def owner(plan: Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
@@ -151,7 +152,7 @@ def grouped(plan: GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple
         outer.append(f"k{i} AS c{i}")
         whole.append(False)
     for i, (_, term) in enumerate(plan.terms):
-        value, summary, exact = _term(rows, term, f"v{i}", most_rows)
+        value, summary, exact = _term(rows, term, f"v{i}", most_rows, names)
         inner += [f"{value} AS v{i}"] if value else []
         outer.append(f"{summary} AS c{len(plan.keys) + i}")
         whole.append(exact)
@@ -160,11 +161,23 @@ def grouped(plan: GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple
     return f"SELECT {items} FROM {subquery(query)}{not_null(names)}{f' GROUP BY {groups}' if groups else ''}", whole
 
 
-def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int) -> tuple[str, str, bool]:
+_BEFORE = "OVER ({1} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+_BESIDE = {
+    "previous": "lag(min({0})) OVER ({1})", "next": "lead(min({0})) OVER ({1})", "place": "row_number() OVER ({1})",
+    "largest": f"max(max({{0}})) {_BEFORE}", "smallest": f"min(min({{0}})) {_BEFORE}",
+}  # fmt: skip
+
+
+def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int, keys: list[str]) -> tuple[str, str, bool]:
     """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
     if isinstance(term, Count):
         return *counted(rows, term, name), True
-    check_number("a summary of a group", term.expr, rows.schema)
+    if term.expr is not None:
+        check_number("a summary of a group", term.expr, rows.schema)
+    if isinstance(term, Beside):
+        over = f"PARTITION BY {', '.join(keys[:-1])} ORDER BY {keys[-1]}"
+        value = rows.value(term.expr) if term.expr is not None else ""
+        return value, _BESIDE[term.where].format(name, over), term.expr is None
     if isinstance(term, Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
     value, largest, _ = fixed_term(rows, term, rows.schema)
@@ -176,10 +189,6 @@ def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int) -> tuple[str
 def _key(rows: RowSql, expr: RowExpr) -> str:
     unsigned = kind_of(expr, rows.schema) == "number"
     return rows.dialect.unsigned.format(rows.value(expr)) if unsigned else rows.value(expr)
-
-
-def _where(tests: list[str]) -> str:
-    return f" WHERE {' AND '.join(tests)}" if tests else ""
 
 
 def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:

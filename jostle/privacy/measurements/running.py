@@ -373,7 +373,7 @@ class Tree:
     def matrix(self, after: int, until: int) -> Ints:
         """The rows of the steps after `after`, up to `until`: a column for each of the first `until` steps."""
         rows = np.zeros((self.rows_up_to(until) - self.rows_up_to(after), until), dtype=np.int64)
-        ends = [(end, level) for end in range(after + 1, until + 1) for level in range(_divisions(end) + 1)]
+        ends = [(end, level) for end in range(after + 1, until + 1) for level in range((end & -end).bit_length())]
         for row, (end, level) in zip(rows, ends, strict=True):
             row[end - (1 << level) : end] = 1
         return rows
@@ -419,11 +419,6 @@ class Roots:
         """The squared norm of each column."""
         squares: Ints = np.cumsum(self.lags**2)[::-1] * self.scales**2
         return squares
-
-
-def _divisions(number: int) -> int:
-    """How often a number can be halved."""
-    return (number & -number).bit_length() - 1
 
 
 @lru_cache(maxsize=2**4)

@@ -137,11 +137,6 @@ def steepest(most: int) -> int:
     return math.ceil(slope * 2.0**BITS + 2.0**-5)
 
 
-def _majorities(counts: Ints, most: int) -> Ints:
-    majorities: Ints = counts.max(axis=-1, initial=0).sum(axis=-1)
-    return majorities
-
-
 def _gini(counts: Ints, most: int) -> Ints:
     """−Σ_v ⌈2^BITS · (n_v − Σ_c n_vc²/n_v)⌉, in whole numbers: Python's, where squares could be too wide."""
     rows = counts.sum(axis=-1)
@@ -167,7 +162,7 @@ def _h(counts: Ints, most: int) -> Any:
 SPLITS = {
     "entropy": Split("entropy", False, _entropy),
     "gini": Split("gini", False, _gini),
-    "max_class": Split("max_class", False, _majorities),
+    "max_class": Split("max_class", False, lambda counts, most: counts.max(axis=-1, initial=0).sum(axis=-1)),
 }
 
 

@@ -22,6 +22,7 @@ from jostle.diagnostics import refuse
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import (
     Apply,
+    Beside,
     Column,
     Constant,
     Count,
@@ -81,6 +82,8 @@ def group_rows(
         _need_persons(table, "rows are grouped by person")
     if table.weighted:
         raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
+    if not (person and keys) and any(isinstance(term, Beside) for _, term in terms):
+        raise refuse("TypeError", "rows of several persons have no order")  # one would move what stands beside others
     groups = _most_groups(table, [key for _, key in keys])
     exposures = tuple(replace(_bounded(e, groups, None), each=None) for e in table.exposures)
     if not person:

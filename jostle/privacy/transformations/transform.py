@@ -71,14 +71,9 @@ def where(table: Table, condition: RowExpr) -> Table:
 
 def cells_where(cube: Cube, condition: RowExpr, mask: Bools) -> Cube:
     """The cells that a public mask leaves, whatever it says; `condition` is what it was made of."""
-    return replace(cube, cells=Restricted(cube.cells, condition, _broadcast(mask, cube)))
-
-
-def _broadcast(array: Bools, cube: Cube) -> Bools:
-    """A public array that broadcasts to the shape of a cube; refused where it does not."""
-    if np.broadcast_shapes(array.shape, cube.shape) != cube.shape:
-        raise refuse("ValueError", f"an array of {array.shape} is of no cube of {cube.shape}")
-    return array
+    if np.broadcast_shapes(mask.shape, cube.shape) != cube.shape:
+        raise refuse("ValueError", f"an array of {mask.shape} is of no cube of {cube.shape}")
+    return replace(cube, cells=Restricted(cube.cells, condition, mask))
 
 
 def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:

@@ -369,7 +369,10 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.ITEM: _one_item,
     Gives.SCORE: lambda w, call, node: each_way(call.exposed, lambda of: _score(of, call.row.name)),
     Gives.SHARES: lambda w, call, node: each_way(call.exposed, lambda of: _shares(of, call.named("parts"))),
-    Gives.BINNED: lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
+    **dict.fromkeys(
+        (Gives.BINNED, Gives.MOMENTS),
+        lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
+    ),
     Gives.UNION: lambda w, call, node: _union_handle(call.args),
     Gives.RECORDS: lambda w, call, node: selects.weighted_records(
         call.row.name, [*call.args, *call.keywords.values()]

@@ -111,6 +111,15 @@ e = {{ select count(distinct person) from u where owner in (select owner from u 
 f = {{ select count(*) from (select * from t where who in (select who from t where v > 0)) where who not in
     (select owner from u where c == "y") up to 2 rows with epsilon 1 }}
 """,
+    "the order of a person's rows": """
+use sequences
+a = {{ select count(*) as n, sum(clamp(next - at, 0, 5)) as s from in_order(u, "w", 2) with epsilon 2 }}
+b = {{ select sum(clamp(place, 0, 3)) from in_order(u, "w", 3, within = "c") with epsilon 1 }}
+c = {{ select count(*) from with_previous(u, "w", "c", 2) groupby previous, value with epsilon 1 }}
+d = {{ select count(*) as n, sum(value - previous) as s from with_previous(u, "w", "r", 1) with epsilon 2 }}
+e = {{ select sum(largest) as l, sum(clamp(earlier, 0, 1)) as n from so_far(u, "r", "w", 2) with epsilon 2 }}
+f = {{ select count(*) as n, sum(clamp(moments, 0, 2)) as m from sessions(u, "w", 4, 2) with epsilon 2 }}
+""",
     "groups of several persons": """
 few = {{ select count(*) as n, sum(w) as s from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
 a = {{ select sum(clamp(n, 0, 3)) as x, sum(clamp(s, 0, 9)) as y, count(*) as n from few groupby c with epsilon 3 }}

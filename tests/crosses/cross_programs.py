@@ -251,7 +251,6 @@ class Maker:
         self._new(f"{{{{ select {of} as v from {rows} per person{key}{bound} }}}}", {"v": "number", **name})
 
     # Measurements ---------------------------------------------------------------------------------
-
     def _some_aggregate(self) -> str:
         return self.rng.choices(list(AGGREGATES), AGGREGATES.values())[0]
 

@@ -155,12 +155,12 @@ class Names:
 
     def _set(self, expr: n.SetOf, scope: Scope, rows: bool, domains: bool) -> None:
         bare = [item for item in expr.items if domains and isinstance(item, n.Name) and not scope.binds(item.id)]
-        if bare:
-            texts = ", ".join(f'"{item.span.text}"' if item in bare else item.span.text for item in expr.items)
-            self._unknown.append((bare[0].id, bare[0].span, f"categories are texts: `{{{texts}}}`"))
         for item in expr.items:
             if item not in bare:
                 self._expr(item, scope, rows=rows)
+            elif item is bare[0]:
+                texts = ", ".join(f'"{one.span.text}"' if one in bare else one.span.text for one in expr.items)
+                self._unknown.append((bare[0].id, item.span, f"categories are texts: `{{{texts}}}`"))
 
     def _variable(self, expr: n.Variable, scope: Scope, rows: bool, domains: bool) -> None:
         if not rows:

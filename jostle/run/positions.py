@@ -210,7 +210,7 @@ def ask(
         if VALUES in names_in([key.expr]):
             raise refuse("TypeError", "`values` cannot be grouped by", help="group by a dimension")
     if condition is not None:
-        _only_compared(condition)
+        _only_compared(Apply("not", (condition,)))  # nor is `values` alone a test
     unread = _unread(interp, cells)
     test = None if condition is None else _unread_test(cells, condition) if unread else cell_test(cells, condition)
     codes = _unread_codes if unread else partial(_codes, cells)

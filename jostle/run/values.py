@@ -301,7 +301,7 @@ def same(a: Any, b: Any) -> bool:
             return _same_of(a, b)
     if is_sequence(a) and is_sequence(b):
         return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, _PLAIN) or isinstance(b, _PLAIN):
+    if isinstance(a, _PLAIN) and isinstance(b, _PLAIN):
         return bool(a == b)
     return a is b
 

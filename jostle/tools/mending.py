@@ -129,8 +129,7 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
         while new and new[-1] == program[end - 1]:
             end, new = end - 1, new[:-1]
         old = f"lines {begin + 1} to {end}" if end > begin + 1 else f"line {end}"
-        help = f"write `{'`, then `'.join(new)}`{'' if old == f'line {search.row}' else f' in place of {old}'}"
-        return replace(fault, help=help if new else f"leave {old} out")
+        return replace(fault, help=f"write `{'`, then `'.join(new)}` in place of {old}" if new else f"leave {old} out")
     return None
 
 

@@ -124,3 +124,16 @@ def test_rows_that_do_not_fit_decide_nothing(tmp_path: Path) -> None:
         assert result.ok, result.diagnostics
         lines = [line for line in rows.split(b"\n") if line]
         assert abs(result.released["n"] - len(lines)) <= 1
+
+
+def test_the_count_of_a_cell_alone_is_no_condition(tmp_path: Path) -> None:
+    text = "private c = counts([3, 4]) protecting rows budget epsilon 1\n"
+    text += "n = {{ select count(values) from c where values with epsilon 0.1 }}\n"
+    assert "calculated" in one_refusal(attempt(text, tmp_path), "TypeError")
+
+
+def test_what_is_looked_for_among_arrays_is_none_of_them(tmp_path: Path) -> None:
+    text = "a = exact(identity(counts([[1, 2], [3, 4]])), counts([[1, 2], [3, 4]]))\n"
+    text += 'cells = laplace(counts([[1, 2], [3, 4]]))\nrelease there = [none in [cells], "a" in [a], cells == none]\n'
+    result = attempt(text, tmp_path)
+    assert result.ok and result.released_json()["there"] == [False, False, False], result.diagnostics

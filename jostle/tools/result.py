@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -162,6 +162,10 @@ class Result:
             hint = did_you_mean(name, self.values) or f"the program says `release {name}` of what it hands out"
             raise KeyError(f"nothing was released as `{name}`: {hint}")
         return to_python(self.values[name])
+
+    def __iter__(self) -> Iterator[str]:
+        """The names of what was released, as of a dict: `"n" in result`, `list(result)`."""
+        return iter(self.values)
 
     @property
     def pictures(self) -> list[Picture]:

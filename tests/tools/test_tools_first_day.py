@@ -344,3 +344,10 @@ def test_what_is_left_after_it_was_spent_is_no_divisor() -> None:
     result = Session().attempt(private + "    n = laplace(seen)\n    s = 1 / epsilon\n")
     assert not result.ok and result.diagnostics[0].help.endswith("name it before it is spent, `e = epsilon`")
     assert Session().attempt(private + "    n = laplace(seen)\n    s = 1 / e\n").ok
+
+
+def test_a_result_is_asked_for_its_names_as_a_dict_is() -> None:
+    one = Session().run_text("release a = 3\nrelease b = 4\n")
+    assert list(one) == ["a", "b"] and "a" in one and "c" not in one
+    with pytest.raises(KeyError, match="nothing was released as `c`"):
+        one["c"]

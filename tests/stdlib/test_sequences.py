@@ -140,7 +140,7 @@ def test_persons_of_several_values_at_one_moment_and_of_more_than_count() -> Non
     pairs = count('with_previous(t, "at", "page", 8)')
     assert asked(f"release a = {pairs}\n", data=frame).released_json()["a"] == pytest.approx(4, abs=1)
     low = '{{ select sum(value) as v, sum(largest) as l from so_far(t, "at", "x", 8) with E }}'
-    sums = asked(f"release a = {low}\n", data=frame).released_json()["a"]
+    sums = asked(f"release a = {low}\n", amount=50_000, data=frame).released_json()["a"]
     assert (sums["v"], sums["l"]) == (pytest.approx(10, abs=3), pytest.approx(5, abs=3))
     moments = '{{ select sum(moments) as m from sessions(t, "at", 400, 3) with E }}'
     many = FRAME.groupby("p")["at"].nunique().clip(upper=3).sum()

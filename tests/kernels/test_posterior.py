@@ -70,8 +70,8 @@ def test_a_spike_stays_where_all_else_is_empty() -> None:
 
 
 def test_cells_that_were_measured_one_by_one_are_shrunk_by_their_expected_counts() -> None:
-    """Of a table of which a tenth is not empty, a third of the squared error of counts cut at 0 goes; least squares that
-    keep the sum have less yet."""
+    """Of a table of which a tenth is not empty, a third of the squared error of counts cut at 0 goes; least squares
+    that keep the sum have less yet."""
     shape, errors = (24, 24), []
     asked = workloads.identity(shape)
     strategy = strategies.hdmm_strategy(asked)

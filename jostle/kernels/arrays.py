@@ -167,3 +167,19 @@ def whole_number(value: object, least: int, most: int, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
         text = f'"{value}"' if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
         raise KernelError(f"{what} are a whole number from {least:,} to {most:,}, not {text}")
+
+
+def with_sum(z0: Floats, sizes: Floats, total: float) -> Floats:
+    """The nearest z ≥ 0 to `z0`, both (b,), of buckets of so many cells, that adds up to `total`, or to 0 if less.
+
+    It takes the same density from all buckets that stay above 0: of cells it is a projection onto a simplex
+    (Michelot 1986; Duchi and others 2008).
+    """
+    left, cells, less = z0, sizes, 0.0
+    while total > 0 and len(left):
+        less = float(left.sum() - total) / float(cells.sum())
+        stays = left > less * cells
+        if stays.all():
+            return np.asarray(np.maximum(z0 - less * sizes, 0.0))
+        left, cells = left[stays], cells[stays]
+    return np.zeros_like(z0)

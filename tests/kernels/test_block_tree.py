@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from dense_core import measure
 
-from jostle.kernels.arrays import groups
+from jostle.kernels.arrays import groups, with_sum
 from jostle.kernels.histograms import adaptive, blocktree, grids, smoothing, strategies
 from jostle.kernels.histograms.blocktree import Seen
 from jostle.kernels.noisy_array import NoiseModel, with_noise
@@ -163,7 +163,7 @@ def test_exact_and_very_many_blocks_are_only_estimated(monkeypatch):
     answers = [np.asarray(strategy[0]["weight"]) * x, *(np.asarray(b["matrix"]) @ x for b in strategy[1:])]
     found = adaptive.drawn_together(labels, x, 0.0, strategy, answers, 0.0, asked)
     np.testing.assert_allclose(found, x, atol=1e-6)
-    projected = strategies.with_sum(x - 1, np.ones(16), float((x - 1).sum()))
+    projected = with_sum(x - 1, np.ones(16), float((x - 1).sum()))
     np.testing.assert_array_equal(adaptive.expected_cells([x - 1], 0.0, boxes.identity(16)), projected)
     monkeypatch.setattr(adaptive, "MOST", 8)
     noisy = adaptive.drawn_together(labels, x, 1.0, strategy, answers, 1.0, asked)

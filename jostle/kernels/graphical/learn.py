@@ -3,7 +3,7 @@
 Tables come as they were measured, one a clique of the model (a group of cliques, where they share a potential), each
 carrying its noise (`kernels.noisy_array`); tables that carry none are taken as exact.
 
-Projection of noisy tables on the simplex (Duchi, Shalev-Shwartz, Singer and Chandra, ICML 2008).
+Projection of noisy tables on the simplex (`arrays.with_sum`).
 
 Maximum likelihood of a model's potentials from tables of marginals, with a ridge that the noise decides.
 
@@ -50,7 +50,7 @@ import numpy as np
 
 from jostle.error_laws import laplace_scale, to_power
 from jostle.kernels import KernelError
-from jostle.kernels.arrays import Floats, along
+from jostle.kernels.arrays import Floats, along, with_sum
 from jostle.kernels.graphical.domain import Structure, TiedStructure
 from jostle.kernels.graphical.model import GraphicalModel
 from jostle.kernels.linear_algebra import on_one_thread
@@ -61,11 +61,7 @@ from jostle.noise_laws import Gaussian, Laplace
 def on_simplex(table: Floats) -> Floats:
     """The nearest table (in ℓ₂) of non-negative cells that sum to 1, of the same shape."""
     flat = np.asarray(table, dtype=np.float64).ravel()
-    down = np.sort(flat)[::-1]
-    over = (np.cumsum(down) - 1.0) / np.arange(1, flat.size + 1)
-    last = int(np.flatnonzero(down > over)[-1]) if flat.size else 0
-    projection: Floats = np.maximum(flat - over[last], 0.0).reshape(np.shape(table))
-    return projection
+    return with_sum(flat, np.ones(flat.size), 1.0).reshape(np.shape(table))
 
 
 NOISE_DOMINATED = 2.0

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from jostle.kernels.arrays import Floats, Ints, Strategy
+from jostle.kernels.arrays import Floats, Ints, Strategy, with_sum
 from jostle.kernels.histograms import grids, strategies
 from jostle.kernels.histograms.grams import on_buckets
 from jostle.kernels.histograms.strategies import estimate
@@ -204,7 +204,7 @@ def _towards_sum(counts: Floats, noisy: Floats, scales: Floats, sizes: Floats) -
     explain what it is more or less."""
     gap = float(noisy.sum() - counts.sum())
     gap *= max(0.0, 1 - 2 * float((scales**2).sum()) / max(gap**2, 1e-300))
-    return strategies.with_sum(counts, sizes, float(counts.sum()) + gap) if gap else counts
+    return with_sum(counts, sizes, float(counts.sum()) + gap) if gap else counts
 
 
 def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> BlockEstimate:

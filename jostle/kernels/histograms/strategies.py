@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from jostle.kernels.accuracy import estimate_with_noise
-from jostle.kernels.arrays import Floats, Ints, Strategy, along, minimise
+from jostle.kernels.arrays import Floats, Ints, Strategy, along, minimise, with_sum
 from jostle.kernels.histograms import grids
 from jostle.kernels.histograms.grams import Gram, on_buckets, on_cells
 from jostle.kernels.linear_algebra import on_one_thread
@@ -166,21 +166,6 @@ def project(z0: Floats, gram: Gram, iterations: int = 60, tolerance: float = 1e-
         return _descend(z0, gram, _in_halves(z0, gram), -(-iterations // 3), tolerance)
     start = np.bincount(gram.labels, weights=_independent(gram.spread(z0)).ravel(), minlength=gram.buckets)
     return _descend(z0, gram, np.asarray(start, dtype=np.float64), iterations, tolerance)
-
-
-def with_sum(z0: Floats, sizes: Floats, total: float) -> Floats:
-    """The nearest z ≥ 0 to `z0`, both (b,), of buckets of so many cells, that adds up to `total`, or to 0 if less.
-
-    It takes the same density from all buckets that stay above 0 (of cells: a projection onto a simplex; Michelot 1986).
-    """
-    left, cells, less = z0, sizes, 0.0
-    while total > 0 and len(left):
-        less = float(left.sum() - total) / float(cells.sum())
-        stays = left > less * cells
-        if stays.all():
-            return np.asarray(np.maximum(z0 - less * sizes, 0.0))
-        left, cells = left[stays], cells[stays]
-    return np.zeros_like(z0)
 
 
 def _independent(cube: Floats) -> Floats:

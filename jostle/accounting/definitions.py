@@ -150,6 +150,7 @@ class Measure(Struct, frozen=True):
     kind: str  # "pure" | "zcdp" | "approximate" | "basic"
     limit: Amount
     for_ever: int = 0  # of pure ε and zCDP, and what all periods together may lose: the last place of a total
+    in_parts: bool = False  # of data of which a unit may have rows in other parts too
 
     @property
     def unit(self) -> str:
@@ -182,7 +183,7 @@ class Measure(Struct, frozen=True):
             value = self.limit.value + 1 if in_part_of_person else price.amount.value
             return (price.rho, price.delta0, value, max(price.delta0, price.amount.delta))
         if self.kind == "basic":
-            return (price.amount.value, price.amount.delta)
+            return (price.amount.value, price.delta0 if price.pure else price.amount.delta)
         return (price.amount.value,) * self.width
 
     def admits(self, total: Cost) -> bool:

@@ -269,18 +269,23 @@ def test_with_a_delta_it_is_the_plain_sum_and_says_so() -> None:
     )
 
 
-def test_with_a_delta_parts_of_limited_rows_count_as_a_whole_as_they_do_in_a_run() -> None:
+@pytest.mark.parametrize(
+    "via, bound, delta", [("", "exactly epsilon 1 of 20", 0), (" via gaussian", "at most epsilon 2 of 20", 2e-4)]
+)
+def test_gaussian_noise_on_parts_of_limited_rows_counts_as_a_whole_as_it_does_in_a_run(
+    via: str, bound: str, delta: float
+) -> None:
     program = (
         'private t = bound("t") described by {v: 0..2, s: {"F", "M"}} protecting rows '
         "budget epsilon 20, delta 0.01 counted by basic\n"
         "mine = {{ select s, v, count(*) as m from t per s, v }}\nfor key, part in partition(mine, s):\n"
-        "    n = {{ select count(*) from part groupby v with epsilon 1 delta 1e-4 }}\n"
+        f"    n = {{{{ select count(*) from part groupby v with epsilon 1 delta 1e-4{via} }}}}\n"
     )
     session, source = Session(), Source("p.jst", program)
     session.bind("t", {"v": [0, 1, 2, 1], "s": ["F", "M", "F", "M"]})
-    assert str(session.costs(source)[0]) == "at most epsilon 2 of 20"
+    assert str(session.costs(source)[0]) == bound
     spent = session.attempt(source).budget["t"]
-    assert 1 < float(spent["epsilon"]["spent"]) <= 2 and float(spent["delta"]["spent"]) == 2e-4
+    assert float(spent["epsilon"]["spent"]) == (2 if via else 1) and float(spent["delta"]["spent"]) == delta
 
 
 def test_the_undivided_count_of_a_public_size_is_free() -> None:

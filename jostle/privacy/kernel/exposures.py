@@ -183,7 +183,10 @@ class Handle:
     @property
     def measures(self) -> list[Measure]:
         """How each source that it reads is counted."""
-        return list(map(attrgetter("source.measure"), self.exposures))
+        if not any(map(attrgetter("path"), self.exposures)):
+            return list(map(attrgetter("source.measure"), self.exposures))
+        parts = [(e.source.measure, bool(e.path) and e.stability > 1) for e in self.exposures]
+        return [replace(measure, in_parts=shared) if shared else measure for measure, shared in parts]
 
     @property
     def weighted(self) -> bool:

@@ -84,6 +84,8 @@ class Additive(Struct, frozen=True):
         first = cls.of(amount, via, measures)
         if via is not None or first.kind is Laplace or not l2 > 0:
             return first
+        if amount.unit != "rho" and any(measure.kind == "basic" and measure.in_parts for measure in measures):
+            return replace(first, kind=Laplace, because="in parts of units, Gaussian noise adds up")
         gaussian = first.law(l1, l2).smooth.deviation
         if amount.unit == "rho" or all(measure.kind == "basic" for measure in measures):
             laplace = replace(first, kind=Laplace).law(l1, l2).smooth.deviation

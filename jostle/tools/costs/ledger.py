@@ -116,14 +116,17 @@ class Spending:
 
     # Charges -------------------------------------------------------------------------------------
 
-    def spend(self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None) -> None:
-        """A measurement of between `least` and `most` on what is met."""
+    def spend(
+        self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None,
+        in_part: bool = False,
+    ) -> None:  # fmt: skip
+        """A measurement of between `least` and `most` on what is met; `in_part`: no δ of it counts for the whole."""
         whole = why if most == math.inf else None
         for exposure in reached.exposures:
             place = self._place_of(exposure)
             sure = reached.certain and all(part is not EACH for _, part in place.path)
             own = Own(least if sure else 0, most, whole)
-            if delta and place.path and (exposure.joined or not exposure.source.single):
+            if delta and not in_part and place.path and (exposure.joined or not exposure.source.single):
                 # what has a δ may count for the source as a whole (`kernel._charged_path`), and not for a part
                 self.ledger.add(self.stack, exposure.source, place, Own(own.least, 0), 0)
                 place, own = replace(place, path=()), Own(0, most, whole)

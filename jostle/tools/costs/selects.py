@@ -8,6 +8,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
 from jostle.records import replace
 from jostle.run.scope import Scope
+from jostle.run.values import Interval
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
 from jostle.tools.costs.rows import columns_of, keys_of, of_rows
@@ -84,7 +85,15 @@ def _charged(
     if own is None:
         own = w.bare(reached, max(1, w.bare_left), needed=not free)
         w.bare_left = max(0, w.bare_left - 1)
-    w.charge(reached, (0, *own[1:]) if free else own, node.span)
+    closed = all(key.over is not None or _is_closed(key.value, schema) for key in node.keys)
+    in_part = closed and (node.spend is None or node.spend.via is None)
+    w.charge(reached, (0, *own[1:]) if free else own, node.span, in_part=in_part)
+
+
+def _is_closed(key: n.Expr, schema: dict[str, object]) -> bool:
+    """Whether a key is certainly a column whose values are described, so that no δ is paid to learn them."""
+    domain = schema.get(key.id) if isinstance(key, n.Name) else None
+    return isinstance(domain, Interval) or keys_of(domain) is not None
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: ReachedSources) -> bool:

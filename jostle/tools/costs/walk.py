@@ -230,10 +230,13 @@ class Walk(Spending, ABC):
 
     # Amounts -------------------------------------------------------------------------------------
 
-    def charge(self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known") -> None:
+    def charge(
+        self, reached: ReachedSources, amount: Bounds, span: Span, why: str = "an amount is not known",
+        in_part: bool = False,
+    ) -> None:  # fmt: skip
         """A measurement on what is reached; `why` there is no bound, where there is none."""
         self.charged_at(reached.exposures, span)
-        self.spend(reached, *amount, Why(why, span))
+        self.spend(reached, *amount, Why(why, span), in_part)
 
     def left_amount(self, scope: Scope, unit: str, reached: ReachedSources) -> object:
         """What the name of a unit stands for where no variable has it, or `MISSING`."""

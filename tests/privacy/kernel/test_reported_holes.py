@@ -71,7 +71,7 @@ def test_groups_of_a_selection_are_bounded_before_anything_is_read() -> None:
     session = Session()
     session.bind("t", {"g": np.array([1, 2])})
     result = session.attempt(Source("p.jst", program))
-    assert [d.kind for d in result.diagnostics] == ["DataError"] and result.budget["t"]["epsilon"]["spent"] == "0"
+    assert [d.kind for d in result.diagnostics] == ["ValueError"] and result.budget["t"]["epsilon"]["spent"] == "0"
 
 
 PEOPLE = 'private t = table("t.csv") described by {age: 0..99, sex: {"F", "M"}} protecting rows budget epsilon 10\n'

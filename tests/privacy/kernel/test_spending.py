@@ -11,9 +11,12 @@ import pytest
 from portable_hash import row_hash
 
 from jostle.accounting.amounts import Amount
+from jostle.accounting.definitions import Measure
+from jostle.noise_laws import Gaussian, Laplace
 from jostle.plan.plan import Apply, Column, Constant
 from jostle.privacy.kernel import exposures
 from jostle.privacy.measurements.choices import NoisyArgmax
+from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.scores import cells
 from jostle.privacy.transformations import joins, transform
 from jostle.source import Source
@@ -62,9 +65,10 @@ release spent = spent(t)
 SAMPLES = "x = noisy_samples([histogram(part, v)], 0.1, 4) with epsilon 1 delta 0.001"
 KEYS = "g = {{ select count(*) as n from part groupby who with epsilon 1 delta 0.001 }}"
 NOISE = "n = {{ select count(*) from part with epsilon 1 delta 0.001 }}"
+GAUSSIAN = NOISE.replace(" }}", " via gaussian }}")
 
 
-@pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE])
+@pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE, GAUSSIAN])
 @pytest.mark.parametrize("counted", ["", " counted by basic"])
 def test_parts_of_persons_add_up_where_a_delta_is_spent(spend: str, counted: str) -> None:
     n = np.arange(300)
@@ -75,19 +79,54 @@ def test_parts_of_persons_add_up_where_a_delta_is_spent(spend: str, counted: str
         assert result.ok, result.diagnostics
         spent[unit] = result["spent"]
     rows, persons = spent["rows"], spent["who up to 2 rows"]
-    if counted:
+    if spend is NOISE:  # of Laplace noise the loss is linear in rows, and no δ is spent; in ρ it is quadratic
+        assert persons == rows and rows["delta"] == 0
+    elif counted:
         assert (rows["epsilon"], rows["delta"]) == (1, 0.001) and (persons["epsilon"], persons["delta"]) == (2, 0.002)
-    elif spend is NOISE:
-        assert persons == rows  # in ρ the loss of k rows is quadratic, and parts count as their largest
+    elif spend is GAUSSIAN:
+        assert persons == rows
     else:
         assert persons["epsilon"] > 1.2 * rows["epsilon"]
 
 
-def test_the_check_adds_parts_of_persons_too() -> None:
-    for unit, total in (("rows", "1"), ("who up to 2 rows", "2")):
-        program = PARTS.format(unit=unit, counted=" counted by basic", spend=NOISE)
+@pytest.mark.parametrize("spend", [SAMPLES, KEYS, NOISE, GAUSSIAN])
+@pytest.mark.parametrize("counted", ["", " counted by basic"])
+def test_the_check_adds_parts_of_persons_too(spend: str, counted: str) -> None:
+    for unit, total in (("rows", 1), ("who up to 2 rows", 2)):
+        program = PARTS.format(unit=unit, counted=counted, spend=spend)
         (cost,) = Session().costs(Source("p.jst", program))
-        assert cost.bound >= int(total) * 10**12, str(cost)
+        adds = total if spend is not NOISE else 1
+        assert cost.bound >= adds * 10**12, str(cost)
+        assert cost.bound == 10**12 or spend is not NOISE
+
+
+def test_gaussian_noise_is_not_chosen_where_parts_would_add_up() -> None:
+    amount = Amount("epsilon", 10**12, 10**6)
+    for in_parts, kind in ((False, Gaussian), (True, Laplace)):
+        measures = [Measure("basic", amount, in_parts=in_parts)]
+        assert Additive.fitted(amount, None, measures, 60, math.sqrt(60)).kind is kind
+        assert Additive.fitted(amount, "gaussian", measures, 60, math.sqrt(60)).kind is Gaussian
+
+
+@pytest.mark.parametrize("body", [
+    "for k, part in partition(t, s) { n = {{ select count(*) from part with epsilon 1 delta 1e-6 }} }",
+    "with epsilon 1 delta 1e-6 { for k, part in partition(t, s) { "
+    "h = {{ select count(*) from part groupby v with epsilon 1 delta 1e-6 }} } }",
+    "x = compare(t, 'v', by = 's') with epsilon 1 delta 1e-6",
+    "x = anova(t, 'v', by = 's') with epsilon 1 delta 1e-6",
+    "x = quantiles(t, 'v', [0.25, 0.5, 0.75]) with epsilon 1 delta 1e-6",
+])  # fmt: skip
+@pytest.mark.parametrize("unit", ["rows", "rows, public size", "who up to 2 rows"])
+def test_all_parts_are_paid_by_one_amount(body: str, unit: str) -> None:
+    """Where a δ was given and nobody spends it, the first part took the whole amount, and the second was refused."""
+    n = np.arange(300)
+    table = {"who": [f"p{i // 2}" for i in n], "v": n % 3, "s": np.where(n % 2, "F", "M")}
+    head = f"""use statistics
+private t = bound("t") described by {{who: text, v: 0..9, s: {{"F", "M"}}}} protecting {unit}
+    budget epsilon 1, delta 1e-6 counted by basic
+"""
+    result = run(head + body, t=table)
+    assert result.ok, result.diagnostics
 
 
 # Selections ----------------------------------------------------------------------------------------

@@ -85,15 +85,15 @@ def _charged(
     if own is None:
         own = w.bare(reached, max(1, w.bare_left), needed=not free)
         w.bare_left = max(0, w.bare_left - 1)
-    closed = all(key.over is not None or _is_closed(key.value, schema) for key in node.keys)
-    in_part = closed and (node.spend is None or node.spend.via is None)
-    w.charge(reached, (0, *own[1:]) if free else own, node.span, in_part=in_part)
+    w.charge(reached, (0, *own[1:]) if free else own, node.span, in_part=_in_part(node, schema))
 
 
-def _is_closed(key: n.Expr, schema: dict[str, object]) -> bool:
-    """Whether a key is certainly a column whose values are described, so that no δ is paid to learn them."""
-    domain = schema.get(key.id) if isinstance(key, n.Name) else None
-    return isinstance(domain, Interval) or keys_of(domain) is not None
+def _in_part(node: n.Select, schema: dict[str, object]) -> bool:
+    """Whether all keys are certainly described or listed and no noise is named, so that no δ counts for the whole."""
+    keys = [key.value for key in node.keys if key.over is None]
+    domains = [schema.get(key.id) if isinstance(key, n.Name) else None for key in keys]
+    closed = all(isinstance(domain, Interval) or keys_of(domain) is not None for domain in domains)
+    return closed and (node.spend is None or node.spend.via is None)
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: ReachedSources) -> bool:

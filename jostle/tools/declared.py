@@ -117,14 +117,14 @@ def declaration(line: str) -> list[str]:
         if depth == 0:
             end = at
             break
-    inner, others = of["rest"][begin.start() + 1 : end], f"{of['rest'][: begin.start()]} {of['rest'][end + 1 :]}"
-    unit, budget = _UNIT.search(others) or unread(), _BUDGET.search(others)
-    rest = others.replace(unit[0], "").replace(budget[0] if budget else "", "")
-    if re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
-        raise Unread  # it says more than is understood
-    described = columns(inner)
-    who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in dict(described) else unit["unit"]
+    before, inner, after = of["rest"][: begin.start()], of["rest"][begin.start() + 1 : end], of["rest"][end + 1 :]
+    described, others = columns(inner), f"{before} {after}"
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
+    unit, budget = _UNIT.search(others), _BUDGET.search(others)
+    rest = others.replace(unit[0] if unit else "", "").replace(budget[0] if budget else "", "")
+    if not unit or re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
+        return [f"{line.strip().removesuffix(of['rest'])}{before}{{{text}}}{after}"]  # it says more than is understood
+    who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in dict(described) else unit["unit"]
     clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
     clauses += unit["most"] or ""
     if unit["on"]:

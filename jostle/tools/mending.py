@@ -23,6 +23,7 @@ from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import lexicon, parse
 from jostle.tools import blocks, sayings, slips
+from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
@@ -31,6 +32,7 @@ Edit = tuple[float, str, str]
 
 _UNREAD = (Unread, LookupError, ValueError, RecursionError)  # arguments that a call lacks, or that are no numbers
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
+_LONGEST_DECLARATION = 1_500
 _FAR = 4.5  # from what stands there
 _SLIP = 1.6  # what is tried before other slips than sure ones
 _OF_WORDS = re.compile(  # of messages that know what is meant
@@ -80,7 +82,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the lines that a line, or a block, of another language means, or with what nothing here does."""
     program = search.source.text.split("\n")
-    if len(search.line) > _LONGEST:
+    if len(search.line) > (_LONGEST if DECLARES.match(search.line) is None else _LONGEST_DECLARATION):
         return None
     try:
         return _line_read(fault, search, program) or _block_read(fault, search, program)
@@ -99,12 +101,10 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
         return None
     if (first := search.first_fault(new)) is not None:
-        asks = first.kind == "UnboundedSum"
-        return (
-            replace(fault, help=f"in a query it is `{new.strip()}`, where {first.message}; {first.help}")
-            if asks
-            else None
-        )
+        of_data = first.kind == "DataError" and DECLARES.match(new) is not None
+        where = {"UnboundedSum": "in a query it is", "DataError": "write" if of_data else ""}.get(first.kind)
+        way = f"{where} `{new.strip()}`, where {first.message}; {first.help}"
+        return replace(fault, help=way) if where else None
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 

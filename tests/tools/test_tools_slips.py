@@ -166,3 +166,23 @@ def test_a_comment_does_not_move_what_is_after_it() -> None:
     assert fault.help == "write `a = {{ select avg(hours) from people }}`"
     assert [text[one.start : one.end] for one in slips.tokens(text)][:4] == ["with", "epsilon", "1", ":"]
     assert text[(one := slips.tokens(text)[-1]).start : one.end] == "}}"
+
+
+RANGES = 'age: 0..99, city: {"Ames", "Cork"}, hours: 0..63'
+DOMAINS = [
+    'age: integer from 0 to 99, city: one of ["Ames", "Cork"], hours: between 0 and 63',
+    'age: int(0, 99), city: category("Ames", "Cork"), hours: 0 to 63',
+]
+CLAUSES = "protecting city up to 2 rows budget epsilon 4, delta 1e-6 counted by basic"
+
+
+@pytest.mark.parametrize("domains", DOMAINS)
+@pytest.mark.parametrize("clauses", [CLAUSES, "protecting rows, public size budget rho 1"])
+def test_all_columns_of_a_description_are_written_anew(domains: str, clauses: str, session: Session) -> None:
+    """Whatever else the declaration says, and however long it is."""
+    many = ", ".join(f"a_column_with_a_long_name_{i}: number" for i in range(8))
+    for wrong, right in ((domains, RANGES), (f"{domains}, {many}", f"{RANGES}, {many.replace('number', 'real')}")):
+        lines = [f'private t = table("people.csv") described by {{{text}}} {clauses}' for text in (wrong, right)]
+        (fault, *_) = session.check(Source("text", f"{lines[0]}\n"))
+        assert f"`{lines[1]}`" in fault.help
+    assert "there is no column" in fault.help  # the long names are none of the file

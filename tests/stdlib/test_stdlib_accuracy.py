@@ -197,3 +197,18 @@ def test_what_cannot_be_rehearsed(one: Session, asked: str, kind: str) -> None:
     with pytest.raises(Refusal) as refused:
         one.execute(Source("accuracy", f"it = {asked}\n"))
     assert refused.value.diagnostics[0].kind == kind
+
+
+@pytest.mark.parametrize(("full", "marked"), [(56, False), (6, True)])
+def test_errors_are_marked_where_full_cells_give_to_empty_ones(full: int, marked: bool) -> None:
+    made = Session(simulate=3)
+    made.bind("c", np.where(np.arange(64) < full, 100, 0))
+    program = (
+        'private c = bound("c") protecting rows budget epsilon 9\nx = hdmm_cells(c, identity(c)) with epsilon 0.3\n'
+    )
+    made.execute(Source("accuracy", USES + program + "e = error(x[2])\npublic = error(hdmm_cells(counts([9, 0, 0]), p))\n"
+                        .replace("p))", "identity(counts([9, 0, 0]))))")))  # fmt: skip
+    known = made.names()
+    assert (np.asarray(known["x"]) == 0).mean() > 0.5 if marked else np.asarray(known["x"])[:40].min() > 0
+    assert bool(known["x"].cut) is marked and (type(known["e"]).__name__ == "Marked") is marked
+    assert not known["public"].max() and type(known["public"]).__name__ == "ndarray"

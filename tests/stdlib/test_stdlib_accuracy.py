@@ -203,11 +203,12 @@ def test_what_cannot_be_rehearsed(one: Session, asked: str, kind: str) -> None:
 def test_errors_are_marked_where_full_cells_give_to_empty_ones(full: int, marked: bool) -> None:
     made = Session(simulate=3)
     made.bind("c", np.where(np.arange(64) < full, 100, 0))
-    program = (
-        'private c = bound("c") protecting rows budget epsilon 9\nx = hdmm_cells(c, identity(c)) with epsilon 0.3\n'
-    )
-    made.execute(Source("accuracy", USES + program + "e = error(x[2])\npublic = error(hdmm_cells(counts([9, 0, 0]), p))\n"
-                        .replace("p))", "identity(counts([9, 0, 0]))))")))  # fmt: skip
+    program = """private c = bound("c") protecting rows budget epsilon 9
+x = hdmm_cells(c, identity(c)) with epsilon 0.3
+e = error(x[2])
+public = error(hdmm_cells(counts([9, 0, 0]), identity(counts([9, 0, 0]))))
+"""
+    made.execute(Source("accuracy", USES + program))
     known = made.names()
     assert (np.asarray(known["x"]) == 0).mean() > 0.5 if marked else np.asarray(known["x"])[:40].min() > 0
     assert bool(known["x"].cut) is marked and (type(known["e"]).__name__ == "Marked") is marked

@@ -183,6 +183,8 @@ def choice(line: str, text: str) -> list[str]:
             values[word] = own[0]
     if "by" in values:
         values["by"] = "margin" if "margin" in values["by"] else "validation"
+    if re.fullmatch(r"[\d.]+ ?%", share := values.get("spending", "")):
+        values["spending"] = f"{float(share[:-1]) / 100:g}"
     if re.fullmatch(r"[\"']\w+[\"']", values.get("using", "")):
         values["using"] = values["using"][1:-1]
     clauses = [f"{word} {values[word]}" for word in _CLAUSES if word in values]

@@ -427,7 +427,7 @@ class Forms(Interpreter):
         row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
-        return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
+        return row.name != "counts" or len(node.args) != 1 or isinstance(self.part(node.args[0], scope), str)
 
 
 def wishes_of(statement: n.Stmt) -> list[n.Spend]:

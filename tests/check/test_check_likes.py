@@ -191,3 +191,11 @@ private t = bound("t") described by {age: 0..99, sex: {"F", "M"}} protecting row
 release report = softmax_regression(t, "sex", ["age"], 3, 0.5) with epsilon 4 delta 1e-4
 """)).values["report"]  # fmt: skip
     assert [*report.facts] == facts("softmax_fit")
+
+
+def test_counts_that_a_program_calculates_are_a_cube(session: Session) -> None:
+    """Counts of what is not known before a run were taken for the list that they are of."""
+    session.execute(Source("p.jst", """use histograms
+cells = example_histogram([8], 1)
+release answers = exact(prefixes(cells), cells)
+"""))  # fmt: skip

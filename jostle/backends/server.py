@@ -320,7 +320,7 @@ def _kind(domain: Domain) -> str:
     return _KINDS.get(domain_kind(domain), "VARCHAR")
 
 
-_NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT", "BOOLEAN"}
+_NUMBERS = sql_cells.WHOLE | sql_cells.FLOATS | {"UBIGINT"}
 _SENT = {**dict.fromkeys(sql_cells.WHOLE, "BIGINT"), **dict.fromkeys(sql_cells.FLOATS, "DOUBLE"),
          **dict.fromkeys(("BOOLEAN", "DATE", "VARCHAR"))}  # fmt: skip
 """Kinds that are sent as they are, or as the one that has all their values; dates and times that are whole numbers are
@@ -445,7 +445,7 @@ class ServerEngine(StoredRelations, PublicSql):
 
     def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
-        number, `text` elsewhere. Reads the data."""
+        number, `boolean` where it is stored so, `text` elsewhere. Reads the data."""
         stored, d = self.stored(key), self.dialect
         unread = dict(stored.unread)
         kinds = {name: cell for name, cell in zip(stored.columns, stored.cells, strict=True) if name not in unread}
@@ -457,7 +457,9 @@ class ServerEngine(StoredRelations, PublicSql):
             items = ", ".join(f"{test} AS t{i}" for i, test in enumerate(tests))
             spelled = dict(zip(texts, self.fetch(f"SELECT {items} FROM {stored.table}")[0], strict=True))
         real = {name: spelled[name] if name in texts else kind in _NUMBERS for name, (_, kind) in kinds.items()}
-        return tuple((name, Open("real" if real[name] else "text")) for name in kinds)
+        open_kinds = {name: "real" if is_real else "text" for name, is_real in real.items()}
+        open_kinds |= {name: "boolean" for name, (_, kind) in kinds.items() if kind == "BOOLEAN"}
+        return tuple((name, Open(kind)) for name, kind in open_kinds.items())
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""

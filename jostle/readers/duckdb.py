@@ -323,13 +323,15 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
     def guess(self, key: str) -> tuple[tuple[str, p.Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
-        number, `text` elsewhere. Reads the data."""
+        number, `boolean` where it is stored so, `text` elsewhere. Reads the data."""
         raw, table = self.raw(key)
         names = [name for name in raw.columns if name not in dict(raw.unread)]
-        cells = map(raw.cell, names)
+        cells = list(map(raw.cell, names))
         tests = [f"count({text(self.dialect, c, kind)}) = count({number(self.dialect, c, kind)})" for c, kind in cells]
         (row,) = self.fetch(f"SELECT {', '.join(tests) or 'count(*)'} FROM {table}", raw.label)
-        return tuple((name, p.Open("real" if real else "text")) for name, real in zip(names, row, strict=False))
+        columns = zip(names, cells, row, strict=False)
+        kinds = {n: "boolean" if cell[1] == "BOOLEAN" else "real" if real else "text" for n, cell, real in columns}
+        return tuple((name, p.Open(kind)) for name, kind in kinds.items())
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""

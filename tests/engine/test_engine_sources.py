@@ -18,6 +18,7 @@ import pytest
 from jostle.diagnostics import Refusal
 from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Open, Real, Scan
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.tools.session import Session
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "conformance"
 NAN = float("nan")
@@ -250,3 +251,14 @@ def test_guessed_domains(engine: LocalDuckDb, tmp_path: Path) -> None:
         ("m", Open("text")),
         ("t", Open("text")),
     )
+
+
+def test_public_columns_that_are_stored_as_booleans_are_guessed_so(tmp_path: Path) -> None:
+    """Their groups were 0 and 1, and no condition."""
+    pq.write_table(pa.table({"b": [True, None, False, True]}), tmp_path / "x.parquet")
+    program = """t = table("x.parquet")
+g = {{ select count(*) as n from t groupby b }}
+assert g.b == [false, true] and g.n == [1, 2]
+assert {{ select count(*) from t where b }} == 2
+"""
+    Session(cwd=tmp_path).run_text(program)

@@ -292,10 +292,10 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
         return of_places(many, shifted)
     beyond = estimator.answers(*map(as_array, columns))
     values = np.clip(beyond, estimator.low, estimator.high)
+    draws = partial(_of_draws, estimator)
 
     def estimate(at: int) -> float:
-        draws = partial(_of_draws, estimator, float(values[at] - beyond[at]))
-        return calculated(values[at], draws, [column[at] for column in columns])
+        return calculated(values[at], draws, [float(values[at] - beyond[at]), *(column[at] for column in columns)])
 
     return of_places(many, estimate, values)
 

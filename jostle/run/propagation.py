@@ -45,7 +45,9 @@ from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
 
 DRAWS, FEWEST = 8_000, 200
+BLOCK = 2**10  # groups whose draws are held at a time
 MOST_CELLS = 2**23  # draws that are held at a time
+MANY = 500  # estimates of groups from which they are drawn together
 LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
 
 
@@ -73,7 +75,8 @@ class Uncertainties(Struct, frozen=True):
 
 def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
-    sums = [_projected(value, level) or _noises(value.origin) for value in values]
+    alike = _of_estimates(values, level) if len(values) >= MANY else {}
+    sums = [alike.get(at) or _projected(one, level) or _noises(one.origin) for at, one in enumerate(values)]
     outcomes = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
     return [
         noises if isinstance(noises, Uncertainty)
@@ -256,9 +259,23 @@ def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | No
         return None
     (outcomes,) = _outcomes([origin])
     rows = outcomes if outcomes.ndim == 2 else np.broadcast_to(outcomes, (len(values), len(outcomes)))
-    each = [_of_draws(number, row, level) for number, row in zip(values.tolist(), rows, strict=True)]
+    each = _of_rows(values.tolist(), rows, level)
     columns = np.array([(one.low, one.high, one.error, one.deviation) for one in each]).reshape(-1, 4).T
     return Uncertainties(*columns)
+
+
+def _of_rows(values: Sequence[float], outcomes: Floats, level: float) -> list[Uncertainty]:
+    """Of numbers, from a row of draws for each."""
+    if not len(values) or np.isnan(outcomes).any():
+        return [_of_draws(value, row, level) for value, row in zip(values, outcomes, strict=True)]
+    places = [_place(outcomes.shape[1], q) for q in ((1 - level) / 2, (1 + level) / 2)]
+    low, high = np.partition(outcomes, places, axis=1)[:, places].T
+    at = np.array(values, dtype=float)
+    error = np.maximum(np.maximum(high - at, at - low), 0.0)
+    with np.errstate(all="ignore"):
+        deviation = np.sqrt(np.mean((outcomes - at[:, None]) ** 2, axis=1))
+    columns = [column.tolist() for column in (low, high, error, deviation)]
+    return [Uncertainty(a, b, off, wide, level) for a, b, off, wide in zip(*columns, strict=True)]
 
 
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
@@ -283,6 +300,46 @@ def _in_ranks() -> Refusal:
         "TypeError", "the error of a selection is known in ranks or rows, not in values",
         help="`error` of the number itself tells it; a quantile without `via selection` has an interval in values",
     )  # fmt: skip
+
+
+def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertainty]:
+    """Of numbers that one function estimates from the terms of each group of a select, by their places: blocks of
+    groups are drawn at once, with the same noise for each. Those of few groups, and all others, are left out."""
+    alike: dict[Any, list[tuple[int, list[float], list[float]]]] = {}
+    for at, value in enumerate(values):
+        if (terms := _terms(value.origin)) is not None:
+            alike.setdefault(terms[0], []).append((at, *terms[1:]))
+    results: dict[int, Uncertainty] = {}
+    for (function, laws, weights), members in alike.items():
+        draws = max(FEWEST, min(DRAWS, MOST_CELLS // (len(members) * max(1, len(laws)))))
+        noises = [_quantiles(law, draws)[order] for law, order in zip(laws, random_orders(draws, seed=1), strict=False)]
+        for start in range(0, len(members) if len(members) >= MANY else 0, BLOCK):
+            places, measured, constants = zip(*members[start : start + BLOCK], strict=True)
+            drawn = [column[:, None] - noise for column, noise in zip(np.array(measured).T, noises, strict=True)]
+            inputs = [sum((weight * drawn[i] for i, weight in term), start=constant[:, None])
+                      for term, constant in zip(weights, np.array(constants).T, strict=True)]  # fmt: skip
+            with np.errstate(all="ignore"):
+                outcomes = np.broadcast_to(function(*inputs), (len(places), draws))
+            results |= zip(places, _of_rows([values[at] for at in places], outcomes, level), strict=True)
+    return results
+
+
+def _terms(root: Origin) -> tuple[Any, list[float], list[float]] | None:
+    """What a function is applied to, of an estimate: the function, the laws of the measured numbers, and by term their
+    places with weights; the measured numbers; and the constant of each term."""
+    if type(root) is not Formula or not callable(root.function):
+        return None
+    places: dict[Any, int] = {}
+    weights, constants = [], []
+    for part in root.inputs:
+        pairs = part.pairs if isinstance(part, Joint) else [(part, 1.0)] if isinstance(part, Source) else []
+        constants.append(part.constant if isinstance(part, Joint) else 0.0 if pairs else part)
+        weights.append(tuple([(places.setdefault(source, len(places)), weight) for source, weight in pairs]))
+    known = all(type(source) is Source and isinstance(source.law, AdditiveLaw) for source in places)
+    if not known or not all(isinstance(constant, float) for constant in constants):
+        return None
+    laws = tuple([source.law for source in places])
+    return (root.function, laws, tuple(weights)), [source.value for source in places], constants
 
 
 # Drawing again -----------------------------------------------------------------------------------

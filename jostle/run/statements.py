@@ -10,6 +10,7 @@ counts as if it had spent its amount. So rounds end, on public data as on privat
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from jostle.accounting.amounts import Amount, Cost, Path
 from jostle.accounting.definitions import gaussian_price, pure_price, used_delta
@@ -22,9 +23,9 @@ from jostle.run import arguments, declare
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, private_value, refuse_private
-from jostle.run.margins import margins
+from jostle.run.margins import MOST_SHOWN, margins
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, plain, show
+from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, need_room, plain, show, weight
 from jostle.syntax import nodes as n
 
 
@@ -207,8 +208,9 @@ def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
 
 
 def _event_value(value: object) -> object:
-    public = plain(value)
-    return public[:2000] if isinstance(public, list) else public
+    need_room(weight(value), "a value")
+    public = plain(list(islice(value, MOST_SHOWN)) if isinstance(value, Grouped) else value)
+    return public[:MOST_SHOWN] if isinstance(public, list) else public
 
 
 STATEMENTS: dict[type, Callable[..., Returned | None]] = {

@@ -244,7 +244,7 @@ def weight(value: object) -> float:
         if parts is None:
             if isinstance(one, Interval):
                 return 1.0 if one.real else one.count
-            return float(one.size) if is_vector(one) else 1.0
+            return float(one.size) if is_vector(one) else float(len(one)) if isinstance(one, LongColumn) else 1.0
         if depth > MOST_NESTED:
             raise refuse(
                 "RecursionLimit", f"values are nested more than {MOST_NESTED} deep", help="keep them in one list"
@@ -260,7 +260,7 @@ def _parts_of(value: object) -> Iterable[object] | None:
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, Grouped):
-        return value.columns.values()
+        return value.parts.values()
     return value if isinstance(value, (list, tuple, JSet)) else None
 
 

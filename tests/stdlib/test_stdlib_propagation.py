@@ -313,3 +313,25 @@ def test_nothing_is_said_of_what_cannot_be_followed() -> None:
     for entry in ("error(h * 2)", "error(h - laplace(c, epsilon = 1))", "error(sum(h))", "error(vectors([[1, 2]]))"):
         with pytest.raises(Refusal):
             session.execute(Source("p", f"y = {entry}\n"))
+
+
+@pytest.mark.parametrize("asked", ["avg(v)", "stddev(v)", "avg(v) as a, covariance(v, w)"])
+def test_estimates_of_many_groups_are_drawn_together_as_each_alone(asked: str) -> None:
+    """The ends of single groups differ by chance, as their draws do; over all groups they are the same."""
+    rng, groups = np.random.default_rng(4), 600
+    keys = np.repeat(np.arange(groups), 1 + np.arange(groups) % 40)
+    rows = {"k": keys, "v": rng.integers(0, 101, len(keys)), "w": rng.integers(0, 11, len(keys))}
+    session = Session(simulate=9)
+    session.bind("t", rows)
+    program = f"""private t = bound("t") described by {{k: 0..599, v: 0..100, w: 0..10}} protecting rows budget epsilon 9
+release g = {{{{ select {asked} from t groupby k with epsilon 4 }}}}
+"""
+    column = list(session.attempt(program).values["g"].parts.values())[-1]
+    together = uncertainties(list(column))
+    alone = [uncertainties([one])[0] for one in column[::7]]
+    widths = np.array([[a.high - a.low, b.high - b.low] for a, b in zip(together[::7], alone, strict=True)])
+    assert len({one.low for one in together}) > 100
+    assert np.mean(widths[:, 0]) == pytest.approx(np.mean(widths[:, 1]), rel=0.03)
+    assert np.abs(np.log(widths[:, 0] / widths[:, 1])).max() < 0.5
+    for one, other in zip(together[::7], alone, strict=True):
+        assert one.deviation == pytest.approx(other.deviation, rel=0.3) and one.error >= 0

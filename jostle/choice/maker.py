@@ -28,7 +28,7 @@ from jostle.choice.point import (
     whole,
 )
 from jostle.choice.policy import AGAIN, Decision, Policy, Store
-from jostle.choice.program import ProgramBench, public_only
+from jostle.choice.program import ProgramBench, public_only, validated
 from jostle.choice.table import (
     ChoiceParts,
     RunTable,
@@ -107,8 +107,6 @@ class ChoiceMaker:
 
     def _validate(self, interp: Evaluator, args: Sequence[object], span: Span | None) -> object:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
-        from jostle.choice.program import validated
-
         data = only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)

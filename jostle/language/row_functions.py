@@ -34,8 +34,6 @@ from jostle.language.operations import (
 Interval = tuple[float, float]
 
 
-
-
 def unbounded(*_: object) -> None:
     """No bounds, whatever the operands are."""
 

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.composition import quanta
+from jostle.accounting.composition import quanta, rate_for
 from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import Floats, np
@@ -294,7 +294,6 @@ def _noisy_samples(
     refuse_private([rate, steps, delta], "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
-    from jostle.accounting.composition import rate_for
     from jostle.privacy.measurements.subsampled_batches import batches
 
     part = rate_for if rate is None else float(rate)

@@ -37,7 +37,9 @@ from jostle.serve.routing import (
 )
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
+from jostle.tools.data import register as command
 from jostle.tools.data import spent_exactly
+from jostle.tools.data import verify as verify_history
 from jostle.tools.datacheck import report
 from jostle.tools.draft.columns import domain_text
 from jostle.version import __version__
@@ -242,8 +244,6 @@ def files(server: Server, call: Call) -> Reply:
 def register(server: Server, call: Call) -> Reply:
     """Registers a file that lies in the server's own folder `data`, or a table of its engine, as `jostle data register`
     does; with `check` says how it fits, and does nothing."""
-    from jostle.tools.data import register as command
-
     name, file = call.text("name"), call.text("file")
     table = remote_data(file) is not None and bool(server.runs.engine)
     place = server.home.folder / "data" / file if _FILE.fullmatch(file) else None
@@ -432,8 +432,6 @@ def audit(server: Server, call: Call) -> Reply:
 @route("GET", "/api/ledger/{name}", ("auditor", "owner"))
 def ledger_history(server: Server, call: Call) -> Reply:
     """The history of a dataset or a grant, verified; an auditor sees what was there before the runs under way."""
-    from jostle.tools.data import verify as verify_history
-
     ledger, name = Ledger(server.home.ledger), call.path["name"]
     most = server.home.totals().get(name) if call.who.role != "owner" else None
     verify_history(ledger, name)

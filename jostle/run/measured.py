@@ -199,8 +199,7 @@ def _answer(queries: Value, cells: Value, *, at: At) -> Floats:
         raise refuse(
             "PrivateValue", f"`answer` takes released cells, and these are of `{handle.exposures[0].source.name}`"
         )
-    if not hasattr(queries, "answers") or not hasattr(queries, "bounds"):
-        raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
+    need_workload(queries, None)
     values, shape = np.asanyarray(cells, dtype=float), tuple(queries.shape)
     if values.size != np.prod(shape, dtype=float):
         help = "make the workload from the same cube: `prefixes(ages)`"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
+from jostle.privacy.rows import norms
 from jostle.privacy.rows.factored import (
     BATCH,
     CodedRows,
@@ -26,16 +27,6 @@ from jostle.privacy.rows.factored import (
     coded,
     gradient_scores,
     total_of,
-)
-from jostle.privacy.rows.norms import (
-    Contributions,
-    RowCount,
-    Weights,
-    clipped,
-    exact_sizes,
-    whole_frames,
-    whole_weights,
-    within_ball,
 )
 
 if TYPE_CHECKING:
@@ -106,7 +97,7 @@ class AtRows:
         return cls(fold, rows.radius, rows.norm)
 
     def __call__(self, read: Iterable[Floats]) -> list[object]:
-        return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))
+        return self.fold.over(BallRows(lambda: (norms.within_ball(rows, self.radius, self.norm) for rows in read)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +105,7 @@ class CountFold:
     """Sums of whole numbers of each row, or rows at each place, of rows of codes (n, d) as an engine gives them: one
     for each of several `counts` of the same columns."""
 
-    counts: tuple[RowCount, ...]
+    counts: tuple[norms.RowCount, ...]
 
     def __call__(self, read: Iterable[Array]) -> list[object]:
         totals = [np.zeros(count.cells, dtype=object) if count.cells else 0 for count in self.counts]
@@ -144,7 +135,7 @@ class RowsOf:
 class MomentFold:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2 (`sums.MomentSums`)."""
 
-    weights: Weights
+    weights: norms.Weights
     columns: int
     degree: int
 
@@ -152,8 +143,8 @@ class MomentFold:
         sums = MomentSums(self.weights.size, self.columns, self.degree)
         for units in rows.batches():
             gamma, *frames = self.weights.program(units)
-            views = whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
-            sums.add(views, whole_weights(gamma))
+            views = norms.whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
+            sums.add(views, norms.whole_weights(gamma))
         return sums.whole()
 
 
@@ -161,7 +152,7 @@ class MomentFold:
 class ContributionFold:
     """The sum of what a program gives for each row, clipped to a norm of `bound`."""
 
-    function: Contributions
+    function: norms.Contributions
     bound: float
     norm: str
 
@@ -173,8 +164,8 @@ class ContributionFold:
             for start in range(0, len(times), most):
                 part = slice(start, start + most)
                 (numbers,) = self.function.program(units[:, part])
-                sizes = exact_sizes(numbers, self.function.largest, self.norm, scale)
-                total = total + total_of(clipped(numbers * scale, self.norm, sizes), times[part])
+                sizes = norms.exact_sizes(numbers, self.function.largest, self.norm, scale)
+                total = total + total_of(norms.clipped(numbers * scale, self.norm, sizes), times[part])
         return [total]
 
 

@@ -24,20 +24,8 @@ from jostle.engine.base import plain
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Bools, Ints, np
 from jostle.plan import plan as p
+from jostle.plan import schemas
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
-from jostle.plan.schemas import (
-    MOST_KEYS,
-    Facts,
-    Values,
-    derived_domain,
-    dimensions,
-    floors,
-    holds,
-    key_of,
-    need_unicode,
-    open_keys,
-    schema_of,
-)
 from jostle.privacy.kernel.exposures import Allotment, Handle, extended
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied, partition_label
 from jostle.privacy.kernel.kernel import check_unit
@@ -45,7 +33,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
 
 MOST_CELLS = 2**26
-Over = Values | None
+Over = schemas.Values | None
 
 
 def where(table: Table, condition: p.RowExpr) -> Table:
@@ -68,7 +56,7 @@ def derive(table: Table, columns: Sequence[tuple[str, p.RowExpr]]) -> Table:
     exprs: dict[str, p.RowExpr] = {name: p.Column(name) for name in domains}
     for name, expr in columns:
         exprs[name] = expr
-        domains[name] = derived_domain(expr, table.domains, table.facts)
+        domains[name] = schemas.derived_domain(expr, table.domains, table.facts)
     return Table(table.exposures, p.Derive(table.plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
 
 
@@ -83,29 +71,29 @@ def pick(table: Table, names: Sequence[str]) -> Table:
 
 def partition(data: PublicData, table: Table, expr: p.RowExpr, name: str, over: Over) -> list[tuple[object, Table]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
-    key = table.key_of(expr, over, MOST_KEYS)
+    key = table.key_of(expr, over, schemas.MOST_KEYS)
     if key is None:
         if table.private:
-            raise open_keys(name)
+            raise schemas.open_keys(name)
         keys, _ = data.exact(table, (expr,), (p.Exact("count"),))
         key = p.Key(expr, tuple(keys[0]))
-    label = partition_label(table, expr, exact=not floors(key))
-    return [(_plain(value), _rows_part(table, label, holds(key, value), _plain(value))) for value in key.values]
+    label = partition_label(table, expr, exact=not schemas.floors(key))
+    return [(_plain(value), _rows_part(table, label, schemas.holds(key, value), _plain(value))) for value in key.values]
 
 
 def cube_parts(
-    cube: Cube, expr: p.RowExpr, name: str, over: Over, codes: Callable[[p.Key], Ints], facts: Facts
+    cube: Cube, expr: p.RowExpr, name: str, over: Over, codes: Callable[[p.Key], Ints], facts: schemas.Facts
 ) -> list[tuple[object, Cube]]:  # fmt: skip
     """The same of a cube. `codes` says where each cell stands among the values of a key, a public array: parts by it
     are disjoint, whatever it says. Those by a dimension, which may meet parts made elsewhere, are by its positions."""
-    key = key_of(expr, over, dict(cube.schema), MOST_KEYS, facts)
+    key = schemas.key_of(expr, over, dict(cube.schema), schemas.MOST_KEYS, facts)
     if key is None:
-        raise open_keys(name)
+        raise schemas.open_keys(name)
     if isinstance(expr, p.Column):
         return [(_plain(value), _at(cube, expr.name, _plain(value))) for value in key.values]
     label, at = object(), codes(key)
     return [
-        (_plain(value), _cells_part(cube, label, holds(key, value), _plain(value), at == place))
+        (_plain(value), _cells_part(cube, label, schemas.holds(key, value), _plain(value), at == place))
         for place, value in enumerate(key.values)
     ]
 
@@ -116,7 +104,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
         need_column(handle.domains, column)
     elif column not in handle.names:
         raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
-    need_unicode(value)
+    schemas.need_unicode(value)
     condition = p.Apply("==", (p.Column(column), p.Constant(value)))
     kind_of(condition, dict(handle.schema))
     if isinstance(handle, Cube):
@@ -126,7 +114,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
 
 def histogram(table: Table, dims: Sequence[tuple[str, p.RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
-    keys, names, shape = dimensions(dims, table.domains, MOST_CELLS, table.facts)
+    keys, names, shape = schemas.dimensions(dims, table.domains, MOST_CELLS, table.facts)
     if (cells := math.prod(shape)) > MOST_CELLS:
         raise too_large(cells)
     return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
@@ -206,9 +194,9 @@ def with_place(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[An
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
     columns = (*zip(names, kinds, strict=True), (PLACE, p.Integer(0, max(0, len(rows) - 1))))
     plan = p.Join(p.Derive(table.plan, (*own, *keys)), p.Listed(columns, cells), names, kind=how)
-    return replace(table, plan=plan, schema=tuple(schema_of(plan, table.facts).items()), origin=None)
+    return replace(table, plan=plan, schema=tuple(schemas.schema_of(plan, table.facts).items()), origin=None)
 
 
 def _cell(value: Any) -> Any:
-    need_unicode(value)
+    schemas.need_unicode(value)
     return float(value) if isinstance(value, bool) else value

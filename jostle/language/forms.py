@@ -52,7 +52,7 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     """
     if not select.keys and not select.per:
         return _as_table(select, columns)
-    if not select.per and all(any(_is_key(column.value, key) for key in select.keys) for column in select.columns):
+    if _is_of_keys(select):
         return replace(select, columns=(), keys=tuple([_with_name(key, select.columns) for key in select.keys]))
     plain = [column for column in select.columns if not aggregates(column.value)]
     by_alias = {column.name: column.value for column in plain if column.name is not None}
@@ -70,6 +70,11 @@ def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     if not used or (select.per and not left):
         return select
     return replace(select, columns=left, keys=keys, per=None if select.per is None else per)
+
+
+def _is_of_keys(select: n.Select) -> bool:
+    """Whether all columns of a select are keys."""
+    return not select.per and all(any(_is_key(column.value, key) for key in select.keys) for column in select.columns)
 
 
 def _as_table(select: n.Select, columns: Collection[str]) -> n.Select:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from jostle.choice import USUAL
 from jostle.diagnostics import WARNINGS, Refusal, did_you_mean, refuse
@@ -157,27 +157,35 @@ def _memory(text: str) -> str:
 
 
 COMMANDS: dict[str, argparse.ArgumentParser] = {}
-_SHARED: dict[str, dict[str, Any]] = {
-    "--allow": {"metavar": "WARNING", "choices": WARNINGS, "action": "append", "default": [],
-                "help": "leave out a warning, by its name (`jostle explain` lists them); may be given several times"},
-    "--decimal": {"choices": [","], "help": "the decimal point of a CSV file's numbers, where that is a comma"},
-    "--engine": {"metavar": "URL", "help": "the server on which the data are ($JOSTLE_ENGINE)"},
-    "--format": {"choices": ["text", "json"], "default": "text"},
-    "--header": {"metavar": "LINE", "type": _line, "help":
-                 "the line that names the columns, where titles or notes stand above it"},
-    "--ledger": {"metavar": "PLACE", "help": "where registered datasets are counted ($JOSTLE_LEDGER)"},
-    "--memory": {"metavar": "SIZE", "type": _memory, "help":
-        "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"},
-    "--no-look": {"action": "store_true", "help":
-                  "spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)"},
-    "--sheet": {"metavar": "NAME", "help": "the sheet of a workbook, or its number"},
-}  # fmt: skip
-"""Options of several commands."""
+_SHARED = argparse.ArgumentParser(add_help=False)
+_SHARED.add_argument(
+    "--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[],
+    help="leave out a warning, by its name (`jostle explain` lists them); may be given several times",
+)  # fmt: skip
+_SHARED.add_argument(
+    "--decimal", choices=[","], help="the decimal point of a CSV file's numbers, where that is a comma"
+)
+_SHARED.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
+_SHARED.add_argument("--format", choices=["text", "json"], default="text")
+_SHARED.add_argument(
+    "--header", metavar="LINE", type=_line, help="the line that names the columns, where titles or notes stand above it"
+)
+_SHARED.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+_SHARED.add_argument(
+    "--memory", metavar="SIZE", type=_memory,
+    help="what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)",
+)  # fmt: skip
+_SHARED.add_argument(
+    "--no-look", action="store_true",
+    help="spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)",
+)  # fmt: skip
+_SHARED.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook, or its number")
 
 
 def _add(parser: argparse.ArgumentParser, *options: str) -> None:
+    """Adds options that several commands have."""
     for option in options:
-        parser.add_argument(option, **_SHARED[option])
+        parser._add_action(_SHARED._option_string_actions[option])
 
 
 def command_parser() -> _Parser:

@@ -39,7 +39,9 @@ def _node(form: type[n.Node], *places: int) -> Callable[..., n.Node]:
     """The method of a rule whose node has the children at these places as its fields, tokens as texts."""
 
     def build(self: Builder, *children: object) -> n.Node:
-        fields = [str(child) if isinstance(child := children[at], Token) else child for at in places]
+        fields = []
+        for at in places:
+            fields.append(str(children[at]) if isinstance(children[at], Token) else children[at])
         return form(*fields, span=self._span(*children))
 
     return build

@@ -14,7 +14,7 @@ from lark import Token
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.source import Span
-from jostle.syntax import messages  # fmt: skip
+from jostle.syntax import messages
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
 from jostle.syntax.querybuilder import IN_LIST

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 95886,
+    "lines": 95808,
     "files": 360,
     "lines that the kernel imports": 2_613,
-    "lines that privacy and engine import": 18_329,
+    "lines that privacy and engine import": 18_305,
     "lines that everyday queries import": 8_553,
     "circles of files, imports for types counted": 0,
     "lines with Any": 597,

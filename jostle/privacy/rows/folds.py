@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
-from jostle.privacy.rows import norms
-from jostle.privacy.rows.factored import (
-    BATCH,
-    CodedRows,
-    FactoredGradient,
-    MomentSums,
-    coded,
-    gradient_scores,
-    total_of,
-)
+from jostle.privacy.rows import factored, norms
 
 if TYPE_CHECKING:
     Block = NDArray[np.int16]
@@ -48,17 +39,17 @@ class BallRows:
     def batches(self) -> Iterator[Floats]:
         """Rows (d, at most `BATCH`)."""
         for block in self.blocks():
-            for start in range(0, block.shape[1], BATCH):
-                yield block[:, start : start + BATCH].astype(float)
+            for start in range(0, block.shape[1], factored.BATCH):
+                yield block[:, start : start + factored.BATCH].astype(float)
 
     def tallied(self) -> Iterator[tuple[Floats, Ints]]:
         """The same, and how many rows each column stands for."""
         for units in self.batches():
             yield units, np.ones(units.shape[1], dtype=np.int64)
 
-    def coded(self, values: tuple[int, ...]) -> CodedRows:
+    def coded(self, values: tuple[int, ...]) -> factored.CodedRows:
         """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
-        return coded((block.astype(float) for block in self.blocks()), values)
+        return factored.coded((block.astype(float) for block in self.blocks()), values)
 
 
 class Ball(Protocol):
@@ -140,7 +131,7 @@ class MomentFold:
     degree: int
 
     def over(self, rows: BallRows) -> list[Any]:
-        sums = MomentSums(self.weights.size, self.columns, self.degree)
+        sums = factored.MomentSums(self.weights.size, self.columns, self.degree)
         for units in rows.batches():
             gamma, *frames = self.weights.program(units)
             views = norms.whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
@@ -158,14 +149,14 @@ class ContributionFold:
 
     def over(self, rows: BallRows) -> list[Any]:
         total: Any = np.zeros(self.function.size, dtype=object)
-        most = max(1, min(BATCH, MOST_NUMBERS // self.function.size))
+        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
             for start in range(0, len(times), most):
                 part = slice(start, start + most)
                 (numbers,) = self.function.program(units[:, part])
                 sizes = norms.exact_sizes(numbers, self.function.largest, self.norm, scale)
-                total = total + total_of(norms.clipped(numbers * scale, self.norm, sizes), times[part])
+                total = total + factored.total_of(norms.clipped(numbers * scale, self.norm, sizes), times[part])
         return [total]
 
 
@@ -189,11 +180,11 @@ class SampledFold:
 class GradientFold:
     """The scores of a factored gradient."""
 
-    function: FactoredGradient
+    function: factored.FactoredGradient
     bound: float
 
     def over(self, rows: BallRows) -> list[Any]:
-        return [gradient_scores(rows.coded(self.function.values), self.function, self.bound)]
+        return [factored.gradient_scores(rows.coded(self.function.values), self.function, self.bound)]
 
 
 # Leaves of a public tree ---------------------------------------------------------------------------

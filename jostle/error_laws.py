@@ -11,16 +11,7 @@ from functools import cache
 from typing import Any, ClassVar, TypeVar
 
 from jostle.lazy import Floats, np
-from jostle.noise_laws import (
-    ADDITIVE,
-    LEVEL,
-    AdditiveLaw,
-    Bracketed,
-    Gaussian,
-    Laplace,
-    Selected,
-    SmoothLaplace,
-)
+from jostle.noise_laws import ADDITIVE, LEVEL, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected, SmoothLaplace
 from jostle.records import replace
 
 L = TypeVar("L", bound=AdditiveLaw)

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +27,12 @@ def folder(name: str) -> Path:
     """The folder of `grammar`, `stdlib` or `programs`."""
     packaged = _PACKAGE / f"_{name}"
     return packaged if packaged.is_dir() else _PACKAGE.parent / name
+
+
+@cache
+def library() -> tuple[str, ...]:
+    """The modules of the library."""
+    return tuple(sorted(path.stem for path in folder("stdlib").glob("*.jst")))
 
 
 def cache_folder() -> Path:

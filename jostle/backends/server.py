@@ -38,23 +38,8 @@ from jostle.engine.sql.persons import hashed, narrowed
 from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import Physical, Raw
 from jostle.lazy import Array
+from jostle.plan import plan as p
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import (
-    Bound,
-    Count,
-    Domain,
-    Integer,
-    Key,
-    Open,
-    Owners,
-    Plan,
-    RowExpr,
-    Sample,
-    Scan,
-    Summands,
-    Term,
-    inputs,
-)
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import FileSet, Objects, check_read
 from jostle.readers.public_sql import PublicSql
@@ -84,7 +69,7 @@ class Stored(Struct):
     unread: tuple[tuple[str, str], ...] = ()
     own: frozenset[Hashable] = frozenset()
 
-    def cell(self, name: str, domain: Domain | None = None) -> Cell:
+    def cell(self, name: str, domain: p.Domain | None = None) -> Cell:
         """The cell of a column, as it is read where a domain describes it."""
         if name in self.calculated:
             raise refuse("DataError", f"the column `{name}` of {self.label} is calculated when it is read")
@@ -103,7 +88,7 @@ class StoredRelations(ABC):
     dialect: Dialect
 
     def __init__(self) -> None:
-        self._relations: dict[Scan | Bound, relations.Relation] = {}
+        self._relations: dict[p.Scan | p.Bound, relations.Relation] = {}
 
     @abstractmethod
     def stored(self, key: str) -> Stored:
@@ -117,31 +102,31 @@ class StoredRelations(ABC):
     def count(self, table: str) -> int:
         """How many rows a table has, or at most has."""
 
-    def base(self, plan: Scan | Bound) -> relations.Relation:
+    def base(self, plan: p.Scan | p.Bound) -> relations.Relation:
         if plan in self._relations:
             return self._relations[plan]
-        scan = plan.scan if isinstance(plan, Bound) else plan
+        scan = plan.scan if isinstance(plan, p.Bound) else plan
         stored, d = self.stored(scan.data), self.dialect
         cells = [stored.cell(*column) for column in scan.columns]
-        rows = subquery(self._rows_of_persons(plan)) if isinstance(plan, Bound) else stored.table
+        rows = subquery(self._rows_of_persons(plan)) if isinstance(plan, p.Bound) else stored.table
         read, rows = self._read_once(rows, cells, [domain for _, domain in scan.columns])
         cleaned = [sql_cells.clean(d, *cell, domain) for cell, (_, domain) in zip(read, scan.columns, strict=True)]
         items = [f"{cell.alias} AS c{i}" for i, cell in enumerate(cleaned)]
         columns = {name: replace(cleaned[i], alias=f"c{i}") for i, (name, _) in enumerate(scan.columns)}
-        if isinstance(plan, Bound):
+        if isinstance(plan, p.Bound):
             query, size = self._bounded(plan, stored, items, rows)
         else:
             items += [f"{cell} AS raw{i}" for i, (cell, _) in enumerate(cells)]
             for i, (name, domain) in enumerate(scan.columns):
                 columns[name] = replace(columns[name], raw=Raw(f"raw{i}", cells[i][1], domain))
             query, size = f"SELECT {', '.join(items) or '1 AS unused'} FROM {rows}", self._size(stored)
-        weighted = isinstance(plan, Bound) and plan.weighted
+        weighted = isinstance(plan, p.Bound) and plan.weighted
         self._relations[plan] = relations.Relation(
-            query, columns, dict(scan.columns), size, d, weighted, personal=isinstance(plan, Bound)
+            query, columns, dict(scan.columns), size, d, weighted, personal=isinstance(plan, p.Bound)
         )
         return self._relations[plan]
 
-    def _read_once(self, rows: str, cells: list[Cell], domains: list[Domain]) -> tuple[list[Cell], str]:
+    def _read_once(self, rows: str, cells: list[Cell], domains: list[p.Domain]) -> tuple[list[Cell], str]:
         """What is cleaned, and rows with it. What a text spells, a number, a date or a time, stands beside the cells as
         `s0` …: it is read once, however often cleaning and questions mention it."""
         read = [sql_cells.read(self.dialect, *cell, domain) for cell, domain in zip(cells, domains, strict=True)]
@@ -152,15 +137,15 @@ class StoredRelations(ABC):
         named = [(f"s{i}" if i in spelled else text, kind) for i, (text, kind) in enumerate(read)]
         return named, subquery(f"SELECT *, {added} FROM {rows}{self.dialect.fence}")
 
-    def check_source(self, plan: Scan | Bound) -> None:
+    def check_source(self, plan: p.Scan | p.Bound) -> None:
         """Refuses a description, or what tells whose a row is, for which the server has no text of a number."""
-        scan = plan.scan if isinstance(plan, Bound) else plan
+        scan = plan.scan if isinstance(plan, p.Bound) else plan
         stored = self.stored(scan.data)
         for name, domain in scan.columns:
             sql_cells.clean(self.dialect, *stored.cell(name, domain), domain)
-        if isinstance(plan, Bound):
+        if isinstance(plan, p.Bound):
             persons.owner(plan, stored.cell, self.dialect)
-        if isinstance(plan, Bound) and plan.owners is not None:
+        if isinstance(plan, p.Bound) and plan.owners is not None:
             sql_cells.text(self.dialect, *stored.cell(plan.owners.on))
             self._claims(plan.owners)
 
@@ -169,7 +154,7 @@ class StoredRelations(ABC):
             stored.size = self.count(stored.table)
         return stored.size
 
-    def _bounded(self, plan: Bound, stored: Stored, items: list[str], source: str) -> tuple[str, int]:
+    def _bounded(self, plan: p.Bound, stored: Stored, items: list[str], source: str) -> tuple[str, int]:
         """The rows of each person that stay, with `p`, whose they are, and weights; and at most how many there are.
 
         In the hash columns are by the order of names.
@@ -193,7 +178,7 @@ class StoredRelations(ABC):
     def _hashed_cells(self, stored: Stored, names: Any) -> list[Physical]:
         return [sql_cells.whole_or_text(self.dialect, *stored.cell(name)) for name in names]
 
-    def _rows_of_persons(self, plan: Bound) -> str:
+    def _rows_of_persons(self, plan: p.Bound) -> str:
         """The raw rows of a plan with `q`, whose a row is: a whole number or a text, none where it is nobody's.
 
         Where owners are looked up, a row is there once of each; a row of an owner that is named twice is there once.
@@ -207,7 +192,7 @@ class StoredRelations(ABC):
         claims = subquery(self._claims(owners)).removesuffix("s")
         return f"SELECT t.*, o.q FROM {rows}t JOIN {claims}o ON t.k = o.k"
 
-    def _claims(self, owners: Owners) -> str:
+    def _claims(self, owners: p.Owners) -> str:
         """Every person `q` with every value `k` that a row of theirs has, once."""
         key = sql_cells.text(self.dialect, *self.stored(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM {subquery(self._rows_of_persons(owners.table))}"
@@ -217,10 +202,10 @@ class Question(Struct, frozen=True):
     """What was asked of the rows of a plan: groups by `keys` with `terms`, or where neither is there the values of
     `exprs`: row by row, or with `tallied` the different ones and how many rows have each."""
 
-    plan: Plan
-    keys: tuple[Key, ...] = ()
-    terms: tuple[Term, ...] = ()
-    exprs: tuple[RowExpr, ...] = ()
+    plan: p.Plan
+    keys: tuple[p.Key, ...] = ()
+    terms: tuple[p.Term, ...] = ()
+    exprs: tuple[p.RowExpr, ...] = ()
     tallied: bool = False
 
 
@@ -233,19 +218,19 @@ class QuestionLog(LocalDuckDb):
         super().__init__()
         self.questions: list[Question] = []
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+    def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
         self.questions.append(Question(plan, keys, terms))
         return super().group(plan, keys, terms)
 
-    def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[Array]:
+    def vectors(self, plan: p.Plan, exprs: tuple[p.RowExpr, ...], size: int) -> Iterator[Array]:
         self.questions.append(Question(plan, exprs=exprs))
         return super().vectors(plan, exprs, size)
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
+    def tally(self, plan: p.Plan, expr: p.RowExpr) -> tuple[Array, Array]:
         self.questions.append(Question(plan, exprs=(expr,), tallied=True))
         return super().tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
+    def tuples(self, plan: p.Plan, exprs: tuple[p.RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
         self.questions.append(Question(plan, exprs=exprs, tallied=True))
         return super().tuples(plan, exprs)
 
@@ -292,15 +277,15 @@ class Form(StoredRelations):
     def count(self, table: str) -> int:
         return _MOST_ROWS
 
-    def _look(self, plan: Plan) -> None:
+    def _look(self, plan: p.Plan) -> None:
         """Notes the columns that a plan reads; of those that only tell whose a row is no type is known: texts."""
-        for source in inputs(plan):
+        for source in p.inputs(plan):
             self._look(source)
-        if isinstance(plan, Scan):
+        if isinstance(plan, p.Scan):
             self._columns.setdefault(plan.data, {}).update((name, _kind(domain)) for name, domain in plan.columns)
-        if isinstance(plan, Bound):
+        if isinstance(plan, p.Bound):
             self._tell(plan.scan.data, *(one for one in plan.by if isinstance(one, str)))
-        if isinstance(plan, Bound) and plan.owners is not None:
+        if isinstance(plan, p.Bound) and plan.owners is not None:
             self._tell(plan.scan.data, plan.owners.on)
             self._tell(plan.owners.table.scan.data, plan.owners.key)
 
@@ -314,8 +299,8 @@ def _table(name: str, kinds: Mapping[str, str]) -> Stored:
     return Stored(name, name, tuple(kinds), cells, _MOST_ROWS)
 
 
-def _kind(domain: Domain) -> str:
-    if isinstance(domain, Integer) or domain == Open("integer"):
+def _kind(domain: p.Domain) -> str:
+    if isinstance(domain, p.Integer) or domain == p.Open("integer"):
         return "BIGINT"
     return _KINDS.get(domain_kind(domain), "VARCHAR")
 
@@ -349,16 +334,16 @@ class ServerEngine(StoredRelations, PublicSql):
             self.fetch(f"SELECT {self.dialect.matches.format(self.dialect.literal('a'), pattern)} AS x")
             self._patterns.add(pattern)
 
-    def check_rows(self, rows: Summands | Sample) -> None:
+    def check_rows(self, rows: p.Summands | p.Sample) -> None:
         """Refuses what is done with rows one by one, where they are elsewhere."""
         return
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
-        cells = uncommon(super().group, plan, keys) if terms == (Count(),) else None
+    def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
+        cells = uncommon(super().group, plan, keys) if terms == (p.Count(),) else None
         return super().group(plan, keys, terms) if cells is None else [cells]
 
     def grouped(
-        self, source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]
+        self, source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]
     ) -> relations.Grouped:  # fmt: skip
         return grouped(source, keys, terms)
 
@@ -443,7 +428,7 @@ class ServerEngine(StoredRelations, PublicSql):
         rows = self.here.arrow(f"SELECT {', '.join(items)} FROM {table}", raw.label)
         return Stored(self.send(rows), raw.label, raw.columns, tuple(cells), len(rows), unread=raw.unread)
 
-    def guess(self, key: str) -> tuple[tuple[str, Domain], ...]:
+    def guess(self, key: str) -> tuple[tuple[str, p.Domain], ...]:
         """Domains for a public source without a description: `real` where every cell that is not empty is a finite
         number, `boolean` where it is stored so, `text` elsewhere. Reads the data."""
         stored, d = self.stored(key), self.dialect
@@ -459,7 +444,7 @@ class ServerEngine(StoredRelations, PublicSql):
         real = {name: spelled[name] if name in texts else kind in _NUMBERS for name, (_, kind) in kinds.items()}
         open_kinds = {name: "real" if is_real else "text" for name, is_real in real.items()}
         open_kinds |= {name: "boolean" for name, (_, kind) in kinds.items() if kind == "BOOLEAN"}
-        return tuple((name, Open(kind)) for name, kind in open_kinds.items())
+        return tuple((name, p.Open(kind)) for name, kind in open_kinds.items())
 
     def stamp(self, key: str) -> str:
         """A text that changes when the cells of a public data set do, whatever the order of rows."""
@@ -473,11 +458,11 @@ class ServerEngine(StoredRelations, PublicSql):
         ((many, summed),) = self.fetch(f"SELECT count(*) AS a0, {total} AS a1 FROM {subquery(query)}")
         return f"{stored.columns}:{many}:{summed}"
 
-    def relation(self, plan: Plan, requested: Iterable[RowExpr] | None = None) -> Relation:
+    def relation(self, plan: p.Plan, requested: Iterable[p.RowExpr] | None = None) -> Relation:
         """A plan as a SELECT, without columns that nothing asked is made of."""
         return super().relation(plan if requested is None else narrowed(plan, requested))
 
-    def survey(self, key: str, schema: Sequence[tuple[str, Domain]], forms: Forms = NO_FORMS) -> Survey:
+    def survey(self, key: str, schema: Sequence[tuple[str, p.Domain]], forms: Forms = NO_FORMS) -> Survey:
         """How the cells of a table fit a description: exact, and for its owner alone."""
         stored = self.stored(key)
         cells = [stored.cell(name, domain) for name, domain in schema]

@@ -23,17 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 
 from jostle.choice import USUAL
-from jostle.choice.formula_terms import (
-    ABOVE,
-    BINARY,
-    FEATURE,
-    NUMBER,
-    UNARY,
-    Bounds,
-    Expression,
-    applied,
-    bounded,
-)
+from jostle.choice.formula_terms import ABOVE, BINARY, FEATURE, NUMBER, UNARY, Bounds, Expression, applied, bounded
 from jostle.choice.models import Array
 from jostle.lazy import Bools, NDArray, np
 from jostle.records import replace

@@ -16,21 +16,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from jostle.choice import USUAL
+from jostle.choice import USUAL, policies
 from jostle.choice.formula_fits import Formula, Pool, front, pool_of, range_of
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.models import AnyModel, Array
-from jostle.choice.policies import (
-    Candidate,
-    Learner,
-    Predicts,
-    View,
-    by_database,
-    candidates,
-    folds_of,
-    losses_of,
-    view_of,
-)
 from jostle.choice.policy import SINGLE_BEST
 from jostle.choice.table import RunTable, UtilityScale
 from jostle.diagnostics import refuse
@@ -110,7 +99,7 @@ class Improvement(Struct, frozen=True):
 
 
 def improve(
-    table: RunTable, model: AnyModel, predicts: Predicts, progress: Progress | None = None, most: int = USUAL
+    table: RunTable, model: AnyModel, predicts: policies.Predicts, progress: Progress | None = None, most: int = USUAL
 ) -> Improvement:
     """Formulas up to the complexity `most` for the options of a table of runs; `predicts` are the program's own.
 
@@ -119,9 +108,9 @@ def improve(
     if len({run.database for run in table.runs}) < 2:
         raise refuse("ValueError", "formulas are judged on data sets left out: a choice needs two or more to train on")
     scale = table.scale
-    learner = Learner(model, predicts, scale)
+    learner = policies.Learner(model, predicts, scale)
     candidate = _look(table, learner)
-    view = view_of(table, candidate, scale)
+    view = policies.view_of(table, candidate, scale)
     columns = {n: view.x[:, k] for k, n in enumerate(candidate.columns) if n in table.features}
     columns = {name: values for name, values in columns.items() if np.ptp(values) > 0}
     if not columns:
@@ -133,33 +122,33 @@ def improve(
     results = [search.option(k, name, "predict" if predicts[k] else str(model), now[:, k], learned[:, k])
              for k, name in enumerate(table.options)]  # fmt: skip
     after = np.column_stack([values for _, values in results])
-    single = learner.cross_validate(Candidate(SINGLE_BEST, 0.0, 0, ()), table)
-    regret, stays = _compared(view, now, after, learned, by_database(*single), scale), ""
+    single = learner.cross_validate(policies.Candidate(SINGLE_BEST, 0.0, 0, ()), table)
+    regret, stays = _compared(view, now, after, learned, policies.by_database(*single), scale), ""
     improved = [one for one, _ in results]
     if not any(one.better for one in improved):
         stays = "no formula explains more beyond one standard error"
     elif regret.gain < -regret.error:
         stays = "the formulas explain more, and choose worse"
         improved = [replace(one, better=False) for one in improved]
-    return Improvement(tuple(improved), regret, candidate.name, len(folds_of(view)), scale.logarithmic, stays)
+    return Improvement(tuple(improved), regret, candidate.name, len(policies.folds_of(view)), scale.logarithmic, stays)
 
 
-def _look(table: RunTable, learner: Learner) -> Candidate:
+def _look(table: RunTable, learner: policies.Learner) -> policies.Candidate:
     """The policy that looks at features with the least regret by cross-validation, as the choice is now."""
-    learned = [one for one in candidates(table, learner.predicts) if one.learned]
+    learned = [one for one in policies.candidates(table, learner.predicts) if one.learned]
     if not learned:
         raise refuse("ValueError", "this choice looks at nothing, so there is nothing to predict by",
                      help="name Features in `informed by {…}`")  # fmt: skip
     if len(learned) == 1:
         return learned[0]
-    losses = [by_database(*learner.cross_validate(one, table)).mean() for one in learned]
+    losses = [policies.by_database(*learner.cross_validate(one, table)).mean() for one in learned]
     return learned[int(np.argmin(losses))]
 
 
-def _values(candidate: Candidate, view: View, learner: Learner) -> Array:
+def _values(candidate: policies.Candidate, view: policies.View, learner: policies.Learner) -> Array:
     """The value that is predicted of each option on the data sets left out: shape (n, options)."""
     values = np.zeros(view.y.shape)
-    for mine in folds_of(view):
+    for mine in policies.folds_of(view):
         predictor, _ = learner.fit(candidate, view[~mine])
         values[mine] = learner.valued(candidate, predictor, view[mine])
     return values
@@ -172,7 +161,7 @@ def _scores(values: Array, scale: UtilityScale) -> Array:
 class _Search(Struct, dict=True):
     """The search for formulas over the rows of a view, with each data set left out in turn."""
 
-    view: View
+    view: policies.View
     columns: dict[str, Array]
     scale: UtilityScale
     progress: Progress | None
@@ -180,7 +169,7 @@ class _Search(Struct, dict=True):
     done: int = 0
 
     def __post_init__(self) -> None:
-        self.folds = folds_of(self.view)
+        self.folds = policies.folds_of(self.view)
         self.ranges = {name: range_of(values) for name, values in self.columns.items()}
         inside = {name: np.clip(values, *self.ranges[name]) for name, values in self.columns.items()}
         self.pool: Pool = pool_of(inside, self.ranges, min(SIZE, self.most))
@@ -262,8 +251,10 @@ def _gain(before: Array, after: Array) -> tuple[float, float, bool]:
     return float(gap.mean()), error, bool(gap.mean() > error + 1e-12)
 
 
-def _compared(view: View, now: Array, after: Array, model: Array, single: Array, scale: UtilityScale) -> Regrets:
-    old, new, learned = (by_database(view, losses_of(view, values)) for values in (now, after, model))
+def _compared(
+    view: policies.View, now: Array, after: Array, model: Array, single: Array, scale: UtilityScale
+) -> Regrets:
+    old, new, learned = (policies.by_database(view, policies.losses_of(view, values)) for values in (now, after, model))
     gain, error, _ = _gain(old, new)
     return Regrets(
         float(old.mean()), float(new.mean()), float(learned.mean()), float(single.mean()), gain, error,

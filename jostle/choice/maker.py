@@ -13,22 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.composition import quanta
+from jostle.choice import point
 from jostle.choice.explain import explain, meaning, tree_records
 from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree
-from jostle.choice.point import (
-    ChoicePoint,
-    Whole,
-    clauses_of,
-    make_point,
-    members_of,
-    need_allotment,
-    need_clauses,
-    training_data,
-    whole,
-)
 from jostle.choice.policy import AGAIN, Decision, Policy, Store
-from jostle.choice.program import ProgramBench, public_only
+from jostle.choice.program import ProgramBench, public_only, validated
 from jostle.choice.table import (
     ChoiceParts,
     RunTable,
@@ -107,8 +97,6 @@ class ChoiceMaker:
 
     def _validate(self, interp: Evaluator, args: Sequence[object], span: Span | None) -> object:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
-        from jostle.choice.program import validated
-
         data = only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
@@ -207,7 +195,7 @@ class ChoiceMaker:
         """The unit and amount of a call on private data; on public data there is no amount."""
         if not exposures:
             return "epsilon", None
-        need_allotment(interp, exposures, self.name)
+        point.need_allotment(interp, exposures, self.name)
         unit = exposures[0].source.measure.unit
         whole = left_of_allotment(interp, exposures, unit)
         if whole <= 0:
@@ -275,7 +263,7 @@ class ChoiceMaker:
                 data = [interp.call(self._data, [number]) for number in range(1, many + 1)]
             else:
                 data = interp.call(self._data, [])
-        self.parts = replace(self.parts, databases=training_data(data))
+        self.parts = replace(self.parts, databases=point.training_data(data))
         self._benches.clear()
 
     def _steady(self, policy: Policy) -> Policy:
@@ -291,7 +279,7 @@ class ChoiceMaker:
 
     def retrained(self, interp: Evaluator, on: object) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
-        return self._like(interp, replace(self.parts, databases=training_data(on)), None)
+        return self._like(interp, replace(self.parts, databases=point.training_data(on)), None)
 
     def valued_by(self, interp: Evaluator, options: Sequence[object]) -> ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
@@ -379,11 +367,11 @@ def _values(features: list[dict[str, Any]]) -> dict[str, float]:
 # Making ------------------------------------------------------------------------------------------
 
 
-def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | ChoicePoint]:
+def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | point.ChoicePoint]:
     """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
-    def choose(interp: Evaluator, node: n.Choice, scope: Scope) -> ChoiceMaker | ChoicePoint:
-        values = {what: interp.eval(expr, scope) for what, expr in clauses_of(node).items() if expr is not None}
+    def choose(interp: Evaluator, node: n.Choice, scope: Scope) -> ChoiceMaker | point.ChoicePoint:
+        values = {what: interp.eval(expr, scope) for what, expr in point.clauses_of(node).items() if expr is not None}
         return make(interp, values, node.span, progress, node)
 
     return choose
@@ -395,16 +383,16 @@ def make(
     span: Span | None,
     progress: Progress | None,
     node: n.Choice | None = None,
-) -> ChoiceMaker | ChoicePoint:
-    options, features, databases = need_clauses(values, node)
+) -> ChoiceMaker | point.ChoicePoint:
+    options, features, databases = point.need_clauses(values, node)
     trained, share = values.get("trained on"), values.get("spending")
-    model = values.get("using", tree() if isinstance(trained, Whole) else regret_tree())
+    model = values.get("using", tree() if isinstance(trained, point.Whole) else regret_tree())
     data = trained if isinstance(trained, Function) else None
     model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")
-    if isinstance(trained, Whole):
+    if isinstance(trained, point.Whole):
         with public_only(interp):  # not in a run of `best_run`, of which the algorithm would know
-            return make_point(trained, options, names, features, looks, values["wrt"], model, span, progress)
+            return point.make_point(trained, options, names, features, looks, values["wrt"], model, span, progress)
     parts = ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)
     return ChoiceMaker(interp, parts, model, share, span, progress, data, node.way if node is not None else n.FEATURES)
 
@@ -440,7 +428,7 @@ def _names(parts: list[object], what: str) -> tuple[str, ...]:
 @builtin
 def _MkChoiceMaker(
     ops: object, feats: object, dbs: object, model: object, score: object, *, at: At
-) -> ChoiceMaker | ChoicePoint:
+) -> ChoiceMaker | point.ChoicePoint:
     interp, span = at
     values = {"among": ops, "informed by": feats, "trained on": dbs, "using": model, "wrt": score}
     return make(interp, values, span, interp.progress)
@@ -467,8 +455,8 @@ def _MkModel(function: object, *, at: At) -> UserModel:
 
 
 @builtin
-def _whole(algorithm: object, data: object) -> Whole:
-    return whole(algorithm, members_of(data, "whole", None))
+def _whole(algorithm: object, data: object) -> point.Whole:
+    return point.whole(algorithm, point.members_of(data, "whole", None))
 
 
 for _model in (tree, regret_tree, forest):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, to_builtins
 
-from jostle.choice.explain import tree_records
+from jostle.choice.explain import tree_records, ways
 from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Store
@@ -130,8 +130,6 @@ class ChoicePoint:
 
     def jostle_explain(self) -> str:
         """Renders the comparison of the fixed ways with the learned one, and the trees of this point."""
-        from jostle.choice.explain import ways
-
         if not self._policies:
             return "nothing was learned yet: a choice point is trained when its algorithm first runs"
         return "\n\n".join(ways(policy) for policy in dict.fromkeys(self._policies.values()))

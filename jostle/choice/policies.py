@@ -16,26 +16,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from jostle.choice.models import (
-    AnyModel,
-    Array,
-    Functions,
-    Groups,
-    Model,
-    Predictor,
-    TreeEnsembles,
-    UserModel,
-    constant,
-    grow,
-    prune_leaves,
-)
+from jostle.choice import models
 from jostle.choice.policy import SINGLE_BEST, Policy, Standing
 from jostle.choice.table import EPSILON, OTHERS, Predict, RunTable, Setting, UtilityScale, finite
 from jostle.lazy import NDArray, np
 from jostle.records import field_names, replace
 
 
-def _bootstraps(groups: Groups, count: int) -> list[NDArray[np.intp]]:
+def _bootstraps(groups: models.Groups, count: int) -> list[NDArray[np.intp]]:
     """The rows of as many groups as there are, drawn with replacement, so many times."""
     names, many = np.unique(groups, return_counts=True)
     order, begins = np.argsort(groups, kind="stable"), np.cumsum(many) - many
@@ -109,14 +97,14 @@ class View(Struct, frozen=True):
     multiple of the given data. `again` and `less`: `x` and `y` of a second look, without columns where there is none.
     """
 
-    x: Array
-    y: Array
-    best: Array
+    x: models.Array
+    y: models.Array
+    best: models.Array
     database: NDArray[np.intp]
     instance: NDArray[np.intp]
-    size: Array
-    again: Array
-    less: Array
+    size: models.Array
+    again: models.Array
+    less: models.Array
 
     def __getitem__(self, rows: NDArray[np.bool_]) -> View:
         return View(*(getattr(self, column)[rows] for column in field_names(View)))
@@ -199,11 +187,11 @@ class Learner(Struct, frozen=True):
     """How predictors are made: by which model, and on which scale; options with a function in `predicts` value
     themselves, and are not learned."""
 
-    model: AnyModel
+    model: models.AnyModel
     predicts: Predicts
     scale: UtilityScale
 
-    def fit(self, candidate: Candidate, view: View) -> tuple[Predictor, Predictor | None]:
+    def fit(self, candidate: Candidate, view: View) -> tuple[models.Predictor, models.Predictor | None]:
         """A predictor by the first look, and one by the second where there is one."""
         if not candidate.learned:
             return best_on_average(view, self.scale), None
@@ -212,26 +200,30 @@ class Learner(Struct, frozen=True):
         second = self._fit_one(candidate.further, replace(view, x=view.again, y=view.less), self.predicts)
         return self._fit_one(candidate, replace(view, y=with_second(view, second)), (*self.predicts, None)), second
 
-    def _fit_one(self, candidate: Candidate, view: View, predicts: Predicts) -> Predictor:
+    def _fit_one(self, candidate: Candidate, view: View, predicts: Predicts) -> models.Predictor:
         """A predictor of every option's utility from the features."""
         model, columns, x, y = self.model, candidate.columns, view.x, view.y
-        if isinstance(model, UserModel):
+        if isinstance(model, models.UserModel):
             records = [dict(zip(columns, row.tolist(), strict=True)) for row in x]
             functions: list[Predict | None] = []
             for predict, scores in zip(predicts, y.T.tolist(), strict=True):
                 pairs = [(features, self.scale.utility(score)) for features, score in zip(records, scores, strict=True)]
                 functions.append(None if predict else model.fit(pairs))
-            return Functions(columns, tuple(functions))
+            return models.Functions(columns, tuple(functions))
         instances = max(len(np.unique(view.instance)), 1)
         least = max(1, round(model.least(instances) * len(x) / instances))
         if model.kind == "tree":
-            alone = (() if p else (grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts))
-            return TreeEnsembles(self.scale, columns, y.shape[1], tuple(alone), False)
+            alone = (
+                () if p else (models.grow(x, y[:, k : k + 1], model.depth, least),) for k, p in enumerate(predicts)
+            )
+            return models.TreeEnsembles(self.scale, columns, y.shape[1], tuple(alone), False)
         samples = _bootstraps(view.instance, model.trees) if model.kind == "forest" else [np.arange(len(x))]
-        trees = tuple(grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
-        return prune_leaves(TreeEnsembles(self.scale, columns, y.shape[1], (trees,), True), x, y, view.database)
+        trees = tuple(models.grow(x[rows], y[rows], model.depth, least, model.by) for rows in samples)
+        return models.prune_leaves(
+            models.TreeEnsembles(self.scale, columns, y.shape[1], (trees,), True), x, y, view.database
+        )
 
-    def valued(self, candidate: Candidate, predictor: Predictor, view: View) -> Array:
+    def valued(self, candidate: Candidate, predictor: models.Predictor, view: View) -> models.Array:
         """The utility that each option is predicted to have, or that it predicts itself: shape (n, options)."""
         utilities = predictor.rows(view.x)
         for k, predict in enumerate(self.predicts):
@@ -240,14 +232,14 @@ class Learner(Struct, frozen=True):
                 utilities[:, k] = [finite(predict(features)) for features in records]
         return utilities
 
-    def regrets(self, candidate: Candidate, learn: View, judge: View) -> Array:
+    def regrets(self, candidate: Candidate, learn: View, judge: View) -> models.Array:
         """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for,
         when it is fitted on the rows to learn from."""
         first, second = self.fit(candidate, learn)
         scores = judge if second is None else replace(judge, y=with_second(judge, second))
         return losses_of(scores, self.valued(candidate, first, judge))
 
-    def cross_validate(self, candidate: Candidate, table: RunTable) -> tuple[View, Array]:
+    def cross_validate(self, candidate: Candidate, table: RunTable) -> tuple[View, models.Array]:
         """Each row's regret when the policy was fitted without its data set, beside the rows.
 
         Data sets are left out one by one, or where there are more than `FOLDS` of them in so many groups, dealt in
@@ -266,19 +258,19 @@ class Learner(Struct, frozen=True):
         return view, losses
 
 
-def with_second(view: View, second: Predictor) -> Array:
+def with_second(view: View, second: models.Predictor) -> models.Array:
     """The scores with what the first look leaves, and that of the option which the second look would take."""
     picks = np.argmax(second.rows(view.again), axis=1)
     return np.column_stack([view.y, view.less[np.arange(len(picks)), picks]])
 
 
-def best_on_average(view: View, scale: UtilityScale) -> TreeEnsembles:
+def best_on_average(view: View, scale: UtilityScale) -> models.TreeEnsembles:
     """The predictor that looks at nothing: each option's mean over data sets."""
     means = np.mean([view.y[view.database == d].mean(axis=0) for d in np.unique(view.database)], axis=0)
-    return constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
+    return models.constant(scale, means.tolist(), view.y.std(axis=0).tolist(), len(view.y))
 
 
-def losses_of(view: View, values: Array) -> Array:
+def losses_of(view: View, values: models.Array) -> models.Array:
     """The regret of each row where the option of the largest value is taken; `values` (n, options)."""
     choices = np.argmax(values, axis=1)
     return np.asarray(view.best - view.y[np.arange(len(choices)), choices])
@@ -290,12 +282,12 @@ def folds_of(view: View) -> list[NDArray[np.bool_]]:
     return [fold == number for number in np.unique(fold)]
 
 
-def by_database(view: View, losses: Array) -> Array:
+def by_database(view: View, losses: models.Array) -> models.Array:
     """The mean of each data set."""
     return np.array([losses[view.database == d].mean() for d in np.unique(view.database)])
 
 
-def by_size(table: RunTable, view: View, losses: Array) -> list[Array]:
+def by_size(table: RunTable, view: View, losses: models.Array) -> list[models.Array]:
     """The means of the data sets at each order of magnitude of rows, rising.
 
     Of the multiple of the given data where rows are not known.
@@ -305,7 +297,7 @@ def by_size(table: RunTable, view: View, losses: Array) -> list[Array]:
     return [by_database(view[decade == d], losses[decade == d]) for d in np.unique(decade)]
 
 
-def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
+def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Policy:
     """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
 
     One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data
@@ -313,8 +305,8 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
     else with a share of 0.03.
     """
     learner, all_ = Learner(model, predicts, table.scale), candidates(table, predicts)
-    is_learned = isinstance(model, Model) and not any(predicts)
-    judged: dict[str, tuple[Array, list[Array]]] = {}
+    is_learned = isinstance(model, models.Model) and not any(predicts)
+    judged: dict[str, tuple[models.Array, list[models.Array]]] = {}
 
     def judge(some: list[Candidate]) -> None:
         """The mean regret in cross-validation: of each data set, and of each at each order of magnitude of rows."""
@@ -367,7 +359,7 @@ def decide(table: RunTable, model: AnyModel, predicts: Predicts) -> Policy:
 
 
 def _winner(
-    all_: list[Candidate], losses: Sequence[Array], sized: Sequence[list[Array]], scale: UtilityScale
+    all_: list[Candidate], losses: Sequence[models.Array], sized: Sequence[list[models.Array]], scale: UtilityScale
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
 
@@ -406,7 +398,7 @@ def _winner(
     return best, why, 0
 
 
-def _is_worse(plain: list[Array], other: list[Array], bar: float) -> bool:
+def _is_worse(plain: list[models.Array], other: list[models.Array], bar: float) -> bool:
     """Whether there is a size of data at which `other` loses more by the bar, and by one standard error besides."""
     excess = (_gain(here, alone) for alone, here in zip(plain, other, strict=True))
     return any(mean - bar > error for mean, error in excess)
@@ -420,7 +412,7 @@ def _loss(regret: float, scale: UtilityScale) -> str:
     return f"{math.exp(regret):.3g} times the least" if scale.logarithmic else f"{regret:.3g}"
 
 
-def is_significant_gain(plain: Array, better: Array) -> bool:
+def is_significant_gain(plain: models.Array, better: models.Array) -> bool:
     """Whether less mean regret, one number a data set, is reason enough to leave the plainer policy.
 
     Beyond one standard error of the paired difference, by Student's t for the number of data sets. The best of many
@@ -430,13 +422,13 @@ def is_significant_gain(plain: Array, better: Array) -> bool:
     return gain > error + 1e-12
 
 
-def data_sets_to_settle(plain: Array, better: Array) -> int:
+def data_sets_to_settle(plain: models.Array, better: models.Array) -> int:
     """About how many more data sets like these would show that the gain is more than chance; 0 where there is none."""
     gain, error = _gain(plain, better)
     return max(1, math.ceil(len(plain) * ((error / gain) ** 2 - 1))) if gain > 1e-12 else 0
 
 
-def _gain(plain: Array, better: Array) -> tuple[float, float]:
+def _gain(plain: models.Array, better: models.Array) -> tuple[float, float]:
     """The mean gain, and what it has to be above."""
     from scipy.special import stdtrit
 

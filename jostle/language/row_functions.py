@@ -18,22 +18,9 @@ from typing import Any
 
 from jostle.language import moments, operations, patterns
 from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, moment_of, number_of, zone_of
-from jostle.language.operations import (
-    BLANKS,
-    DATE,
-    DECIMAL,
-    EXACT,
-    LONGEST,
-    MOST_PART,
-    NUMBER,
-    TEXT,
-    TIME,
-    Operation,
-)
+from jostle.language.operations import BLANKS, DATE, DECIMAL, EXACT, LONGEST, MOST_PART, NUMBER, TEXT, TIME, Operation
 
 Interval = tuple[float, float]
-
-
 
 
 def unbounded(*_: object) -> None:

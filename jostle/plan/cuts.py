@@ -16,49 +16,32 @@ from typing import assert_never
 
 from jostle.diagnostics import Refusal
 from jostle.language.operations import COMPARISONS
+from jostle.plan import plan as p
 from jostle.plan.facts import bounds_of, key_values, schema_of
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Derive,
-    Filter,
-    GroupRows,
-    Join,
-    Known,
-    Plan,
-    RowExpr,
-    Truncate,
-    Union,
-    inputs,
-    names_in,
-    rows_below,
-)
 from jostle.plan.schemas import MOST_KEYS
 
 _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 
 
-def expression(expr: RowExpr, inside: bool = False) -> str:
+def expression(expr: p.RowExpr, inside: bool = False) -> str:
     """A row expression as a program may write it; with `inside` in parentheses where it needs some."""
     match expr:
-        case Column(name=name):
+        case p.Column(name=name):
             return name if name.isascii() and name.isidentifier() else f"`{name}`"
-        case Constant():
+        case p.Constant():
             return constant(expr.value)
-        case Apply(op=op, args=(left, right)) if op in _BETWEEN:
+        case p.Apply(op=op, args=(left, right)) if op in _BETWEEN:
             text = f"{expression(left, True)} {op} {expression(right, True)}"
-        case Apply(op="in", args=(value, *others)):
+        case p.Apply(op="in", args=(value, *others)):
             text = f"{expression(value, True)} in [{', '.join(map(expression, others))}]"
-        case Apply(op="if", args=(test, then, other)):
+        case p.Apply(op="if", args=(test, then, other)):
             text = f"{expression(then, True)} if {expression(test, True)} else {expression(other, True)}"
-        case Apply(op="not", args=(value,)):
+        case p.Apply(op="not", args=(value,)):
             text = f"not {expression(value, True)}"
-        case Apply(op="neg", args=(value,)):
+        case p.Apply(op="neg", args=(value,)):
             return f"-{expression(value, True)}"
-        case Apply(op=op, args=args):
-            if op.endswith(" of text") and isinstance(args[0], Apply) and args[0].op.endswith(" by format"):
+        case p.Apply(op=op, args=args):
+            if op.endswith(" of text") and isinstance(args[0], p.Apply) and args[0].op.endswith(" by format"):
                 args = args[0].args
             return f"{op.partition(' ')[0]}({', '.join(map(expression, args))})"
         case _:
@@ -85,30 +68,30 @@ _CLAMPS = frozenset({"clamp", "clamp date", "clamp time"})
 _TESTS = COMPARISONS | {"in", "and", "or", "not", "missing"}
 
 
-def cuts(plan: Plan, values: Sequence[RowExpr] = (), stated: bool = False) -> tuple[str, ...]:
+def cuts(plan: p.Plan, values: Sequence[p.RowExpr] = (), stated: bool = False) -> tuple[str, ...]:
     """What is cut from an answer that is calculated of these expressions on the rows of a plan, each once.
 
     `stated`: the owner states that nobody has more rows than the declaration keeps.
     """
-    visited: set[tuple[RowExpr, int]] = set()
+    visited: set[tuple[p.RowExpr, int]] = set()
     clamped = [cut for value in values for cut in _clamped(value, plan, visited)] if values else ()
     return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))
 
 
-def _rows(plan: Plan, stated: bool) -> Iterator[str]:
-    plan = rows_below(plan, (Filter,))
+def _rows(plan: p.Plan, stated: bool) -> Iterator[str]:
+    plan = p.rows_below(plan, (p.Filter,))
     match plan:
-        case Bound(most=int(most)) if not stated:
+        case p.Bound(most=int(most)) if not stated:
             yield f"rows of a person beyond `{_limit(None, most, False)}`"
-        case Join(most=int(most)):
+        case p.Join(most=int(most)):
             yield f"matches beyond `up to {most}`"
-        case Truncate() if _truncates(plan):
+        case p.Truncate() if _truncates(plan):
             yield f"rows of a person beyond `{_limit(plan.groups, plan.rows, bool(plan.keys))}`"
-    for source in (plan.scan,) if isinstance(plan, Bound) else inputs(plan):
+    for source in (plan.scan,) if isinstance(plan, p.Bound) else p.inputs(plan):
         yield from _rows(source, stated)
 
 
-def _truncates(plan: Truncate) -> bool:
+def _truncates(plan: p.Truncate) -> bool:
     """Whether a person can have more rows or groups than are kept."""
     rows = _most_rows(plan.source)
     if plan.rows is not None and (rows is None or rows > plan.rows):
@@ -119,28 +102,28 @@ def _truncates(plan: Truncate) -> bool:
     return None in many or math.prod(number for number in many if number is not None) > plan.groups
 
 
-def _values_of(key: RowExpr, plan: Plan) -> int | None:
+def _values_of(key: p.RowExpr, plan: p.Plan) -> int | None:
     """How many values a key has: those that a list leaves, or those that it can be by its description."""
     try:
         sizes_of = key_values(key, schema_of(plan), MOST_KEYS)
     except Refusal:  # too many to list
         sizes_of = None
     sizes = [] if sizes_of is None else [len(sizes_of)]
-    while isinstance(plan, Filter):
+    while isinstance(plan, p.Filter):
         match plan.condition:
-            case Apply(op="in", args=(value, *values)) if value == key:
+            case p.Apply(op="in", args=(value, *values)) if value == key:
                 sizes.append(len(values))
         plan = plan.source
     return min(sizes, default=None)
 
 
-def _most_rows(plan: Plan) -> int | None:
+def _most_rows(plan: p.Plan) -> int | None:
     """The most rows of a person, where the plan shows it."""
-    plan = rows_below(plan)
+    plan = p.rows_below(plan)
     match plan:
-        case Bound() | GroupRows(person=True):
+        case p.Bound() | p.GroupRows(person=True):
             return plan.most
-        case Truncate(keys=()):
+        case p.Truncate(keys=()):
             return plan.rows
     return None
 
@@ -152,12 +135,12 @@ def _limit(groups: int | None, rows: int | None, each: bool) -> str:
     return f"up to {', '.join(parts)}"
 
 
-def _clamped(expr: RowExpr, plan: Plan, visited: set[tuple[RowExpr, int]]) -> Iterator[str]:
+def _clamped(expr: p.RowExpr, plan: p.Plan, visited: set[tuple[p.RowExpr, int]]) -> Iterator[str]:
     """The ranges to which a program clamps what a number is calculated from, back to the columns of a source."""
-    if isinstance(expr, Constant) or (expr, id(plan)) in visited:
+    if isinstance(expr, p.Constant) or (expr, id(plan)) in visited:
         return
     visited.add((expr, id(plan)))
-    if isinstance(expr, Column):
+    if isinstance(expr, p.Column):
         for inner, source in _definitions(expr, plan):
             yield from _clamped(inner, source, visited)
         return
@@ -169,23 +152,23 @@ def _clamped(expr: RowExpr, plan: Plan, visited: set[tuple[RowExpr, int]]) -> It
         yield from _clamped(arg, plan, visited)
 
 
-def _definitions(column: Column, plan: Plan) -> Iterator[tuple[RowExpr, Plan]]:
+def _definitions(column: p.Column, plan: p.Plan) -> Iterator[tuple[p.RowExpr, p.Plan]]:
     """What a column is calculated from, and on which rows."""
     match plan:
-        case Derive():
+        case p.Derive():
             yield from ((expr, plan.source) for name, expr in plan.columns if name == column.name)
-        case GroupRows():
+        case p.GroupRows():
             terms = [(name, term.expr) for name, term in plan.terms if term.expr is not None]
             yield from ((expr, plan.source) for name, expr in (*plan.keys, *terms) if name == column.name)
-        case Join():
+        case p.Join():
             yield column, plan.left if column.name in schema_of(plan.left) else plan.right
-        case Filter() | Truncate() | Known() | Union():
-            yield from ((column, source) for source in inputs(plan))
+        case p.Filter() | p.Truncate() | p.Known() | p.Union():
+            yield from ((column, source) for source in p.inputs(plan))
 
 
-def _within(clamp: Apply, plan: Plan) -> bool:
+def _within(clamp: p.Apply, plan: p.Plan) -> bool:
     """Whether the values are between the ends anyway: by their description, or as the mean of a person's rows is."""
-    if any(column.startswith("\u00b7") for column in names_in(clamp.args[:1])):
+    if any(column.startswith("\u00b7") for column in p.names_in(clamp.args[:1])):
         return True
     schema = schema_of(plan)
     bounds, ends = bounds_of(clamp.args[0], schema), [bounds_of(arg, schema) for arg in clamp.args[1:]]
@@ -195,5 +178,5 @@ def _within(clamp: Apply, plan: Plan) -> bool:
     return low <= bounds[0] and bounds[1] <= high
 
 
-def _end(expr: RowExpr) -> str:
-    return constant(expr.value) if isinstance(expr, Constant) else "an end"
+def _end(expr: p.RowExpr) -> str:
+    return constant(expr.value) if isinstance(expr, p.Constant) else "an end"

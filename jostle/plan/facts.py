@@ -17,18 +17,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from jostle.diagnostics import refuse
-from jostle.language.moments import (
-    DAY,
-    FIRST_DAY,
-    FIRST_TIME,
-    LAST_DAY,
-    LAST_TIME,
-    SPANS,
-    days_in,
-    kind_of_moment,
-    moment_of,
-    number_of,
-)
+from jostle.language import moments
 from jostle.language.patterns import parse_format, starts, truncated
 from jostle.language.row_functions import OPERATIONS, PARTS, Interval, remainder
 from jostle.plan import schemas
@@ -71,7 +60,7 @@ def listed_values(expr: RowExpr, schema: Schema) -> tuple[Value, ...] | None:
     return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
-_CALENDAR = {"date": (FIRST_DAY, LAST_DAY), "time": (FIRST_TIME, LAST_TIME)}
+_CALENDAR = {"date": (moments.FIRST_DAY, moments.LAST_DAY), "time": (moments.FIRST_TIME, moments.LAST_TIME)}
 
 
 def bounds_of(expr: RowExpr, schema: Schema) -> Interval | None:
@@ -84,7 +73,7 @@ def _bounds(expr: RowExpr, schema: Schema) -> Interval | None:
     if isinstance(expr, Constant):
         value = expr.value
         if isinstance(value, date):
-            return float(number_of(value)), float(number_of(value))
+            return float(moments.number_of(value)), float(moments.number_of(value))
         if isinstance(value, bool | str) or value is None or not math.isfinite(value):
             return None
         return float(value), float(value)
@@ -134,7 +123,7 @@ def _case_bounds(expr: Apply, schema: Schema) -> Interval | None:
     numbers = [value for value in values or () if isinstance(value, float)]
     match expr.args[0]:
         case Apply("time by format", (_, Constant(str(form)))) if not {*parse_format(form, "time").fields} & {*"Yy"}:
-            return 0.0, float(DAY)
+            return 0.0, float(moments.DAY)
     return (min(numbers), max(numbers)) if numbers else None
 
 
@@ -162,7 +151,7 @@ def unit_of(expr: RowExpr, schema: Schema) -> str:
         case Apply("time", (value,)):
             return unit_of(value, schema) or "day"
         case Apply("coalesce", (value, Constant(value=date() as other))):
-            kind, number, unit = kind_of_moment(other), number_of(other), unit_of(value, schema)
+            kind, number, unit = moments.kind_of_moment(other), moments.number_of(other), unit_of(value, schema)
             return unit if unit and truncated(kind, number, unit) == number else ""
     return ""
 
@@ -179,8 +168,8 @@ _MONTHS = ("year", "quarter", "month")
 
 def divides(unit: str, finer: str) -> bool:
     """Whether the first moments of a unit are first ones of a `finer` one as well."""
-    if finer in SPANS or finer == "day":
-        return SPANS.get(unit, DAY) >= SPANS.get(finer, DAY) if unit else False
+    if finer in moments.SPANS or finer == "day":
+        return moments.SPANS.get(unit, moments.DAY) >= moments.SPANS.get(finer, moments.DAY) if unit else False
     return unit == finer or (unit in _MONTHS and finer in _MONTHS[_MONTHS.index(unit) :])
 
 
@@ -189,7 +178,9 @@ def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None
     unit, name = unit_of(expr, schema), expr.name if isinstance(expr, Column) else "key"
     for value in values if unit else ():
         if isinstance(value, date):
-            start = moment_of(kind_of_moment(value), truncated(kind_of_moment(value), number_of(value), unit))
+            start = moments.moment_of(
+                moments.kind_of_moment(value), truncated(moments.kind_of_moment(value), moments.number_of(value), unit)
+            )
             if start != value:
                 message = f"no row has `{name}` {value.isoformat()}: that is in {start.isoformat()}"
                 help = f'`trunc({value.isoformat()}, "{unit}")` is the first one'
@@ -275,10 +266,10 @@ def _moments(expr: RowExpr, kind: str, schema: Schema, limit: int) -> tuple[date
     if bounds is None or not unit:
         return None
     low, high = int(bounds[0]), int(bounds[1])
-    step = SPANS.get(unit, 1 if kind == "date" else DAY)
-    shortest = {"year": 365, "quarter": 90, "month": 28}.get(unit) or days_in(unit) or 1
+    step = moments.SPANS.get(unit, 1 if kind == "date" else moments.DAY)
+    shortest = {"year": 365, "quarter": 90, "month": 28}.get(unit) or moments.days_in(unit) or 1
     _check_count((high - low) // (step * shortest), limit)
-    return tuple(moment_of(kind, number) for number in starts(kind, low, high, unit))
+    return tuple(moments.moment_of(kind, number) for number in starts(kind, low, high, unit))
 
 
 @lru_cache(maxsize=2**12)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable
 from datetime import date
 
+from jostle.accounting import composition as accounting
 from jostle.accounting.amounts import as_float
 from jostle.accounting.definitions import pure_epsilon
 from jostle.diagnostics import Refusal, refuse
@@ -23,10 +24,12 @@ from jostle.plan.plan import Domain, Integer, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.run.arguments import left_of_allotment
+from jostle.run.declare import public_array
 from jostle.run.evaluator import At, Value, builtin, implement
 from jostle.run.expressions import index
 from jostle.run.faults import private_value, refuse_private
 from jostle.run.operators import apply, elements, need_number, of_all
+from jostle.run.origins import need_files
 from jostle.run.publictables import records
 from jostle.run.sequences import NumberColumn, Period, element_by_element
 from jostle.run.values import (
@@ -315,9 +318,6 @@ def _vectors_in(folder: str, *, at: At) -> list[Value]:
     """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
     from pathlib import Path
 
-    from jostle.run.declare import public_array
-    from jostle.run.origins import need_files
-
     if not isinstance(folder, str):
         raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {kind_name(folder)}")
     interp, span = at
@@ -335,8 +335,6 @@ MOST_TIMES = 10**6
 @builtin
 def _accounting(*, epsilon: object = None, sigma: object = None, times: object = 1.0, delta: object = 1e-6) -> Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
-    from jostle.accounting import composition as accounting
-
     if (epsilon is None) == (sigma is None):
         raise refuse(
             "TypeError", "`accounting` takes either `epsilon` or `sigma` of one measurement",

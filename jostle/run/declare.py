@@ -30,34 +30,8 @@ from jostle.privacy.ledger.ledger import Account, seen
 from jostle.privacy.reading.minting import private_cube, private_table, public_cube, public_table
 from jostle.readers.filesets import FileSet, Reading
 from jostle.records import replace
-from jostle.run.clauses import (
-    described_schema,
-    domains_in,
-    lacking,
-    measure_of,
-    need_clauses,
-    need_parts,
-    need_whole_periods,
-    never_missing,
-    schema_of,
-    unit_of,
-)
+from jostle.run import clauses, origins
 from jostle.run.evaluator import Evaluator, PlacedAt
-from jostle.run.origins import (
-    announce,
-    array_of,
-    check_columns,
-    check_private_columns,
-    files_of,
-    is_array,
-    is_paths,
-    need_here,
-    open_origin,
-    opened,
-    origin_of,
-    refuse_private,
-    registered_table,
-)
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
 from jostle.run.values import is_number, kind_name
@@ -81,21 +55,21 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         node.name, _identity(interp, node, kind, scope), measure, unit, node.span, SeededNoise(seed)
     )
     public = interp.bound.get(node.name)
-    public = files_of(interp, public, node.source.span) if is_paths(public) else public
-    if kind == "counts" or is_array(public):
+    public = origins.files_of(interp, public, node.source.span) if origins.is_paths(public) else public
+    if kind == "counts" or origins.is_array(public):
         stand_in = public if public is not None else _program_counts(interp, node, scope)
-        array, _ = array_of(interp, stand_in, node.source.span, private=True)
+        array, _ = origins.array_of(interp, stand_in, node.source.span, private=True)
         cells = array if public is not None else counts_of(array.shape, interp.made_up_rows, seed)
-        announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
+        origins.announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
         return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
     if node.described is None:
-        raise lacking(node, ["described by"])
-    schema = described_schema(interp, node.described, scope)
-    need_parts(node.budget, dict(schema), unit)
+        raise clauses.lacking(node, ["described by"])
+    schema = clauses.described_schema(interp, node.described, scope)
+    clauses.need_parts(node.budget, dict(schema), unit)
     keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
     key = simulated_rows(interp, node, schema, keys, seed)
-    announce(interp, source, node, [name for name, _ in schema])
-    table = private_table(source, key, schema, never_missing(node.described, schema), facts=FACTS)
+    origins.announce(interp, source, node, [name for name, _ in schema])
+    table = private_table(source, key, schema, clauses.never_missing(node.described, schema), facts=FACTS)
     return interp.looks.described(table, node.described)
 
 
@@ -104,7 +78,7 @@ def _identity(interp: Evaluator, node: n.Private, kind: str, scope: Scope) -> Ha
     public then, or its name."""
     if kind == "table" and isinstance(node.source, n.Call) and interp.made_up_rows:
         with suppress(Refusal):
-            origin = origin_of(interp, node.source, scope)
+            origin = origins.origin_of(interp, node.source, scope)
             return origin.identity if isinstance(origin, FileSet) else ("simulated", node.name)
     return "simulated", node.name
 
@@ -118,7 +92,7 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dic
     if not interp.made_up_rows:
         return ""
     public = interp.bound.get(node.name)
-    rows = files_of(interp, public, node.source.span) if is_paths(public) else public
+    rows = origins.files_of(interp, public, node.source.span) if origins.is_paths(public) else public
     if rows is None:
         items = node.described.items if isinstance(node.described, n.RecordOf) else ()
         texts = {name: Categories(_texts(one.span.text)) for name, one in items if one.span.text != "text"}
@@ -126,8 +100,8 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dic
         rows = rows_of({name: _wish(d) for name, d in domains.items()}, interp.made_up_rows, seed)
     names = (*(name for name, _ in schema), *keys)
     there = bool(interp.data.remote)  # a server is sent public rows, which these are
-    opened = open_origin(interp, rows, node.source.span, public=there, names=names)
-    check_columns(schema, opened, node.described.span if node.described is not None else None)
+    opened = origins.open_origin(interp, rows, node.source.span, public=there, names=names)
+    origins.check_columns(schema, opened, node.described.span if node.described is not None else None)
     return str(opened.key)
 
 
@@ -197,27 +171,27 @@ def linked(
     if owner.exposures[0].unit.each:
         message = f"the persons of `{protecting.linked}` have periods, which rows of other tables have not"
         raise refuse("DataError", message, protecting.span, help="protect rows of this table by itself")
-    source, unit = owner.exposures[0].source, unit_of(interp, protecting, scope)
+    source, unit = owner.exposures[0].source, clauses.unit_of(interp, protecting, scope)
     owners = owners_by(owner, protecting.key, unit.columns[0], protecting.span)
     if node.described is None or kind == "counts":
-        raise lacking(node, ["described by"])
-    schema = described_schema(interp, node.described, scope)
+        raise clauses.lacking(node, ["described by"])
+    schema = clauses.described_schema(interp, node.described, scope)
     if interp.simulate is not None:
         keys = {unit.columns[0]: owner.domains.get(protecting.key, Open("text"))}
         key = simulated_rows(interp, node, schema, keys, interp.simulate + len(interp.kernel.register.names))
         interp.kernel.register.link(node.name, _identity(interp, node, kind, scope), source, unit, node.span)
     else:
-        origin = origin_of(interp, call, scope)
-        if is_array(origin):
+        origin = origins.origin_of(interp, call, scope)
+        if origins.is_array(origin):
             raise refuse("DataError", "counts have no columns to protect", node.span, help="link a table")
         names = (*(name for name, _ in schema), *unit.columns)
-        data = open_origin(interp, origin, node.source.span, public=False, names=names)
-        check_columns(schema, data, node.described.span, private=True)
-        check_columns([(unit.columns[0], None)], data, protecting.span, private=True)
+        data = origins.open_origin(interp, origin, node.source.span, public=False, names=names)
+        origins.check_columns(schema, data, node.described.span, private=True)
+        origins.check_columns([(unit.columns[0], None)], data, protecting.span, private=True)
         interp.kernel.register.link(node.name, data.identity, source, unit, node.span)
         key = data.key
-    announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
-    table = private_table(source, key, schema, never_missing(node.described, schema), unit, owners, FACTS)
+    origins.announce(interp, source, node, [name for name, _ in schema], unit=str(unit))
+    table = private_table(source, key, schema, clauses.never_missing(node.described, schema), unit, owners, FACTS)
     return interp.looks.described(table, node.described)
 
 
@@ -248,21 +222,21 @@ def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
         message = f"the source of `{node.name}` is a value of the program"
         help = "a private source is `table(…)`, `counts(…)`, `dataset(…)` or `bound(…)`"
         raise Refusal(Diagnostic("TypeError", message, call.span, "no source", help))
-    need_clauses(node, kind)
+    clauses.need_clauses(node, kind)
     if kind == "dataset":
         return registered(interp, node, call, scope)
     if node.protecting is not None and node.protecting.linked:
         return linked(interp, node, call, kind, node.protecting, scope)
     if node.protecting is None or node.budget is None:
-        raise lacking(node, ["protecting", "budget"])
-    measure = measure_of(interp, node.budget, scope)
-    unit = unit_of(interp, node.protecting, scope, node.budget)
+        raise clauses.lacking(node, ["protecting", "budget"])
+    measure = clauses.measure_of(interp, node.budget, scope)
+    unit = clauses.unit_of(interp, node.protecting, scope, node.budget)
     if interp.simulate is not None:
         return simulated(interp, node, kind, measure, unit, scope)
-    origin = origin_of(interp, call, scope)
+    origin = origins.origin_of(interp, call, scope)
     if kind == "table" and is_rows(origin):
         raise refuse("DataError", "rows that a program gives are public", call.span, help="declare a file as private")
-    if kind == "counts" or is_array(origin):
+    if kind == "counts" or origins.is_array(origin):
         return _private_counts(interp, node, origin, measure, unit)
     return _private_table(interp, node, origin, measure, unit, scope)
 
@@ -272,30 +246,30 @@ def _private_table(
 ) -> Table:
     """A table of the described columns of files, of a server's table or of bound data."""
     if node.described is None or node.protecting is None:
-        raise lacking(node, ["described by"])
-    schema = described_schema(interp, node.described, scope)
-    need_parts(node.budget, dict(schema), unit)
-    never = never_missing(node.described, schema)
+        raise clauses.lacking(node, ["described by"])
+    schema = clauses.described_schema(interp, node.described, scope)
+    clauses.need_parts(node.budget, dict(schema), unit)
+    never = clauses.never_missing(node.described, schema)
     names = (*(name for name, _ in schema), *unit.columns)
-    data = open_origin(interp, origin, node.source.span, public=False, names=names)
-    check_columns(schema, data, node.described.span, private=True)
+    data = origins.open_origin(interp, origin, node.source.span, public=False, names=names)
+    origins.check_columns(schema, data, node.described.span, private=True)
     for column in unit.groups:
         if column not in dict(schema):
             raise refuse("DataError", f"`{column}` is not described, and its groups have no public sizes",
                          node.protecting.span, help=f"describe it: `{column}: {{…}}`")  # fmt: skip
     source = interp.kernel.register.declare(node.name, data.identity, measure, unit, node.span)
     if unit.columns:
-        check_private_columns(unit.columns, data, node.protecting.span)
-    announce(interp, source, node, [name for name, _ in schema])
+        origins.check_private_columns(unit.columns, data, node.protecting.span)
+    origins.announce(interp, source, node, [name for name, _ in schema])
     return interp.looks.described(private_table(source, data.key, schema, never, facts=FACTS), node.described)
 
 
 def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure: Measure, unit: Unit) -> Cube:
     if unit.columns or (node.budget is not None and node.budget.each):
         raise refuse("DataError", "counts have no columns to protect", node.span, help="write `protecting rows`")
-    array, identity = array_of(interp, origin, node.source.span, private=True)
+    array, identity = origins.array_of(interp, origin, node.source.span, private=True)
     source = interp.kernel.register.declare(node.name, identity, measure, unit, node.span)
-    announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
+    origins.announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
     return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], identity)
 
 
@@ -306,11 +280,11 @@ def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -
             "LedgerError", "a registered dataset is not opened in a simulation", call.span,
             help="its schema is in the ledger: declare a `table` with clauses of its own to simulate on",
         )  # fmt: skip
-    name = origin_of(interp, call, scope)
+    name = origins.origin_of(interp, call, scope)
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
     handle = _open_dataset(interp, name, node, call.span)
-    announce(interp, handle.exposures[0].source, node, [column for column, _ in handle.schema], dataset=name)
+    origins.announce(interp, handle.exposures[0].source, node, [column for column, _ in handle.schema], dataset=name)
     return handle
 
 
@@ -332,16 +306,16 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
         return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
-    need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions registered others
+    clauses.need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions registered others
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     if file is None:
-        data = registered_table(interp, dataset, names, span)
+        data = origins.registered_table(interp, dataset, names, span)
         dataset = seen(dataset, data.identity)
     else:
-        need_here(interp, name, span)
+        origins.need_here(interp, name, span)
         files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header, decimal=terms.decimal))
-        data = opened(interp, files, span, public=False, names=names)
-    check_columns(terms.schema, data, span, private=True)
+        data = origins.opened(interp, files, span, public=False, names=names)
+    origins.check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:
         source = register.declare(node.name, data.identity, terms.measure, terms.unit, node.span)
         handle = private_table(source, data.key, terms.schema, terms.filled, facts=FACTS)
@@ -366,9 +340,9 @@ def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: S
             "PrivateValue", "a registered dataset is private", source.span,
             help='declare it: `private people = dataset("people")`',
         )  # fmt: skip
-    domains = domains_in(interp, described, scope) if described is not None else None
+    domains = clauses.domains_in(interp, described, scope) if described is not None else None
     span = described.span if described is not None else source.span
-    origin = origin_of(interp, source, scope)
+    origin = origins.origin_of(interp, source, scope)
     if source_kind(source) == "counts":
         return public_counts(interp, origin, source.span)
     return open_public(interp, origin, domains, source.span, span, described)
@@ -379,35 +353,35 @@ def open_public(
     described: n.Expr | None = None,
 ) -> Handle:  # fmt: skip
     """Opens a public table or cube; its identity may not be private in this session."""
-    if is_array(origin):
+    if origins.is_array(origin):
         return public_counts(interp, origin, span)
     if is_rows(origin):
         if domains is not None:
             raise refuse("TypeError", "rows that a program gives are described by their values", domains_span,
                          help="leave `described by` out")  # fmt: skip
         return table_of_rows(origin, span)
-    refuse_private(interp, origin, span)
-    schema = schema_of(domains, domains_span, described) if domains is not None else ()
-    data = open_origin(interp, origin, span, public=True, names=[name for name, _ in schema])
+    origins.refuse_private(interp, origin, span)
+    schema = clauses.schema_of(domains, domains_span, described) if domains is not None else ()
+    data = origins.open_origin(interp, origin, span, public=True, names=[name for name, _ in schema])
     interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
     if domains is None:
         schema = interp.data.guess(data, span)
     else:
-        check_columns(schema, data, domains_span)
-    never = never_missing(described, schema)
+        origins.check_columns(schema, data, domains_span)
+    never = clauses.never_missing(described, schema)
     return public_table(interp.data, data.key, schema, data.identity, span, never, FACTS)
 
 
 def public_array(interp: Evaluator, path: str, span: Span | None) -> object:
     """The public counts in a file, as an array; its identity may not be private in this session."""
-    file = files_of(interp, path, span)
-    refuse_private(interp, file, span)
-    return array_of(interp, file, span)[0]
+    file = origins.files_of(interp, path, span)
+    origins.refuse_private(interp, file, span)
+    return origins.array_of(interp, file, span)[0]
 
 
 def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
-    refuse_private(interp, origin, span)
-    array, identity = array_of(interp, origin, span)
+    origins.refuse_private(interp, origin, span)
+    array, identity = origins.array_of(interp, origin, span)
     return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 

@@ -13,20 +13,11 @@ from typing import Any
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import place
 from jostle.formulas import show_number
+from jostle.language import row_mistakes
 from jostle.language.forms import bare_selects, is_real
 from jostle.language.methods import of_field_of_table, of_method
 from jostle.language.moments import moment_of
 from jostle.language.operations import COMPARISONS
-from jostle.language.row_mistakes import (
-    misfit,
-    no_categories,
-    no_elements,
-    no_field,
-    no_fields,
-    no_key,
-    no_place,
-    outside,
-)
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
@@ -85,9 +76,9 @@ def attribute(value: object, name: str) -> object:
         return _member(value, name, getattr(value, at))
     fields = fields_of(value)
     if fields is None:
-        raise Refusal(no_fields(kind_name(value), name))
+        raise Refusal(row_mistakes.no_fields(kind_name(value), name))
     if name not in fields:
-        raise Refusal(no_field(kind_name(value), name, fields))
+        raise Refusal(row_mistakes.no_field(kind_name(value), name, fields))
     return _member(value, name, fields[name])
 
 
@@ -107,9 +98,9 @@ def _column_field(column: ColumnHandle, name: str) -> object:
         return list(finite)
     fields = {"name": column.name} | _facts(column) if name in ("kind", "low", "high") else fields_of(column) or {}
     if name == "categories" and name not in fields:
-        raise Refusal(no_categories(column.name, real=isinstance(column.domain, Real)))
+        raise Refusal(row_mistakes.no_categories(column.name, real=isinstance(column.domain, Real)))
     if name not in fields:
-        raise Refusal(no_field(kind_name(column), name, fields))
+        raise Refusal(row_mistakes.no_field(kind_name(column), name, fields))
     return fields[name]
 
 
@@ -186,7 +177,7 @@ def index(value: Any, at: Any) -> Any:
         return element_of(value, _place(at, len(value)))
     if is_sequence(value):
         return value[_place(at, len(value))]
-    raise Refusal(no_elements(kind_name(value)))
+    raise Refusal(row_mistakes.no_elements(kind_name(value)))
 
 
 def _row_of_keys(groups: Grouped, at: Any) -> int:
@@ -196,7 +187,7 @@ def _row_of_keys(groups: Grouped, at: Any) -> int:
         if len(keys) == len(wanted) and all(map(_same, keys, wanted)):
             return row
     texts = [key for key in groups.column(names[0]) if isinstance(key, str)] if len(names) == 1 else []
-    raise Refusal(no_key(show(wanted)[1:-1], len(wanted), names, texts))
+    raise Refusal(row_mistakes.no_key(show(wanted)[1:-1], len(wanted), names, texts))
 
 
 def _same(key: object, value: object) -> bool:
@@ -207,10 +198,10 @@ def _place(at: object, length: int) -> int:
     if handles_in(at):
         raise private_value(handles_in(at)[0], "cannot be an index")
     if not is_number(at) or not float(at).is_integer():
-        raise Refusal(no_place(kind_name(at) if not is_number(at) else show_number(at)))
+        raise Refusal(row_mistakes.no_place(kind_name(at) if not is_number(at) else show_number(at)))
     here = place(at, length)
     if here is None:
-        raise Refusal(outside(show_number(float(at)), length))
+        raise Refusal(row_mistakes.outside(show_number(float(at)), length))
     return here
 
 
@@ -296,7 +287,9 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
         is_left = any(handle is refusal.handle for handle in handles_in(left))
         raise refusal.of(*((node.left.span, left) if is_left else (node.right.span, right))) from None
     except Refusal as refusal:
-        fault = misfit(node.op, kind_name(left), kind_name(right), (node.left.span.text, node.right.span.text))
+        fault = row_mistakes.misfit(
+            node.op, kind_name(left), kind_name(right), (node.left.span.text, node.right.span.text)
+        )
         if node.right.span.text in ("epsilon", "rho") and refusal.first.kind == "ValueError":
             fault = replace(refusal.first, help="what is left here is 0: name it before it is spent, `e = epsilon`")
         raise (Refusal(fault) if fault.message == refusal.first.message else refusal).at(node.span) from None

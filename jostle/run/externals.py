@@ -23,6 +23,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
+from jostle import kernels
 from jostle.diagnostics import refuse
 from jostle.formulas import Noised
 from jostle.kernels import Model
@@ -73,8 +74,6 @@ def _path(name: str, args: tuple[object, ...], keywords: dict[str, object]) -> P
 @lru_cache(maxsize=1)
 def _version() -> str:
     """A digest of the source of all kernels."""
-    from jostle import kernels
-
     hasher = hashlib.sha256()
     for path in sorted(Path(str(kernels.__file__)).parent.rglob("*.py")):
         hasher.update(path.read_bytes())

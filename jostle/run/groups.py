@@ -30,25 +30,9 @@ from jostle.language.patterns import starts
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np
+from jostle.plan import plan as p
 from jostle.plan.facts import bounds_of, conjuncts, key_values, listed_values, schema_of
 from jostle.plan.kinds import Schema, is_integral, kind_of, value_kind
-from jostle.plan.plan import (
-    Apply,
-    Categories,
-    Column,
-    Constant,
-    Derive,
-    Domain,
-    Filter,
-    GroupRows,
-    Integer,
-    Join,
-    Moments,
-    Plan,
-    RowExpr,
-    Truncate,
-    names_in,
-)  # fmt: skip
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements.aggregates.sums import Count
@@ -228,12 +212,12 @@ def public_keys(value: Any, span: Span) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(keys))
 
 
-def own_keys(handle: object, expr: RowExpr) -> tuple[float, ...] | None:
+def own_keys(handle: object, expr: p.RowExpr) -> tuple[float, ...] | None:
     """The keys of an expression that goes in steps."""
     return multiples(expr, handle.plan) if isinstance(handle, Table) else None
 
 
-def by_value(expr: RowExpr, keys: Sequence[object], handle: object) -> RowExpr:
+def by_value(expr: p.RowExpr, keys: Sequence[object], handle: object) -> p.RowExpr:
     """What has the listed keys: rows are taken down to keys that are all whole, but where an expression goes in steps
     with fractions, of which whole keys are some; times are taken down to dates."""
     if keys and isinstance(keys[0], date) and isinstance(handle, Table):
@@ -243,17 +227,17 @@ def by_value(expr: RowExpr, keys: Sequence[object], handle: object) -> RowExpr:
         return expr
     if not all(is_number(key) and float(key).is_integer() for key in keys):
         return expr
-    return Apply("if", (Apply("==", (expr, Apply("floor", (expr,)))), expr, Constant(None)))
+    return p.Apply("if", (p.Apply("==", (expr, p.Apply("floor", (expr,)))), expr, p.Constant(None)))
 
 
-def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
+def multiples(expr: p.RowExpr, plan: p.Plan) -> tuple[float, ...] | None:
     """The keys of a number that goes in steps, as `10 * floor(age / 10)` and `floor(score * 4) / 4` do, in order; none
     of one that has every integer, and of one that is not rounded by itself, as `age / 10`, which is taken down."""
-    below: tuple[RowExpr, Plan] | None = expr, plan
+    below: tuple[p.RowExpr, p.Plan] | None = expr, plan
     while below is not None:
         expr, plan = below
-        below = _calculated_from(expr, plan) if isinstance(expr, Column) else None
-    if not isinstance(expr, Apply):
+        below = _calculated_from(expr, plan) if isinstance(expr, p.Column) else None
+    if not isinstance(expr, p.Apply):
         return None
     schema = schema_of(plan)
     if kind_of(expr, schema) != "number" or (is_integral(expr, schema) and _steps(expr, schema)[0] < 2):
@@ -262,30 +246,30 @@ def multiples(expr: RowExpr, plan: Plan) -> tuple[float, ...] | None:
     return None if values is None else tuple(float(value) + 0.0 for value in np.unique(values))
 
 
-def _calculated_from(column: Column, plan: Plan) -> tuple[RowExpr, Plan] | None:
+def _calculated_from(column: p.Column, plan: p.Plan) -> tuple[p.RowExpr, p.Plan] | None:
     """What a column has the values of, and in which rows; None where it is as it was read, or another summary."""
-    if isinstance(plan, Filter | Truncate):
+    if isinstance(plan, p.Filter | p.Truncate):
         return column, plan.source
-    if isinstance(plan, Derive | GroupRows):
-        columns = dict(plan.columns if isinstance(plan, Derive) else plan.keys)
+    if isinstance(plan, p.Derive | p.GroupRows):
+        columns = dict(plan.columns if isinstance(plan, p.Derive) else plan.keys)
         return (columns[column.name], plan.source) if column.name in columns else None
-    if not isinstance(plan, Join):
+    if not isinstance(plan, p.Join):
         return None
     if column.name not in schema_of(plan.left):
         return column, plan.right
     return (column, plan.left) if plan.kind in ("inner", "left") else None
 
 
-def _numbers(expr: RowExpr, schema: Schema, rounded: bool = True) -> Floats | None:
+def _numbers(expr: p.RowExpr, schema: Schema, rounded: bool = True) -> Floats | None:
     """The values of a number that is calculated of constants and of what is rounded to whole ones alone; None where
     there are too many. Where it need not be `rounded`, also of whole ones."""
-    if isinstance(expr, Constant):
+    if isinstance(expr, p.Constant):
         values = listed_values(expr, schema) or ()
         return np.array([value for value in values if is_number(value)], dtype=float)
-    if is_integral(expr, schema) and (not rounded or (isinstance(expr, Apply) and expr.op in _ROUNDED)):
+    if is_integral(expr, schema) and (not rounded or (isinstance(expr, p.Apply) and expr.op in _ROUNDED)):
         return _whole_numbers(expr, schema)
-    if isinstance(expr, Column):
-        listed = listed_values(expr, schema) if isinstance(schema[expr.name], Categories) else None
+    if isinstance(expr, p.Column):
+        listed = listed_values(expr, schema) if isinstance(schema[expr.name], p.Categories) else None
         return np.array(listed, dtype=float) if listed and all(map(is_number, listed)) else None
     parts = [part for arg in expr.args[expr.op == "if" :] if (part := _numbers(arg, schema, rounded)) is not None]
     if len(parts) < len(expr.args) - (expr.op == "if"):
@@ -300,7 +284,7 @@ def _numbers(expr: RowExpr, schema: Schema, rounded: bool = True) -> Floats | No
     return result[np.isfinite(result)]
 
 
-def _whole_numbers(expr: RowExpr, schema: Schema) -> Floats | None:
+def _whole_numbers(expr: p.RowExpr, schema: Schema) -> Floats | None:
     """The values of a whole number between its bounds, in its steps."""
     bounds, (step, rest) = bounds_of(expr, schema), _steps(expr, schema)
     step = max(step, 1)
@@ -316,23 +300,23 @@ _ALIKE = frozenset({"+", "-", "*", "/", "neg", "abs", "clamp", "min", "max"})
 
 
 def keys_left(
-    keys: list[GroupKey], own: Sequence[bool], condition: RowExpr, domains: Mapping[str, Domain]
+    keys: list[GroupKey], own: Sequence[bool], condition: p.RowExpr, domains: Mapping[str, p.Domain]
 ) -> list[GroupKey]:
     """The keys of a select, those of the description (`own`) without what its condition rules out, as far as it
     compares the key's own column with constants. Where one of several keys is open all are as they were."""
     result, tests = [], conjuncts(condition)
     for key, free in zip(keys, own, strict=True):
-        name, *others = names_in([key.expr]) or [""]
+        name, *others = p.names_in([key.expr]) or [""]
         one = free and not others and name in domains
         result.append(replace(key, over=_left(key, name, domains[name], tests)) if one else key)
     several = len(keys) > 1 and result != keys
     return keys if several and any(_open(key, domains) for key in keys) else result
 
 
-def _left(key: GroupKey, name: str, domain: Domain, tests: Sequence[RowExpr]) -> tuple[object, ...] | range | None:
-    narrow: Domain | None = domain
+def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> tuple[object, ...] | range | None:
+    narrow: p.Domain | None = domain
     for test in tests:
-        narrow = domain if narrow is None else _narrowed(narrow, Column(name), test)
+        narrow = domain if narrow is None else _narrowed(narrow, p.Column(name), test)
     if narrow is None or narrow == domain:
         return key.over
     if key.over is None:
@@ -344,28 +328,28 @@ def _left(key: GroupKey, name: str, domain: Domain, tests: Sequence[RowExpr]) ->
     return key.over if bounds is None else tuple([one for one in key.over if bounds[0] <= one <= bounds[1]])
 
 
-def _narrowed(domain: Domain, column: Column, test: RowExpr) -> Domain | None:
+def _narrowed(domain: p.Domain, column: p.Column, test: p.RowExpr) -> p.Domain | None:
     """What is left of a domain by a comparison of its column with constants; None where nothing is."""
-    no = isinstance(test, Apply) and test.op == "not"
-    test = test.args[0] if no and isinstance(test, Apply) else test
-    if not isinstance(test, Apply) or test.op not in (*COMPARISONS, "in"):
+    no = isinstance(test, p.Apply) and test.op == "not"
+    test = test.args[0] if no and isinstance(test, p.Apply) else test
+    if not isinstance(test, p.Apply) or test.op not in (*COMPARISONS, "in"):
         return domain
     first, *rest = test.args if test.args[0] == column else reversed(test.args)
     op = test.op if test.args[0] == column else FLIPPED.get(test.op, test.op)
-    constants = [one.value for one in rest if isinstance(one, Constant)]
+    constants = [one.value for one in rest if isinstance(one, p.Constant)]
     if first != column or not rest or len(constants) < len(rest):
         return domain
-    if isinstance(domain, Categories) and op in ("in", "==", "!="):
+    if isinstance(domain, p.Categories) and op in ("in", "==", "!="):
         values = [value for value in domain.values if (value in constants) != (no != (op == "!="))]
         return replace(domain, values=tuple(values)) if values else None
     return domain if no or op == "!=" else _between(domain, op, constants)
 
 
-def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | date | None]) -> Domain | None:
+def _between(domain: p.Domain, op: str, constants: Sequence[float | str | bool | date | None]) -> p.Domain | None:
     """What is left of a range by a comparison with constants of its kind; all of other domains."""
-    kind = domain.kind if isinstance(domain, Moments) else "number"
+    kind = domain.kind if isinstance(domain, p.Moments) else "number"
     fit = all(value is not None and value_kind(value) == kind for value in constants)
-    if not isinstance(domain, Integer | Moments) or not fit:
+    if not isinstance(domain, p.Integer | p.Moments) or not fit:
         return domain
     ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
     low, high = domain.low, domain.high
@@ -373,24 +357,24 @@ def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | d
         low = max(low, math.floor(min(ends)) + 1 if op == ">" else math.ceil(min(ends)))
     if op in ("<", "<=", "==", "in") and math.isfinite(max(ends)):
         high = min(high, math.ceil(max(ends)) - 1 if op == "<" else math.floor(max(ends)))
-    if isinstance(domain, Moments) and domain.unit:
+    if isinstance(domain, p.Moments) and domain.unit:
         units = [one for one in starts(domain.kind, domain.low, domain.high, domain.unit) if low <= one <= high]
         low, high = (units[0], units[-1]) if units else (1, 0)
     return replace(domain, low=low, high=high) if low <= high else None
 
 
-def _open(key: GroupKey, domains: Mapping[str, Domain]) -> bool:
+def _open(key: GroupKey, domains: Mapping[str, p.Domain]) -> bool:
     return key.over is None and (listed_values(key.expr, domains) or bounds_of(key.expr, domains)) is None
 
 
-def _steps(expr: RowExpr, schema: Schema) -> tuple[int, int]:
+def _steps(expr: p.RowExpr, schema: Schema) -> tuple[int, int]:
     """How far apart the values of a whole number are at least, and one of those that they are counted from: 0 apart
     where there is one value."""
-    if isinstance(expr, Constant):
+    if isinstance(expr, p.Constant):
         value = expr.value
         return (0, int(value)) if isinstance(value, float | int) and float(value).is_integer() else (1, 0)
-    joint = _JOINT.get(expr.op) if isinstance(expr, Apply) and is_integral(expr, schema) else None
-    if joint is None or isinstance(expr, Column):
+    joint = _JOINT.get(expr.op) if isinstance(expr, p.Apply) and is_integral(expr, schema) else None
+    if joint is None or isinstance(expr, p.Column):
         return 1, 0
     parts = [_steps(arg, schema) for arg in expr.args[expr.op == "if" :]]
     return reduce(joint, [*parts, (0, -1)] if expr.op == "neg" else parts)
@@ -444,12 +428,12 @@ def together(
     whole = [all(not is_number(row[i]) or float(row[i]).is_integer() for row in rows) for i in range(len(names))]
     exprs = [by_value(expr, [row[i] for row in rows], table) for i, (expr, _) in enumerate(columns)]
     exprs = [
-        Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
+        p.Apply("floor", (expr,)) if rows and is_number(rows[0][i]) and whole[i] else expr
         for i, expr in enumerate(exprs)
     ]  # fmt: skip
     with PlacedAt(key.span):
         placed = with_place(table, exprs, rows)
-    return placed, GroupKey(", ".join(names), Column(PLACE), range(len(rows)), names, rows)
+    return placed, GroupKey(", ".join(names), p.Column(PLACE), range(len(rows)), names, rows)
 
 
 def column_of_keys(interp: Evaluator, value: object, name: str, span: Span) -> object:

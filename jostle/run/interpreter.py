@@ -12,7 +12,6 @@ external kernels, and has the built-ins that the language keeps for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from jostle.language.builtins import brought
 from jostle.language.row_mistakes import no_walk
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Table
-from jostle.run import arguments, calls
+from jostle.run import arguments, calls, values
 from jostle.run.evaluator import Evaluator, Returned
 from jostle.run.expressions import EXPRESSIONS
 from jostle.run.faults import no_rows
@@ -31,15 +30,6 @@ from jostle.run.publictables import records
 from jostle.run.scope import Scope
 from jostle.run.sequences import Period
 from jostle.run.statements import STATEMENTS
-from jostle.run.values import (
-    Grouped,
-    Interval,
-    JSet,
-    Module,
-    is_sequence,
-    kind_name,
-    need_room,
-)
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
@@ -94,14 +84,14 @@ class Interpreter(Evaluator):
             return records(self, value, span)
         if isinstance(value, dict):
             return list(value)
-        if isinstance(value, (JSet, Interval, Grouped)):
+        if isinstance(value, (values.JSet, values.Interval, values.Grouped)):
             return value
         if isinstance(value, Period):
-            need_room(value.count)
+            values.need_room(value.count)
             return list(value)
-        if is_sequence(value):
+        if values.is_sequence(value):
             return list(value) if isinstance(value, (list, tuple)) else elements(value)
-        raise Refusal(no_walk(kind_name(value), span.text if span is not None else "it")).at(span)
+        raise Refusal(no_walk(values.kind_name(value), span.text if span is not None else "it")).at(span)
 
     def allotted(self, amount: Any, span: Span, exposures: Exposures) -> Any:
         try:
@@ -110,17 +100,12 @@ class Interpreter(Evaluator):
             raise refusal.at(span) from None
 
 
-@cache
-def _shipped() -> tuple[str, ...]:
-    return tuple(sorted(path.stem for path in resources.folder("stdlib").glob("*.jst")))
-
-
 class Modules:
     """The modules of one session, each parsed once and run once."""
 
     def __init__(self) -> None:
         self._trees: dict[str, n.Program | None] = {}
-        self._loaded: dict[str, Module] = {}
+        self._loaded: dict[str, values.Module] = {}
         self._loading: set[str] = set()
 
     def afresh(self) -> Modules:
@@ -131,7 +116,7 @@ class Modules:
 
     def library(self) -> list[str]:
         """The names of the modules that ship, in order."""
-        return list(_shipped())
+        return list(resources.library())
 
     def tree(self, path: tuple[str, ...], folders: Sequence[Path]) -> n.Program | None:
         """The parsed module, or None where there is none."""
@@ -158,7 +143,7 @@ class Modules:
             if isinstance(statement, n.External):
                 raise refuse("TypeError", "`external` is for the standard library", statement.span)
 
-    def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> Module:
+    def load(self, interp: Evaluator, path: tuple[str, ...], span: Span) -> values.Module:
         name = ".".join(path)
         if name in self._loaded:
             return self._loaded[name]
@@ -180,10 +165,10 @@ class Modules:
         homes = scope.modules or {}
         public = {
             k: v for k, v in scope.names.items()
-            if not k.startswith("_") and not isinstance(v, Module) and len(homes.get(k, ())) < 2
+            if not k.startswith("_") and not isinstance(v, values.Module) and len(homes.get(k, ())) < 2
         }  # fmt: skip
         of_language = {k: interp.base.names[k] for k in brought(path)}
-        module = Module(name, of_language | public, name in self.library())
+        module = values.Module(name, of_language | public, name in self.library())
         if not interp.kernel.in_a_run:  # else what it prints or how it gets on at its next use would tell of the run
             self._loaded[name] = module
         return module

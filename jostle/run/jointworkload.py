@@ -20,29 +20,10 @@ from jostle.diagnostics import refuse
 from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
+from jostle.plan import plan as p
 from jostle.plan.cuts import expression
 from jostle.plan.facts import conjuncts, key_values, schema_of
 from jostle.plan.kinds import check_depth
-from jostle.plan.plan import (
-    Apply,
-    Categories,
-    Column,
-    Constant,
-    Count,
-    Derive,
-    Filter,
-    FixedSum,
-    Integer,
-    Join,
-    Key,
-    Known,
-    Listed,
-    Plan,
-    RowExpr,
-    Term,
-    listed,
-    names_in,
-)
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
@@ -53,7 +34,7 @@ from jostle.records import replace
 from jostle.run.positions import evaluate
 
 if TYPE_CHECKING:
-    Labels = Mapping[Key, Ints]
+    Labels = Mapping[p.Key, Ints]
 
 MOST_VALUES = 2**17
 """Values of a column whose keys and conditions are one axis."""
@@ -66,7 +47,7 @@ class Sums(Struct, frozen=True, eq=False):
     `shape` has the sizes of the select's keys by axis, and `order` puts them into the order in which it names them.
     """
 
-    term: Term
+    term: p.Term
     factors: Mapping[int, Factor]
     shape: tuple[int, ...]
     order: tuple[int, ...]
@@ -89,31 +70,31 @@ class JointWorkload(Struct, frozen=True, eq=False):
 class _Asked(Struct, frozen=True):
     """A select over the columns of the table below: keys, groups that it is about, and its terms."""
 
-    keys: tuple[Key, ...]
-    only: tuple[tuple[Key, int], ...]
-    terms: tuple[Term, ...]
+    keys: tuple[p.Key, ...]
+    only: tuple[tuple[p.Key, int], ...]
+    terms: tuple[p.Term, ...]
 
 
 def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     """The workload of these selects. Refuses what is not linear, and selects of different tables."""
     table, queries = _common(requests), []
     domains = dict(table.schema)
-    never_missing = set(table.plan.on) if isinstance(table.plan, Join) and table.plan.kind == "inner" else set()
-    below = {name: Column(name) for name in domains} | joined_columns(table.plan)
+    never_missing = set(table.plan.on) if isinstance(table.plan, p.Join) and table.plan.kind == "inner" else set()
+    below = {name: p.Column(name) for name in domains} | joined_columns(table.plan)
     for request in requests:
         columns, conditions = seen_through(request.table.plan)[1:]
         conditions = [replaced(condition, below) for condition in conditions]
-        keys = tuple(Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
+        keys = tuple(p.Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
         only = tuple(_one_group(part, domains) for condition in conditions for part in conjuncts(condition))
         queries.append(_Asked(keys, only, tuple(_term(term, columns) for term in terms_of(request))))
     every = dict.fromkeys(key for one in queries for key in (*one.keys, *(key for key, _ in one.only)))
-    groups: dict[object, list[Key]] = {}
+    groups: dict[object, list[p.Key]] = {}
     for key in every:
         groups.setdefault(_home(key, domains), []).append(key)
     axes: list[KeyAxis] = []
     trees: list[Axis] = []
     names: list[tuple[str, ...]] = []
-    places: dict[Key, tuple[int, Ints]] = {}
+    places: dict[p.Key, tuple[int, Ints]] = {}
     for home, keys_of_axis in groups.items():
         axis, tree, labels = _tree(home, keys_of_axis, domains, home in never_missing)
         places |= {key: (len(axes), labels[key]) for key in keys_of_axis}
@@ -130,12 +111,12 @@ def check_together(requests: Sequence[Request]) -> None:
     _common(requests)
 
 
-def terms_of(request: Request) -> list[Term]:
+def terms_of(request: Request) -> list[p.Term]:
     """The sums that a select is made of; refused where it is made of something else."""
-    terms: list[Term] = []
+    terms: list[p.Term] = []
     for aggregate in request.aggregates:
         own = aggregate.terms(request.table) if isinstance(aggregate, AdditiveAggregate) else ()
-        if not own or any(isinstance(term, Count) and term.distinct for term in own):
+        if not own or any(isinstance(term, p.Count) and term.distinct for term in own):
             raise refuse(
                 "TypeError", f"`{aggregate.name}` is no sum over rows, and cannot be answered together with others",
                 help="give it a select of its own, outside of `jointly`, with an amount: `with epsilon 0.1`",
@@ -154,36 +135,38 @@ def _common(requests: Sequence[Request]) -> Table:
     return common_table([request.table for request in requests])
 
 
-def _term(term: Term, columns: Mapping[str, RowExpr]) -> Term:
+def _term(term: p.Term, columns: Mapping[str, p.RowExpr]) -> p.Term:
     return term if term.expr is None else replace(term, expr=replaced(term.expr, columns))
 
 
-def _one_group(condition: RowExpr, domains: Mapping[str, Any]) -> tuple[Key, int]:
+def _one_group(condition: p.RowExpr, domains: Mapping[str, Any]) -> tuple[p.Key, int]:
     """A condition as one group of a key: of a listed column, or of the condition itself."""
     match condition:
-        case Apply("==", (Column(name), Constant(value))) if isinstance(domains[name], Integer | Categories):
-            values = listed(domains[name]) if _countable(domains[name]) else None
+        case p.Apply("==", (p.Column(name), p.Constant(value))) if isinstance(domains[name], p.Integer | p.Categories):
+            values = p.listed(domains[name]) if _countable(domains[name]) else None
             whole = all(isinstance(one, str) or float(one).is_integer() for one in values or ())
             if values is not None and value in values and whole:
-                key = Key(Column(name), key_values(Column(name), domains, MOST_VALUES) or ())
+                key = p.Key(p.Column(name), key_values(p.Column(name), domains, MOST_VALUES) or ())
                 return key, list(key.values).index(value)
-    return Key(condition, (True,)), 0
+    return p.Key(condition, (True,)), 0
 
 
 def _countable(domain: object) -> bool:
-    if isinstance(domain, Integer):
+    if isinstance(domain, p.Integer):
         return domain.high - domain.low < MOST_VALUES
-    return isinstance(domain, Categories) and len(domain.values) <= MOST_VALUES
+    return isinstance(domain, p.Categories) and len(domain.values) <= MOST_VALUES
 
 
-def _home(key: Key, domains: Mapping[str, object]) -> str | Key:
+def _home(key: p.Key, domains: Mapping[str, object]) -> str | p.Key:
     """The listed column that a key follows from; the key itself where there is none."""
-    names = names_in([key.expr])
+    names = p.names_in([key.expr])
     (name,) = names if len(names) == 1 else ("",)
     return name if name and _countable(domains[name]) else key
 
 
-def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing: bool) -> tuple[KeyAxis, Axis, Labels]:
+def _tree(
+    home: Any, keys: list[p.Key], domains: Mapping[str, Any], never_missing: bool
+) -> tuple[KeyAxis, Axis, Labels]:
     """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none.
 
     Where the home is `never_missing` the cell of such rows is one with the first.
@@ -208,7 +191,7 @@ def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
         ranges = ranges or len(pairs) > int(chain[0].max()) + 1
         if len(pairs) == int(chain[0].max()) + 1 and 1 < many < len(pairs):
             chain.insert(0, groups)
-    whole_key = Key(Column(home), key_values(Column(home), domains, MOST_VALUES) or ())
+    whole_key = p.Key(p.Column(home), key_values(p.Column(home), domains, MOST_VALUES) or ())
     if ranges and not isinstance(values[0], str):
         above = chain[-2] if len(chain) > 1 else np.zeros(len(first), dtype=np.int64)
         chain[-1:] = [*_runs(above, first), chain[-1]]
@@ -220,12 +203,12 @@ def _tree(home: Any, keys: list[Key], domains: Mapping[str, Any], never_missing:
 
 def _cells(home: str, domains: Mapping[str, Any], never_missing: bool = False) -> tuple[Sequence[Any], Any]:
     """The values of a listed column, and with a last one for all rows that have none of them."""
-    values = listed(domains[home]) or ()
+    values = p.listed(domains[home]) or ()
     kind = object if isinstance(values[0], str) else float
     return values, np.array([*values, values[0] if never_missing else None], dtype=kind)
 
 
-def _has_every_row(key: Key, home: object, domains: Mapping[str, object]) -> bool:
+def _has_every_row(key: p.Key, home: object, domains: Mapping[str, object]) -> bool:
     """Whether each value of a listed column, and a missing one, is in a group of a key that follows from it."""
     return isinstance(home, str) and bool((_group_codes(key, {home: _cells(home, domains)[1]}) >= 0).all())
 
@@ -259,13 +242,13 @@ def _level_name(home: object, labels: Labels, level: Ints) -> str:
     return f"{home} ({many} groups)"
 
 
-def _plain(expr: RowExpr) -> RowExpr:
+def _plain(expr: p.RowExpr) -> p.RowExpr:
     """An expression without what it says of missing values."""
     match expr:
-        case Apply("coalesce", (value, Constant())):
+        case p.Apply("coalesce", (value, p.Constant())):
             return _plain(value)
-        case Apply(op, args):
-            return Apply(op, tuple(map(_plain, args)))
+        case p.Apply(op, args):
+            return p.Apply(op, tuple(map(_plain, args)))
     return expr
 
 
@@ -273,15 +256,15 @@ def _tuples(levels: Iterable[Ints]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(labels.tolist()) for labels in levels)
 
 
-def _never_missing(key: Key, domains: Mapping[str, Any]) -> bool:
+def _never_missing(key: p.Key, domains: Mapping[str, Any]) -> bool:
     """Whether every row has one of its values: `coalesce(…, constant)` of a listed expression."""
     match key.expr:
-        case Apply("coalesce", (*_, Constant(value))) if value is not None:
+        case p.Apply("coalesce", (*_, p.Constant(value))) if value is not None:
             return key.values == key_values(key.expr, domains, len(key.values))
     return False
 
 
-def _group_codes(key: Key, columns: Mapping[str, Any]) -> Ints:
+def _group_codes(key: p.Key, columns: Mapping[str, Any]) -> Ints:
     """Which of a key's values each row of these columns has, −1 for none."""
     values, valid = evaluate(key.expr, columns)
     if values.dtype.kind == "f" and floors(key):
@@ -291,7 +274,7 @@ def _group_codes(key: Key, columns: Mapping[str, Any]) -> Ints:
     return np.array([at.get(value, -1) if valid else -1 for value, valid in pairs], dtype=np.int64)
 
 
-def _sums(one: _Asked, term: Term, trees: Sequence[Axis], places: Mapping[Key, tuple[int, Ints]]) -> Sums:
+def _sums(one: _Asked, term: p.Term, trees: Sequence[Axis], places: Mapping[p.Key, tuple[int, Ints]]) -> Sums:
     """The factors of a select: on each of its axes the combinations of its keys there, within its conditions."""
     axes = sorted({places[key][0] for key in (*one.keys, *(key for key, _ in one.only))})
     factors, shape, at = {}, [], []
@@ -320,24 +303,24 @@ FINE = 22
 """Bits of a sum whose residuals are measured: what its summands are rounded to, and how many rows there is room for."""
 
 
-def coarser(term: Term) -> Term:
+def coarser(term: p.Term) -> p.Term:
     """A sum on the grid that leaves room for residuals."""
-    if not isinstance(term, FixedSum) or term.bits <= 0:
+    if not isinstance(term, p.FixedSum) or term.bits <= 0:
         return term
     most = max(abs(term.low), abs(term.high))
     return replace(term, bits=min(term.bits, FINE - math.frexp(most)[1])) if most else term
 
 
-def seen_through(plan: Plan) -> tuple[Plan, dict[str, RowExpr], list[RowExpr]]:
+def seen_through(plan: p.Plan) -> tuple[p.Plan, dict[str, p.RowExpr], list[p.RowExpr]]:
     """The plan below filters and derived columns, these columns by name, and the conditions, as expressions of it."""
-    steps: list[Filter | Derive] = []
-    while isinstance(plan, Filter | Derive):
+    steps: list[p.Filter | p.Derive] = []
+    while isinstance(plan, p.Filter | p.Derive):
         steps.append(plan)
         plan = plan.source
-    columns: dict[str, RowExpr] = {name: Column(name) for name in schema_of(plan)}
-    conditions: list[RowExpr] = []
+    columns: dict[str, p.RowExpr] = {name: p.Column(name) for name in schema_of(plan)}
+    conditions: list[p.RowExpr] = []
     for step in reversed(steps):
-        if isinstance(step, Filter):
+        if isinstance(step, p.Filter):
             conditions.append(replaced(step.condition, columns))
         else:
             columns = {name: replaced(expr, columns) for name, expr in step.columns}
@@ -347,40 +330,40 @@ def seen_through(plan: Plan) -> tuple[Plan, dict[str, RowExpr], list[RowExpr]]:
 MOST_JOINED = 100  # of a column of public rows, for it to be written as an expression
 
 
-def joined_columns(plan: Plan) -> dict[str, RowExpr]:
+def joined_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
     """Of a join with public rows that stand in the plan: their columns, as functions of the key that is joined on.
 
     Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there.
     """
-    if not isinstance(plan, Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
+    if not isinstance(plan, p.Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
         return {}
-    table = plan.right.source if isinstance(plan.right, Known) else plan.right
-    if not isinstance(table, Listed) or len(plan.on) != 1:
+    table = plan.right.source if isinstance(plan.right, p.Known) else plan.right
+    if not isinstance(table, p.Listed) or len(plan.on) != 1:
         return {}
     ((mine, theirs),) = plan.keys
     names = [name for name, _ in table.columns]
     keys = [row[names.index(theirs)] for row in table.rows]
     if len(set(keys)) < len(keys) or None in keys:
         return {}
-    result: dict[str, RowExpr] = {}
+    result: dict[str, p.RowExpr] = {}
     for at, name in enumerate(names):
         values = list(dict.fromkeys(row[at] for row in table.rows if row[at] is not None))
         if name in schema_of(plan.left) or len(values) > MOST_JOINED:
             continue
-        expr: RowExpr = Constant(None)
+        expr: p.RowExpr = p.Constant(None)
         for value in values:
-            those = tuple(Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
-            expr = Apply("if", (Apply("in", (Column(mine), *those)), Constant(value), expr))
+            those = tuple(p.Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
+            expr = p.Apply("if", (p.Apply("in", (p.Column(mine), *those)), p.Constant(value), expr))
         result[name] = expr
     return result
 
 
-def replaced(expr: RowExpr, columns: Mapping[str, RowExpr]) -> RowExpr:
+def replaced(expr: p.RowExpr, columns: Mapping[str, p.RowExpr]) -> p.RowExpr:
     """An expression with each column replaced by what it is computed from."""
-    if isinstance(expr, Column):
+    if isinstance(expr, p.Column):
         return columns[expr.name]
-    if isinstance(expr, Constant):
+    if isinstance(expr, p.Constant):
         return expr
-    result = Apply(expr.op, tuple(replaced(arg, columns) for arg in expr.args))
+    result = p.Apply(expr.op, tuple(replaced(arg, columns) for arg in expr.args))
     check_depth(result)
     return result

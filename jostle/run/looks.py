@@ -19,27 +19,10 @@ from msgspec import Struct, field
 
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.plan import plan as p
 from jostle.plan.cuts import expression
 from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Derive,
-    Domain,
-    Filter,
-    GroupRows,
-    Join,
-    Open,
-    Plan,
-    RowExpr,
-    Scan,
-    Truncate,
-    inputs,
-    unfilled,
-)  # fmt: skip
 from jostle.plan.records import Rows
 from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
@@ -80,19 +63,19 @@ class Looked(Struct, frozen=True):
 
     table: Table
     data: str
-    schema: Mapping[str, Domain]
+    schema: Mapping[str, p.Domain]
     places: Mapping[str, Span]
     misfits: dict[str, dict[str, str]]
     last: dict[str, Amount]
     """Of which amount each column was looked at last."""
-    filled: Mapping[str, Constant] = field(default_factory=dict)
+    filled: Mapping[str, p.Constant] = field(default_factory=dict)
     """What stands for the missing cells of columns that are never missing."""
     alone: set[str] = field(default_factory=set)
     """Columns of which few rows have a cell that does not fit, as many as if it were most of theirs: to be looked at by
     themselves, as shares of the cells that they have."""
-    read: dict[str, Domain] = field(default_factory=dict)
+    read: dict[str, p.Domain] = field(default_factory=dict)
     """What looks read the columns as, once one was asked for."""
-    conversions: dict[str, Apply] = field(default_factory=dict)
+    conversions: dict[str, p.Apply] = field(default_factory=dict)
     """How programs read columns of texts as something else, such as `number(x)`: looked at as columns are."""
 
     def kind(self, name: str) -> str:
@@ -108,36 +91,36 @@ class Looked(Struct, frozen=True):
         before = self.last.get(name)
         return before is None or (part.unit == before.unit and part.value >= AGAIN[part.unit] * before.value)
 
-    def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, RowExpr] | None:
+    def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, p.RowExpr] | None:
         """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
 
         A file's own number that an engine cannot write as a text is read as a number: one that is not finite is none
         either way. None too where what a cell is cannot be asked.
         """
-        column = Column(name) if name in self.schema else _column_of(self.conversions[name])
+        column = p.Column(name) if name in self.schema else _column_of(self.conversions[name])
         read = self.read
         for each in () if read else self.schema:
-            read[each] = Open("real")
+            read[each] = p.Open("real")
             with suppress(Refusal):
-                check(Scan(self.data, ((each, Open("text")),)))
-                read[each] = Open("text")
+                check(p.Scan(self.data, ((each, p.Open("text")),)))
+                read[each] = p.Open("text")
         if name in self.schema:
             state = cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
-            unread = either(is_word(column, {}), None, Constant("unreadable"), {})
-            unread = either(Apply("missing", (_text_of(self.conversions[name]),)), None, unread, {})
-            state = either(Apply("not", (Apply("missing", (self.conversions[name],)),)), FITS, unread, {})
-        if state is None or (read[column.name] == Open("real") and self.kind(name) != "number"):
+            unread = either(is_word(column, {}), None, p.Constant("unreadable"), {})
+            unread = either(p.Apply("missing", (_text_of(self.conversions[name]),)), None, unread, {})
+            state = either(p.Apply("not", (p.Apply("missing", (self.conversions[name],)),)), FITS, unread, {})
+        if state is None or (read[column.name] == p.Open("real") and self.kind(name) != "number"):
             return None
         with suppress(Refusal):
             check(state)
-            return _read_as(self.table, Scan(self.data, tuple(read.items()))), state
+            return _read_as(self.table, p.Scan(self.data, tuple(read.items()))), state
         return None
 
-    def readings(self, read: Collection[str | Apply]) -> list[str]:
+    def readings(self, read: Collection[str | p.Apply]) -> list[str]:
         """Of what is read the columns, and the conversions of columns of texts."""
         for one in read:
-            if isinstance(one, Apply) and self.schema.get(_column_of(one).name) == Open("text"):
+            if isinstance(one, p.Apply) and self.schema.get(_column_of(one).name) == p.Open("text"):
                 self.conversions[expression(one)] = one
         converted = sorted([name for name, one in self.conversions.items() if one in read]) if self.conversions else ()
         return [*filter(read.__contains__, self.schema), *converted]
@@ -171,14 +154,14 @@ class Looks(Struct):
         """A table that a program describes, at which looks are taken: of a column that is described anew, anew."""
         if self.warn is None or table.exposures[0].unit.each:
             return table
-        (exposure,), plan, schema = table.exposures, unfilled(table.plan), dict(table.schema)
-        scan = plan.scan if isinstance(plan, Bound) else plan
-        if not isinstance(scan, Scan):
+        (exposure,), plan, schema = table.exposures, p.unfilled(table.plan), dict(table.schema)
+        scan = plan.scan if isinstance(plan, p.Bound) else plan
+        if not isinstance(scan, p.Scan):
             return table
         key = (id(exposure.source), scan.data)
-        derived = table.plan.columns if isinstance(table.plan, Derive) else ()
-        fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, Apply))
-        filled = {name: value for name, value in fillings if isinstance(value, Constant)}
+        derived = table.plan.columns if isinstance(table.plan, p.Derive) else ()
+        fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, p.Apply))
+        filled = {name: value for name, value in fillings if isinstance(value, p.Constant)}
         misfits: dict[str, dict[str, str]] = {}
         last: dict[str, Amount] = {}
         if (old := self.tables.get(key)) is not None:
@@ -209,7 +192,7 @@ class Looks(Struct):
                 pass  # or refused, as the whole of it would be
         for exposure, looked, looks in due:
             share = Amount(amount.unit, cost // many[id(exposure.source)] * len(looks))
-            columns = tuple(expression(Column(looked.column(name))) for name in looks)
+            columns = tuple(expression(p.Column(looked.column(name))) for name in looks)
             self.planned.append(Planned(span, exposure.source.name, columns, share))
             looked.last.update(dict.fromkeys(looks, Amount(amount.unit, part)))
         try:
@@ -229,7 +212,7 @@ class Looks(Struct):
 
     def _due(
         self, what: object, exposures: Exposures, part: Amount
-    ) -> tuple[list[tuple[Exposure, Looked, dict[str, tuple[Table, RowExpr]]]], int]:
+    ) -> tuple[list[tuple[Exposure, Looked, dict[str, tuple[Table, p.RowExpr]]]], int]:
         """The columns to look at, as what their cells are; what is owed for earlier looks, `part` at most."""
         due, owed = [], 0
         for exposure, looked, names in self._read(what, exposures):
@@ -254,7 +237,7 @@ class Looks(Struct):
 
     def _read(self, what: object, exposures: Exposures) -> list[tuple[Exposure, Looked, list[str]]]:
         """The described columns that a measurement reads, by the tables that they are in."""
-        read: dict[tuple[int, str], set[str | Apply]] = {}
+        read: dict[tuple[int, str], set[str | p.Apply]] = {}
         for scan, names in scans_of(what):
             for exposure in exposures:
                 entry = self.tables.get((id(exposure.source), scan.data))
@@ -274,7 +257,7 @@ class Looks(Struct):
         return owed
 
     def _look(
-        self, kernel: Kernel, exposure: Exposure, looked: Looked, looks: Mapping[str, tuple[Table, RowExpr]],
+        self, kernel: Kernel, exposure: Exposure, looked: Looked, looks: Mapping[str, tuple[Table, p.RowExpr]],
         amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
         """Counts the cells that do not fit, and warns of those that noise does not hide.
@@ -333,10 +316,10 @@ def _of_the_call(kernel: Kernel, unit: str, span: Span | None, exposures: Exposu
     return around[-1].value // PART if whole and around and around[-1].unit == unit else 0
 
 
-def _read_as(table: Table, scan: Scan) -> Table:
+def _read_as(table: Table, scan: p.Scan) -> Table:
     """A declared table with its columns read as a scan says, of which a row is one row: of persons without a bound the
     one that a bound leaves, which is by raw cells and the same on every engine."""
-    plan = replace(table.plan, scan=scan, most=table.plan.most or 1) if isinstance(table.plan, Bound) else scan
+    plan = replace(table.plan, scan=scan, most=table.plan.most or 1) if isinstance(table.plan, p.Bound) else scan
     read = replace(table, plan=plan, schema=scan.columns)
     return read if table.exposures[0].rows is not None else truncate(read, (), None, 1)
 
@@ -345,53 +328,55 @@ _APART = frozenset({"exposures", "schema", "origin", "names", "values", "state",
 """Fields of handles and requests that no expression stands in."""
 
 
-def scans_of(what: object) -> list[tuple[Scan, frozenset[str | Apply]]]:
+def scans_of(what: object) -> list[tuple[p.Scan, frozenset[str | p.Apply]]]:
     """The scans below handles, requests or plans, each with the columns of which cells are read, and how texts are."""
-    scans: list[tuple[Scan, frozenset[str | Apply]]] = []
+    scans: list[tuple[p.Scan, frozenset[str | p.Apply]]] = []
     names, plans = _parts(what)
     for plan in plans:
         _add_below(plan, frozenset(names), scans)
     return scans
 
 
-def _add_below(plan: Plan, names: frozenset[str | Apply], scans: list[tuple[Scan, frozenset[str | Apply]]]) -> None:
+def _add_below(
+    plan: p.Plan, names: frozenset[str | p.Apply], scans: list[tuple[p.Scan, frozenset[str | p.Apply]]]
+) -> None:
     """Adds the scans below a plan of which these are read."""
-    while isinstance(plan, Filter):
+    while isinstance(plan, p.Filter):
         names, plan = names | _parts(plan.condition)[0], plan.source
-    if isinstance(plan, Scan):
+    if isinstance(plan, p.Scan):
         scans.append((plan, names))
         return
     read: object = ()
     match plan:
-        case Derive(columns=columns):
+        case p.Derive(columns=columns):
             read = [expr for name, expr in columns if name in names]
-            identities = {expr for name, expr in columns if expr == Column(name)}
-            names = frozenset(one for one in names if isinstance(one, Apply) and _column_of(one) in identities)
-        case GroupRows(keys=keys, terms=terms):
+            identities = {expr for name, expr in columns if expr == p.Column(name)}
+            names = frozenset(one for one in names if isinstance(one, p.Apply) and _column_of(one) in identities)
+        case p.GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
-        case Truncate(keys=keys, order=order):
+        case p.Truncate(keys=keys, order=order):
             read = (keys, order)
-        case Join(left=left, right=right):
+        case p.Join(left=left, right=right):
             _add_below(left, names | {one for one, _ in plan.keys}, scans)
             _add_below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys}, scans)
             return
     names |= _parts(read)[0]
-    for source in inputs(plan):
+    for source in p.inputs(plan):
         _add_below(source, names, scans)
 
 
 @cache
-def _column_of(conversion: Apply) -> Column:
+def _column_of(conversion: p.Apply) -> p.Column:
     """The one column whose texts are read, as they are or with something replaced; no column, if it is not one."""
     names = {name for name in _parts(conversion.args)[0] if isinstance(name, str)}
-    return Column(names.pop() if len(names) == 1 else "")
+    return p.Column(names.pop() if len(names) == 1 else "")
 
 
-def _text_of(conversion: Apply) -> RowExpr:
+def _text_of(conversion: p.Apply) -> p.RowExpr:
     """The text that is read."""
     (text,) = conversion.args
-    return text.args[0] if isinstance(text, Apply) and text.op.endswith(" by format") else text
+    return text.args[0] if isinstance(text, p.Apply) and text.op.endswith(" by format") else text
 
 
 @cache
@@ -400,25 +385,25 @@ def _fields(kind: type) -> tuple[str, ...]:
     return tuple([name for name in field_names(kind) if name not in _APART])
 
 
-def _parts(what: object) -> tuple[set[str | Apply], list[Plan]]:
+def _parts(what: object) -> tuple[set[str | p.Apply], list[p.Plan]]:
     """The names of the columns in a value, how texts are read there, and the plans."""
-    names: set[str | Apply] = set()
-    plans: list[Plan] = []
+    names: set[str | p.Apply] = set()
+    plans: list[p.Plan] = []
     waiting: list[object] = [what]
     while waiting:
         part = waiting.pop()
-        if isinstance(part, Plan):
+        if isinstance(part, p.Plan):
             plans.append(part)
-        elif isinstance(part, Column):
+        elif isinstance(part, p.Column):
             names.add(part.name)
         elif isinstance(part, list | tuple):
             waiting += part
         elif fields := _fields(type(part)):  # type: ignore[arg-type]
-            if isinstance(part, Apply) and part.op in ("missing", "coalesce"):  # the program handles what is not read
-                converted = [one for one in part.args if isinstance(one, Apply) and one.op in CONVERSIONS]
+            if isinstance(part, p.Apply) and part.op in ("missing", "coalesce"):  # the program handles what is not read
+                converted = [one for one in part.args if isinstance(one, p.Apply) and one.op in CONVERSIONS]
                 waiting += [*(one for one in part.args if one not in converted), *(one.args for one in converted)]
                 continue
-            if isinstance(part, Apply) and part.op in CONVERSIONS:
+            if isinstance(part, p.Apply) and part.op in CONVERSIONS:
                 names.add(part)
             waiting += map(getattr, repeat(part), fields)
             if isinstance(part, Rows):

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.composition import quanta
+from jostle.accounting.composition import quanta, rate_for
 from jostle.diagnostics import refuse
 from jostle.formulas import Exact, Noised, Refinements
 from jostle.lazy import Floats, np
@@ -199,8 +199,7 @@ def _answer(queries: Value, cells: Value, *, at: At) -> Floats:
         raise refuse(
             "PrivateValue", f"`answer` takes released cells, and these are of `{handle.exposures[0].source.name}`"
         )
-    if not hasattr(queries, "answers") or not hasattr(queries, "bounds"):
-        raise refuse("TypeError", f"queries are a workload, not {kind_name(queries)}", help="such as `prefixes(ages)`")
+    need_workload(queries, None)
     values, shape = np.asanyarray(cells, dtype=float), tuple(queries.shape)
     if values.size != np.prod(shape, dtype=float):
         help = "make the workload from the same cube: `prefixes(ages)`"
@@ -294,7 +293,6 @@ def _noisy_samples(
     refuse_private([rate, steps, delta], "cannot say how to sample")
     if not (rate is None or is_number(rate)) or not is_number(steps) or not float(steps).is_integer():
         raise refuse("TypeError", f"`rate` is a number and `steps` a whole one, not {kind_name(steps)}")
-    from jostle.accounting.composition import rate_for
     from jostle.privacy.measurements.subsampled_batches import batches
 
     part = rate_for if rate is None else float(rate)

@@ -22,24 +22,9 @@ from jostle.language.aggregates import AGGREGATES, AggregateRow, of_no_numbers
 from jostle.language.forms import PERSON, aggregates
 from jostle.language.moments import DAY, FIRST_DAY, FIRST_TIME, LAST_DAY, LAST_TIME, SPANS, moment_of, number_of
 from jostle.language.patterns import truncated
+from jostle.plan import plan as p
 from jostle.plan.facts import bounds_of, divides, key_of, unit_of
 from jostle.plan.kinds import as_number, grid_bits, is_integral, kind_of
-from jostle.plan.plan import (
-    Apply,
-    Beside,
-    Bound,
-    Column,
-    Constant,
-    Count,
-    Domain,
-    Extreme,
-    FixedSum,
-    GroupTerm,
-    Key,
-    Plan,
-    RowExpr,
-    inputs,
-)
 from jostle.plan.schemas import MOST_KEYS, person_columns
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.privacy.measurements.selects import GroupKey
@@ -64,7 +49,7 @@ class Counted(Struct, frozen=True):
     """The number that stands for a date or time in an aggregate: `expr`, in steps of `step` days or microseconds."""
 
     kind: str
-    expr: RowExpr
+    expr: p.RowExpr
     step: int
     unit: str
 
@@ -93,32 +78,32 @@ class Counted(Struct, frozen=True):
         error = one.error * self.step + lost
         return (error, IN_DAYS) if self.kind == "date" else (error / _SECOND, IN_SECONDS)
 
-    def shifted(self, number: RowExpr) -> RowExpr:
+    def shifted(self, number: p.RowExpr) -> p.RowExpr:
         """The same of a number in a row."""
         if self.kind == "number":
             return number
         if self.kind == "date":
-            return Apply("shift", (_beginning("date"), number))
-        days = Apply("/", (number, Constant(86_400e6 / self.step)))
-        return Apply("shift time", (_beginning("time"), days))
+            return p.Apply("shift", (_beginning("date"), number))
+        days = p.Apply("/", (number, p.Constant(86_400e6 / self.step)))
+        return p.Apply("shift time", (_beginning("time"), days))
 
 
-def counted(row: AggregateRow, expr: RowExpr, schema: Mapping[str, Domain]) -> Counted | None:
+def counted(row: AggregateRow, expr: p.RowExpr, schema: Mapping[str, p.Domain]) -> Counted | None:
     """What an aggregate is taken of for a date or a time; None for other kinds, and where it takes no such thing."""
     kind = kind_of(expr, schema) if row.gives_moments else ""
     if kind not in ("date", "time"):
         return None
     unit = "" if row.name == "avg" else unit_of(expr, schema)
     if kind == "date":
-        return Counted(kind, Apply("days_between", (_beginning(kind), expr)), 1, unit)
-    seconds = Apply("seconds_between", (_beginning(kind), expr))
+        return Counted(kind, p.Apply("days_between", (_beginning(kind), expr)), 1, unit)
+    seconds = p.Apply("seconds_between", (_beginning(kind), expr))
     if unit not in SPANS:
         return Counted(kind, seconds, _SECOND, unit)
-    whole = Apply("floor", (Apply("/", (seconds, Constant(SPANS[unit] / _SECOND))),))
+    whole = p.Apply("floor", (p.Apply("/", (seconds, p.Constant(SPANS[unit] / _SECOND))),))
     return Counted(kind, whole, SPANS[unit], unit)
 
 
-def periods_of(keys: Period, expr: RowExpr, schema: Mapping[str, Domain]) -> tuple[Period, RowExpr]:
+def periods_of(keys: Period, expr: p.RowExpr, schema: Mapping[str, p.Domain]) -> tuple[Period, p.RowExpr]:
     """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month.
 
     Keys of an expression that is by month already, `trunc(day, "month")`, are by month, also where they are said to be
@@ -132,11 +117,11 @@ def periods_of(keys: Period, expr: RowExpr, schema: Mapping[str, Domain]) -> tup
         last = number_of(keys.high) * DAY + (DAY - _SECOND if keys.unit in SPANS else 0)
         keys = Period(moment_of(kind, number_of(keys.low) * DAY), moment_of(kind, last), keys.step)
     by_unit = keys.unit and kind in ("date", "time")
-    return keys, applied("trunc", (expr, Constant(keys.unit)), schema) if by_unit else expr
+    return keys, applied("trunc", (expr, p.Constant(keys.unit)), schema) if by_unit else expr
 
 
-def _beginning(kind: str) -> Constant:
-    return Constant(date(1970, 1, 1) if kind == "date" else datetime(1970, 1, 1))
+def _beginning(kind: str) -> p.Constant:
+    return p.Constant(date(1970, 1, 1) if kind == "date" else datetime(1970, 1, 1))
 
 
 def is_person(node: n.Expr, table: Table) -> bool:
@@ -154,14 +139,14 @@ def columns_alone(table: Any) -> list[str]:
     return [unit.columns[0] for unit in units if own is None or unit.columns in own]
 
 
-def _told_by(plan: Plan) -> set[tuple[object, ...]]:
+def _told_by(plan: p.Plan) -> set[tuple[object, ...]]:
     """By which columns the tables below a plan tell whose a row is."""
     waiting, plans = [plan], {plan}
     while waiting:
-        inner = () if isinstance(here := waiting.pop(), Bound) else inputs(here)
+        inner = () if isinstance(here := waiting.pop(), p.Bound) else p.inputs(here)
         waiting += set(inner) - plans
         plans.update(inner)
-    return {one.by for one in plans if isinstance(one, Bound)}
+    return {one.by for one in plans if isinstance(one, p.Bound)}
 
 
 def tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> bool:
@@ -204,8 +189,8 @@ def stage(
 ) -> Table:
     """`select sum(amount) as total from orders per person groupby month`: a table with a row for each, as private."""
     compiler = RowCompiler(table.domains, interp, scope)
-    terms: list[tuple[str, GroupTerm]] = []
-    values: dict[int, RowExpr] = {}
+    terms: list[tuple[str, p.GroupTerm]] = []
+    values: dict[int, p.RowExpr] = {}
     calculated = [*(column.value for column in node.columns), *([] if node.having is None else [node.having])]
     for call in (call for expr in calculated for call in aggregates(expr)):
         expr, distinct = _argument(call, compiler)
@@ -215,7 +200,7 @@ def stage(
             aggregate = summary(name, moment.expr if moment is not None else expr, distinct, table)
         names = [f"\u00b7{len(terms) + i}" for i in range(len(aggregate.terms))]
         terms += zip(names, aggregate.terms, strict=True)
-        value = aggregate.value(tuple(Column(name) for name in names))
+        value = aggregate.value(tuple(p.Column(name) for name in names))
         values[id(call)] = value if moment is None else moment.shifted(value)
     with PlacedAt(node.span):
         grouped = persons.group_rows(table, person, _key_pairs(keys, table), terms)
@@ -241,12 +226,12 @@ def projection(node: n.Select, table: Table, compiler: RowCompiler) -> Table:
         return transform.pick(transform.derive(table, tuple(columns.items())), tuple(columns))
 
 
-def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) -> dict[str, RowExpr]:
+def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) -> dict[str, p.RowExpr]:
     """The columns of the new table: its keys and what is calculated of each person or group."""
-    columns: dict[str, RowExpr] = {key.name: Column(key.name) for key in keys}
+    columns: dict[str, p.RowExpr] = {key.name: p.Column(key.name) for key in keys}
     for i, column in enumerate(node.columns):
         if isinstance(column.value, n.Star):
-            columns |= {name: Column(name) for name in compiler.schema if "`" not in name}  # which are its own
+            columns |= {name: p.Column(name) for name in compiler.schema if "`" not in name}  # which are its own
             continue
         name = column.name or own_name(column.value) or f"value{i + 1}"
         if name in columns and not (keys and isinstance(column.value, n.Name)):
@@ -256,7 +241,7 @@ def _results(node: n.Select, keys: Sequence[GroupKey], compiler: RowCompiler) ->
     return columns
 
 
-def _argument(call: n.Call, compiler: RowCompiler) -> tuple[RowExpr | None, bool]:
+def _argument(call: n.Call, compiler: RowCompiler) -> tuple[p.RowExpr | None, bool]:
     """The expression that is summed up, and whether different values of it are."""
     name = call.function.id  # type: ignore[union-attr]
     row = AGGREGATES[name]
@@ -288,35 +273,35 @@ def _in_order(table: object, by: object, most: object, within: object = None, wh
     if not is_number(most) or not float(most).is_integer() or not 1 <= most <= MOST_MOMENTS:
         raise refuse("ValueError", f"rows of a person are a whole number from 1 to {MOST_MOMENTS:,}")
     at, *other = [_column(table, one) for one in (by, within, what) if one is not None]
-    terms: dict[str, tuple[GroupTerm, Counted]] = {}
+    terms: dict[str, tuple[p.GroupTerm, Counted]] = {}
     moment = _number(at, table)
     for name, where in (("before", "previous"), ("next", "next")):
-        terms[name] = Beside(moment.expr, where), moment
+        terms[name] = p.Beside(moment.expr, where), moment
     if what is not None:
         value = _number(other[-1], table)
-        terms["value"] = Extreme(value.expr, largest=False), value
+        terms["value"] = p.Extreme(value.expr, largest=False), value
         for name in ("previous", "largest", "smallest"):
-            terms[name] = Beside(value.expr, name), value
+            terms[name] = p.Beside(value.expr, name), value
     keys = [("side", other[0])] if within is not None else []
-    summaries = [("place", Beside(None)), *((name, term) for name, (term, _) in terms.items())]
+    summaries = [("place", p.Beside(None)), *((name, term) for name, (term, _) in terms.items())]
     rows = persons.group_rows(table, True, [*keys, ("at", at)], summaries)
     if any(e.rows is None or e.rows > most for e in rows.exposures):
         rows = persons.truncate(rows, (), None, int(most))
-    columns: list[tuple[str, RowExpr]] = [] if within is not None else [("side", Constant(0.0))]
-    columns.append(("place", Apply("min", (Column("place"), Constant(float(most))))))
-    columns += [(name, number.shifted(Column(name))) for name, (_, number) in terms.items()]
+    columns: list[tuple[str, p.RowExpr]] = [] if within is not None else [("side", p.Constant(0.0))]
+    columns.append(("place", p.Apply("min", (p.Column("place"), p.Constant(float(most))))))
+    columns += [(name, number.shifted(p.Column(name))) for name, (_, number) in terms.items()]
     return transform.derive(rows, columns)
 
 
-def _column(table: Table, one: object) -> Column:
+def _column(table: Table, one: object) -> p.Column:
     name = one.name if isinstance(one, ColumnHandle) else one
     if not isinstance(name, str):
         raise refuse("TypeError", f"`in_order` takes a column or its name, not {kind_name(name)}")
     transform.need_column(table.domains, name)
-    return Column(name)
+    return p.Column(name)
 
 
-def _number(column: Column, table: Table) -> Counted:
+def _number(column: p.Column, table: Table) -> Counted:
     """The number that stands for a number, a date or a time in an order."""
     expr = as_number(column, table.domains)
     if kind_of(expr, table.domains) == "text":
@@ -327,10 +312,10 @@ def _number(column: Column, table: Table) -> Counted:
 def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:
     """A table whose rows are the persons of each group, once each, and the keys of its groups."""
     grouped = persons.persons_of_groups(table, _key_pairs(keys, table))
-    return grouped, [replace(key, expr=Column(key.name)) for key in keys]
+    return grouped, [replace(key, expr=p.Column(key.name)) for key in keys]
 
 
-def _key_pairs(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, Key | RowExpr]]:
+def _key_pairs(keys: Sequence[GroupKey], table: Table) -> list[tuple[str, p.Key | p.RowExpr]]:
     """The names of keys, and their public values where they have some."""
     return [(key.name, key_of(key.expr, key.over, table.domains, MOST_KEYS) or key.expr) for key in keys]
 
@@ -341,14 +326,14 @@ GRID = 40  # steps of a sum are 2^-40 of its largest summand, or finer
 class Summary(Struct, frozen=True):
     """The terms of an aggregate over a group of rows, and its value from theirs."""
 
-    terms: tuple[GroupTerm, ...]
-    value: Callable[[tuple[RowExpr, ...]], RowExpr]
+    terms: tuple[p.GroupTerm, ...]
+    value: Callable[[tuple[p.RowExpr, ...]], p.RowExpr]
 
 
-def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Summary:
+def summary(name: str, expr: p.RowExpr | None, distinct: bool, table: Table) -> Summary:
     """An aggregate of the language over the rows of a group: `count sum avg min max`."""
     if name == "count":
-        return Summary((Count(expr, distinct),), lambda terms: terms[0])
+        return Summary((p.Count(expr, distinct),), lambda terms: terms[0])
     if expr is None or name not in ("sum", "avg", "min", "max"):
         raise refuse(
             "TypeError", f"`{name}` is not taken of each person or group",
@@ -357,15 +342,15 @@ def summary(name: str, expr: RowExpr | None, distinct: bool, table: Table) -> Su
     if kind_of(expr, table.domains) != "number":
         raise of_no_numbers(name, kind_of(expr, table.domains))
     if name in ("min", "max"):
-        return Summary((Extreme(expr, name == "max"),), lambda terms: terms[0])
+        return Summary((p.Extreme(expr, name == "max"),), lambda terms: terms[0])
     total = _sum(name, expr, table)
     if name == "sum":
         return Summary((total,), lambda terms: terms[0])
-    ends = Constant(total.low), Constant(total.high)  # which a mean keeps but for its rounding
-    return Summary((total, Count(expr)), lambda terms: Apply("clamp", (Apply("/", terms), *ends)))
+    ends = p.Constant(total.low), p.Constant(total.high)  # which a mean keeps but for its rounding
+    return Summary((total, p.Count(expr)), lambda terms: p.Apply("clamp", (p.Apply("/", terms), *ends)))
 
 
-def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
+def _sum(name: str, expr: p.RowExpr, table: Table) -> p.FixedSum:
     bounds = bounds_of(expr, table.domains)
     if bounds is None or max(map(abs, bounds)) >= 2.0**60:
         raise refuse(
@@ -375,4 +360,4 @@ def _sum(name: str, expr: RowExpr, table: Table) -> FixedSum:
     low, high = bounds
     most = max(abs(low), abs(high))
     bits = 0 if is_integral(expr, table.domains) else grid_bits(most, GRID)
-    return FixedSum(expr, low, high, bits)
+    return p.FixedSum(expr, low, high, bits)

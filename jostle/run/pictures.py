@@ -14,17 +14,7 @@ from typing import Any
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.run.evaluator import At, builtin
 from jostle.run.sequences import Period
-from jostle.run.values import (
-    Grouped,
-    Interval,
-    JSet,
-    is_number,
-    is_sequence,
-    is_vector,
-    kind_name,
-    need_room,
-    show,
-)  # fmt: skip
+from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence, is_vector, kind_name, need_room, show
 
 KINDS = ("line", "points", "bars", "steps", "heat")
 _KINDS_ELSEWHERE = {"scatter": "points", "hist": "bars", "histogram": "bars", "column": "bars"}

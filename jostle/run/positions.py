@@ -26,15 +26,8 @@ from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Apply, Column, Constant, Key, RowExpr, names_in
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import VALUES, Cube, Table
+from jostle.privacy.measurements import cubes
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate
-from jostle.privacy.measurements.cubes import (
-    CellTest,
-    Compared,
-    CubeRequest,
-    Stated,
-    Together,
-    prepare_cube,
-)
 from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import transform
 from jostle.run.evaluator import Evaluator
@@ -204,7 +197,7 @@ def partition(
 
 def ask(
     interp: Evaluator, cells: Cube, condition: RowExpr | None, keys: Sequence[GroupKey], of: Sequence[Aggregate]
-) -> CubeRequest:
+) -> cubes.CubeRequest:
     """A select on a cube. `values` may be compared with constants, and stand nowhere else."""
     for key in keys:
         if VALUES in names_in([key.expr]):
@@ -214,7 +207,7 @@ def ask(
     unread = _unread(interp, cells)
     test = None if condition is None else _unread_test(cells, condition) if unread else cell_test(cells, condition)
     codes = _unread_codes if unread else partial(_codes, cells)
-    return prepare_cube(cells, condition, test, keys, of, codes, FACTS)
+    return cubes.prepare_cube(cells, condition, test, keys, of, codes, FACTS)
 
 
 def _unread(interp: Evaluator, cube: Cube) -> bool:
@@ -222,9 +215,11 @@ def _unread(interp: Evaluator, cube: Cube) -> bool:
     return cube.private and interp.walks
 
 
-def _unread_test(cube: Cube, condition: RowExpr) -> CellTest:
+def _unread_test(cube: Cube, condition: RowExpr) -> cubes.CellTest:
     """A test of cells that are not read: whether it is one of their counts."""
-    return Compared("==", np.zeros(1)) if VALUES in names_in([condition]) else Stated(_nowhere(), _nowhere())
+    return (
+        cubes.Compared("==", np.zeros(1)) if VALUES in names_in([condition]) else cubes.Stated(_nowhere(), _nowhere())
+    )
 
 
 def _nowhere() -> Bools:
@@ -256,31 +251,31 @@ def _holding(cube: Cube, condition: RowExpr) -> Bools:
     return holds.astype(bool) & valid
 
 
-def cell_test(cube: Cube, condition: RowExpr) -> CellTest:
+def cell_test(cube: Cube, condition: RowExpr) -> cubes.CellTest:
     """A condition on positions and counts (`values`) as data: what is of positions alone is calculated here."""
     if VALUES not in names_in([condition]):
         holds, valid = _on_cells(cube, condition)
-        return Stated(holds.astype(bool) & valid, ~holds.astype(bool) & valid)
+        return cubes.Stated(holds.astype(bool) & valid, ~holds.astype(bool) & valid)
     if not isinstance(condition, Apply) or condition.op in ("and", "or", "not"):
-        return Together(condition.op, tuple(cell_test(cube, arg) for arg in condition.args))  # type: ignore[union-attr]
+        return cubes.Together(condition.op, tuple(cell_test(cube, arg) for arg in condition.args))  # type: ignore[union-attr]
     left, *others = condition.args
     if condition.op == "in" and left == Column(VALUES):  # what is listed and none is no count
         equal = [
             cell_test(cube, Apply("==", (left, left)))
             if other == left
-            else Compared("==", _numbers(cube, other, math.inf))
+            else cubes.Compared("==", _numbers(cube, other, math.inf))
             for other in others
         ]
-        return Together("or", tuple(equal))
+        return cubes.Together("or", tuple(equal))
     if condition.op == "in":
         listed = tuple(other for other in others if other != Column(VALUES))
         public = (cell_test(cube, Apply("in", (left, *listed))),) if listed else ()
-        return Together("or", (*public, Compared("==", _numbers(cube, left, math.nan))))
+        return cubes.Together("or", (*public, cubes.Compared("==", _numbers(cube, left, math.nan))))
     if left == others[0]:
         same = np.full(1, condition.op in ("==", "<=", ">="))
-        return Stated(same, ~same)
+        return cubes.Stated(same, ~same)
     op, other = (condition.op, others[0]) if left == Column(VALUES) else (FLIPPED.get(condition.op, condition.op), left)
-    return Compared(op, _numbers(cube, other, math.nan))
+    return cubes.Compared(op, _numbers(cube, other, math.nan))
 
 
 def _numbers(cube: Cube, expr: RowExpr, none: float) -> Floats:

@@ -22,24 +22,9 @@ from typing import Any
 
 from msgspec import Struct
 
+from jostle import formulas
 from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import quantiles, sum_quantile
-from jostle.formulas import (
-    DOUBTFUL,
-    NOISE_ONLY,
-    UNKNOWN,
-    Formula,
-    Joint,
-    Noised,
-    OfTwo,
-    Origin,
-    Projected,
-    Source,
-    cuts_of,
-    error_text,
-    ranks_text,
-    rests_on_misfits,
-)
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
 from jostle.simulate import random_orders
@@ -73,7 +58,7 @@ class Uncertainties(Struct, frozen=True):
     deviation: Floats
 
 
-def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncertainty]:
+def uncertainties(values: Sequence[formulas.Noised], level: float = LEVEL) -> list[Uncertainty]:
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
     alike = _of_estimates(values, level) if len(values) >= MANY else {}
     sums = [alike.get(at) or _projected(one, level) or _noises(one.origin) for at, one in enumerate(values)]
@@ -85,13 +70,13 @@ def uncertainties(values: Sequence[Noised], level: float = LEVEL) -> list[Uncert
     ]  # fmt: skip
 
 
-def _projected(value: Noised, level: float) -> Uncertainty | None:
+def _projected(value: formulas.Noised, level: float) -> Uncertainty | None:
     """Of an answer from `low` on: the interval of the measured one, moved there where that is below, from there on.
 
     The exact answer is not below `low`, so it is no further from the moved one than from the measured one.
     """
     origin = value.origin
-    if not isinstance(origin, Projected) or not isinstance(origin.law, AdditiveLaw):
+    if not isinstance(origin, formulas.Projected) or not isinstance(origin.law, AdditiveLaw):
         return None
     measured, wide = max(origin.low, origin.measured), origin.law.half_width(level)
     low, high = max(origin.low, measured - wide), measured + wide
@@ -101,17 +86,17 @@ def _projected(value: Noised, level: float) -> Uncertainty | None:
 
 def of_numbers(values: Sequence[object]) -> list[Uncertainty | None]:
     """Of each item that is a number with known error, its uncertainty; of each other, None."""
-    numbers = [value for value in values if type(value) is Noised]
+    numbers = [value for value in values if type(value) is formulas.Noised]
     if not numbers:
         return [None] * len(values)
     try:
         results = iter(uncertainties(numbers))
     except Refusal:  # one of them is known in ranks, or calculated from such
-        return [_of_one(value) if type(value) is Noised else None for value in values]
-    return [next(results) if type(value) is Noised else None for value in values]
+        return [_of_one(value) if type(value) is formulas.Noised else None for value in values]
+    return [next(results) if type(value) is formulas.Noised else None for value in values]
 
 
-def _of_one(value: Noised) -> Uncertainty | None:
+def _of_one(value: formulas.Noised) -> Uncertainty | None:
     try:
         return uncertainties([value])[0]
     except Refusal:
@@ -125,17 +110,17 @@ def errors_beside(values: Sequence[object]) -> tuple[list[str], list[float]]:
 
 
 def _beside(value: Any, one: Uncertainty | None) -> str:
-    if rests_on_misfits(cuts_of(value)):
-        return UNKNOWN
-    mark, hidden = NOISE_ONLY if cuts_of(value) else "", getattr(value, "hidden", False) is True
+    if formulas.rests_on_misfits(formulas.cuts_of(value)):
+        return formulas.UNKNOWN
+    mark, hidden = formulas.NOISE_ONLY if formulas.cuts_of(value) else "", getattr(value, "hidden", False) is True
     if one is not None:
-        return error_text(value, one.error, mark, hidden)
+        return formulas.error_text(value, one.error, mark, hidden)
     if (ranks := getattr(value, "ranks", None)) is not None:
-        return ranks_text(*ranks) + mark + (DOUBTFUL if hidden else "")
-    return DOUBTFUL.strip() if hidden else ""
+        return formulas.ranks_text(*ranks) + mark + (formulas.DOUBTFUL if hidden else "")
+    return formulas.DOUBTFUL.strip() if hidden else ""
 
 
-def additive(value: Noised) -> bool:
+def additive(value: formulas.Noised) -> bool:
     """Whether its noise is a sum of independent noises, so that its error is the same for all data."""
     return _noises(value.origin) is not None
 
@@ -165,18 +150,18 @@ def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     return float(np.sort(np.abs(total))[_place(len(total), level)])
 
 
-def _noises(root: Origin) -> tuple[list[AdditiveLaw], float] | None:
+def _noises(root: formulas.Origin) -> tuple[list[AdditiveLaw], float] | None:
     """The independent noises that a number's own is the sum of, and how far roundings moved it; None where it was
     calculated in another way. The law of a count that was rounded itself knows that."""
-    if isinstance(root, Joint) and isinstance(root.law, AdditiveLaw):
+    if isinstance(root, formulas.Joint) and isinstance(root.law, AdditiveLaw):
         return [root.law], 0.0
-    weights: dict[Origin, float] = {root: 1.0}
+    weights: dict[formulas.Origin, float] = {root: 1.0}
     noises: list[AdditiveLaw] = []
     rounding = 0.0
     for node in _in_order([root]):
         weight = weights.pop(node)
-        rounding += weight * node.rounding if isinstance(node, OfTwo) else 0.0
-        if isinstance(node, Source):
+        rounding += weight * node.rounding if isinstance(node, formulas.OfTwo) else 0.0
+        if isinstance(node, formulas.Source):
             if isinstance(node.law, Selected):
                 raise _in_ranks()
             if isinstance(node.law, Bracketed):
@@ -187,14 +172,14 @@ def _noises(root: Origin) -> tuple[list[AdditiveLaw], float] | None:
         if slopes is None:
             return None
         for part, slope in zip(node.inputs, slopes, strict=True):
-            if isinstance(part, Source | Formula):
+            if isinstance(part, formulas.Source | formulas.Formula):
                 weights[part] = weights.get(part, 0.0) + weight * slope
     return noises, rounding
 
 
-def _slopes(node: Formula) -> Sequence[float] | None:
+def _slopes(node: formulas.Formula) -> Sequence[float] | None:
     """How fast a sum, a difference, a multiple or a mean moves with each input; None of what is none of these."""
-    if isinstance(node, Joint):
+    if isinstance(node, formulas.Joint):
         return node.weights
     match node.function, node.inputs:
         case "+", _:
@@ -214,10 +199,10 @@ def _slopes(node: Formula) -> Sequence[float] | None:
     return None
 
 
-def _in_order(roots: Sequence[Origin], done: Container[Origin] = ()) -> list[Origin]:
+def _in_order(roots: Sequence[formulas.Origin], done: Container[formulas.Origin] = ()) -> list[formulas.Origin]:
     """Every node once, and before all that it was calculated from; what was drawn, and what that is of, is left out."""
-    order: list[Origin] = []
-    state: dict[Origin, bool] = {}  # whether all that it was calculated from stands in the order
+    order: list[formulas.Origin] = []
+    state: dict[formulas.Origin, bool] = {}  # whether all that it was calculated from stands in the order
     waiting = list(roots)
     while waiting:
         node = waiting[-1]
@@ -228,8 +213,8 @@ def _in_order(roots: Sequence[Origin], done: Container[Origin] = ()) -> list[Ori
                 order.append(node)
             continue
         state[node] = False
-        for part in node.inputs if isinstance(node, Formula) else ():
-            if isinstance(part, Source | Formula) and part not in state and part not in done:
+        for part in node.inputs if isinstance(node, formulas.Formula) else ():
+            if isinstance(part, formulas.Source | formulas.Formula) and part not in state and part not in done:
                 waiting.append(part)
     order.reverse()
     return order
@@ -345,7 +330,7 @@ def _terms(root: Origin) -> tuple[Any, list[float], list[float]] | None:
 # Drawing again -----------------------------------------------------------------------------------
 
 
-def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
+def _outcomes(roots: Sequence[formulas.Origin]) -> Iterator[Floats]:
     """For each root its values with the noise of all its sources drawn again, one array after the other.
 
     What is drawn for a node is held until its last use.
@@ -353,13 +338,15 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
     whole = _in_order(roots)
     uses = Counter(roots)
     for node in whole:
-        uses.update(part for part in getattr(node, "inputs", ()) if isinstance(part, Source | Formula))
-    draws = max(FEWEST, min(DRAWS, MOST_CELLS // max(1, sum(isinstance(node, Source) for node in whole))))
+        uses.update(
+            part for part in getattr(node, "inputs", ()) if isinstance(part, formulas.Source | formulas.Formula)
+        )
+    draws = max(FEWEST, min(DRAWS, MOST_CELLS // max(1, sum(isinstance(node, formulas.Source) for node in whole))))
     orders = random_orders(draws, seed=1)
-    arrays: dict[Origin, Any] = {}
+    arrays: dict[formulas.Origin, Any] = {}
 
     def take(node: object) -> Any:
-        if not isinstance(node, Source | Formula):
+        if not isinstance(node, formulas.Source | formulas.Formula):
             return node
         array = arrays[node]
         uses[node] -= 1
@@ -369,7 +356,7 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
 
     for root in roots:
         for node in reversed(_in_order([root], arrays)) if root not in arrays else ():
-            if isinstance(node, Source):
+            if isinstance(node, formulas.Source):
                 arrays[node] = _drawn_again(node, next(orders))
             else:
                 with np.errstate(all="ignore"):
@@ -378,7 +365,7 @@ def _outcomes(roots: Sequence[Origin]) -> Iterator[Floats]:
         yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws)
 
 
-def _drawn_again(source: Source, order: Ints) -> Floats:
+def _drawn_again(source: formulas.Source, order: Ints) -> Floats:
     law = source.law
     if isinstance(law, Selected):
         raise _in_ranks()

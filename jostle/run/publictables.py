@@ -15,21 +15,9 @@ from functools import reduce
 
 from jostle.diagnostics import refuse
 from jostle.language.moments import number_of
+from jostle.plan import plan as p
 from jostle.plan.facts import FACTS, text_values
 from jostle.plan.kinds import kind_of, value_kind
-from jostle.plan.plan import (
-    Apply,
-    Categories,
-    Column,
-    Constant,
-    Domain,
-    Exact,
-    Integer,
-    Moments,
-    Open,
-    Real,
-    RowExpr,
-)
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.reading.minting import known_table, listed_table
 from jostle.privacy.reading.public_data import PublicData
@@ -235,7 +223,7 @@ def _explode(interp: Evaluator, node: n.Call, scope: Scope) -> Table:
 MOST_ITEMS = 1000
 
 
-def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> Table:
+def explode(table: Table, columns: Sequence[tuple[str, Sequence[p.RowExpr]]]) -> Table:
     """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
 
     A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
@@ -248,7 +236,7 @@ def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> T
             help="`explode(t, item = [first, second, third])`",
         )  # fmt: skip
     for name, items in columns:
-        kinds = {kind_of(item, table.domains) for item in items if item != Constant(None)}
+        kinds = {kind_of(item, table.domains) for item in items if item != p.Constant(None)}
         if "text" in kinds and len(kinds) > 1:
             raise refuse("TypeError", f"the items of `{name}` are numbers and texts", help="give all of one kind")
     parts = []
@@ -262,18 +250,18 @@ def explode(table: Table, columns: Sequence[tuple[str, Sequence[RowExpr]]]) -> T
     return union(parts)
 
 
-def _there(name: str, table: Table) -> list[RowExpr]:
+def _there(name: str, table: Table) -> list[p.RowExpr]:
     """Whether there is an item: no missing one, and no text that is empty or blank, where one can be."""
-    item = Column(name)
-    conditions: list[RowExpr] = [Apply("not", (Apply("missing", (item,)),))]
+    item = p.Column(name)
+    conditions: list[p.RowExpr] = [p.Apply("not", (p.Apply("missing", (item,)),))]
     if kind_of(item, table.domains) == "text":
         values = text_values(item, table.domains)
         if values is None or not all(map(str.strip, values)):
-            conditions.append(Apply("!=", (Apply("trim", (item,)), Constant(""))))
+            conditions.append(p.Apply("!=", (p.Apply("trim", (item,)), p.Constant(""))))
     return conditions
 
 
-def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[RowExpr]:
+def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> list[p.RowExpr]:
     """The items of a list, each an expression on rows; a comprehension walks through something public."""
     if isinstance(node, n.ListOf):
         compiler = RowCompiler(table.domains, interp, scope)
@@ -283,7 +271,7 @@ def _row_items(interp: Evaluator, node: n.Expr, table: Table, scope: Scope) -> l
     is_variable = isinstance(node, n.Name) and node.id not in table.domains
     values: Value = interp.eval(node, scope) if is_variable else None
     if is_sequence(values) and all(v is None or isinstance(v, (str, bool)) or is_number(v) for v in values):
-        return [Constant(float(v) if is_number(v) else v) for v in values]
+        return [p.Constant(float(v) if is_number(v) else v) for v in values]
     raise refuse("TypeError", "`explode` takes lists that are written out, or of public values", node.span,
                  help="`explode(t, item = [a, b, c])`, or `[part(tags, \";\", i) for i in 1..3]`")  # fmt: skip
 
@@ -322,7 +310,7 @@ def _plural(kind: str) -> str:
     return "truths" if kind == "boolean" else f"{kind}s"
 
 
-def _stated_domain(name: str, column: Sequence[Value]) -> Domain:
+def _stated_domain(name: str, column: Sequence[Value]) -> p.Domain:
     cells = [cell for cell in column if cell is not None]
     kinds = list(dict.fromkeys(map(value_kind, cells)))
     if len(kinds) > 1:
@@ -332,14 +320,14 @@ def _stated_domain(name: str, column: Sequence[Value]) -> Domain:
         )  # fmt: skip
     if kinds == ["text"]:
         different = tuple(dict.fromkeys(cells))
-        return Categories(different) if len(different) <= MOST_LISTED else Open("text")
+        return p.Categories(different) if len(different) <= MOST_LISTED else p.Open("text")
     if kinds in (["date"], ["time"]):
         numbers = list(map(number_of, cells))
-        return Moments(kinds[0], min(numbers), max(numbers))
+        return p.Moments(kinds[0], min(numbers), max(numbers))
     if kinds != ["number"]:
-        return Open("boolean" if kinds else "real")
+        return p.Open("boolean" if kinds else "real")
     whole = all(float(cell).is_integer() for cell in cells)
-    return Integer(int(min(cells)), int(max(cells))) if whole else Real(float(min(cells)), float(max(cells)))
+    return p.Integer(int(min(cells)), int(max(cells))) if whole else p.Real(float(min(cells)), float(max(cells)))
 
 
 MOST_TEXTS = 4096
@@ -360,7 +348,7 @@ def _with_known_domains(data: PublicData, table: Table) -> Table:
 
     A private one comes back as it is. Kept, as tables are joined often.
     """
-    if table.private or not any(isinstance(domain, Open) for _, domain in table.schema):
+    if table.private or not any(isinstance(domain, p.Open) for _, domain in table.schema):
         return table
     schema = data.remembered(
         table,
@@ -370,29 +358,29 @@ def _with_known_domains(data: PublicData, table: Table) -> Table:
     return known_table(table, schema)
 
 
-def _known_domain(data: PublicData, table: Table, name: str, domain: Domain) -> Domain:
-    if not isinstance(domain, Open) or domain.kind == "boolean":
+def _known_domain(data: PublicData, table: Table, name: str, domain: p.Domain) -> p.Domain:
+    if not isinstance(domain, p.Open) or domain.kind == "boolean":
         return domain
-    column = Column(name)
+    column = p.Column(name)
     if domain.kind == "text":
         texts = _values(data, table, column)
-        return Categories(texts) if texts else domain
+        return p.Categories(texts) if texts else domain
     if domain.kind in ("date", "time"):
-        (low,), (high,) = data.exact(table, (), (Exact("min", column), Exact("max", column)))[1]
-        return domain if low is None else Moments(domain.kind, number_of(low), number_of(high))
-    whole = Apply("if", (Apply("==", (column, Apply("floor", (column,)))), column, Constant(None)))
-    statistics = (Exact("min", column), Exact("max", column), Exact("count", column), Exact("count", whole))
+        (low,), (high,) = data.exact(table, (), (p.Exact("min", column), p.Exact("max", column)))[1]
+        return domain if low is None else p.Moments(domain.kind, number_of(low), number_of(high))
+    whole = p.Apply("if", (p.Apply("==", (column, p.Apply("floor", (column,)))), column, p.Constant(None)))
+    statistics = (p.Exact("min", column), p.Exact("max", column), p.Exact("count", column), p.Exact("count", whole))
     (low,), (high,), (many,), (integral,) = data.exact(table, (), statistics)[1]
     if low is None:
         return domain
     if many > integral:
-        return Real(float(low), float(high))
+        return p.Real(float(low), float(high))
     if high - low >= MOST_WHOLE and (numbers := _values(data, table, column)) is not None:
-        return Categories(numbers)
-    return Integer(int(low), int(high))
+        return p.Categories(numbers)
+    return p.Integer(int(low), int(high))
 
 
-def _values(data: PublicData, table: Table, column: Column) -> tuple[Value, ...] | None:
+def _values(data: PublicData, table: Table, column: p.Column) -> tuple[Value, ...] | None:
     """The different values of a column of whole numbers or texts, in order; None where there are very many."""
-    (many,) = data.exact(table, (), (Exact("count_distinct", column),))[1][0]
-    return tuple(data.exact(table, (column,), (Exact("count"),))[0][0]) if many <= MOST_TEXTS else None
+    (many,) = data.exact(table, (), (p.Exact("count_distinct", column),))[1][0]
+    return tuple(data.exact(table, (column,), (p.Exact("count"),))[0][0]) if many <= MOST_TEXTS else None

@@ -22,18 +22,8 @@ from typing import Any, cast
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.language import row_mistakes
+from jostle.language import forms, row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow
-from jostle.language.forms import (
-    PERSON,
-    aggregates,
-    is_smooth,
-    keys_by_alias,
-    lone_column,
-    no_free_join,
-    persons_by_column,
-    qualified_names,
-)
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.plan.facts import key_of
 from jostle.plan.kinds import kind_of
@@ -108,7 +98,7 @@ class Output(Struct, frozen=True):
         name, value = column.name, column.value
         if name is None and isinstance(value, n.Call) and isinstance(value.function, n.Name):
             name = value.function.id
-        return Output(name or "value", value, tuple(aggregates(value)))
+        return Output(name or "value", value, tuple(forms.aggregates(value)))
 
 
 @dataclass(eq=False)
@@ -131,7 +121,7 @@ class SelectForm:
         of, form = vars(node).get("form", (None, None))
         if of != facts:
             columns = tuple([name for name, _ in table.schema])
-            meant = persons_by_column(keys_by_alias(node, columns), columns, persons.columns_alone(table))
+            meant = forms.persons_by_column(forms.keys_by_alias(node, columns), columns, persons.columns_alone(table))
             form = SelectForm(meant, tuple(map(Output.of, meant.columns)))
             vars(node)["form"] = facts, form
         return cast("SelectForm", form)
@@ -191,7 +181,7 @@ class SelectForm:
             if name.id in keys or scope.holds(name.id):
                 continue
             if name.id in dict(table.schema):
-                message, help = lone_column(name, self.node.keys)
+                message, help = forms.lone_column(name, self.node.keys)
                 raise refuse("TypeError", message, name.span, help=help)
             span = next((output.value.span for output in self.outputs if output.name == name.id), None)
             help = "a result is calculated of aggregates, and of names outside of the select"
@@ -235,7 +225,7 @@ class SelectForm:
 
     @cached_property
     def is_smooth(self) -> bool:
-        return is_smooth(self.node)
+        return forms.is_smooth(self.node)
 
     def place(
         self, refusal: Refusal, table: Table | Cube, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate],
@@ -292,7 +282,7 @@ class SelectForm:
                 continue
             span = output.value.span
             if isinstance(output.value, n.Name) and self.calls:
-                message, help = lone_column(output.value, self.node.keys)
+                message, help = forms.lone_column(output.value, self.node.keys)
                 raise refuse("TypeError", message, span, help=help)
             if table.private:
                 source = table.exposures[0].source
@@ -320,7 +310,7 @@ class SelectForm:
 
 def _outside(values: Sequence[n.Expr]) -> list[n.Node]:
     """The parts of these that are not within aggregates, nor these themselves."""
-    inside = {id(part) for value in values for call in aggregates(value) for part in every(call)}
+    inside = {id(part) for value in values for call in forms.aggregates(value) for part in every(call)}
     return [part for value in values for part in every(value) if id(part) not in inside]
 
 
@@ -388,7 +378,7 @@ def _is_of_persons(call: n.Call, table: Table) -> bool:
 def names_person(call: n.Call) -> bool:
     """Whether it counts what is written as `person`."""
     arg = call.args[0]
-    return isinstance(arg, n.Distinct) and isinstance(arg.value, n.Name) and arg.value.id == PERSON
+    return isinstance(arg, n.Distinct) and isinstance(arg.value, n.Name) and arg.value.id == forms.PERSON
 
 
 # `via smooth`: counts of joins of private tables without a bound ---------------------------------
@@ -446,12 +436,12 @@ def select_tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Tabl
         if isinstance(table, str):
             help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
         raise refuse("TypeError", message, node.table.span, help=help)
-    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), is_smooth(node)
-    used = qualified_names(node) if node.joins else frozenset()
+    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), forms.is_smooth(node)
+    used = forms.qualified_names(node) if node.joins else frozenset()
     for joined in node.joins:
         table = _joined(interp, table, joined, scope, tables, smooth, used)
     if smooth and table.private and not isinstance(table, FreeJoin):
-        raise Refusal(no_free_join(node))
+        raise Refusal(forms.no_free_join(node))
     return table, tables
 
 

@@ -22,6 +22,7 @@ from jostle.records import replace
 from jostle.run import arguments, declare
 from jostle.run.arguments import amount_of
 from jostle.run.evaluator import Evaluator, Returned
+from jostle.run.externals import external
 from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, private_value, refuse_private
 from jostle.run.margins import MOST_SHOWN, margins
 from jostle.run.scope import Scope
@@ -202,8 +203,6 @@ def _private(interp: Evaluator, node: n.Private, scope: Scope) -> None:
 
 
 def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
-    from jostle.run.externals import external
-
     scope.set(node.name, external(node))
 
 

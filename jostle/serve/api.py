@@ -22,22 +22,12 @@ from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.ledger.store import Dataset, now
 from jostle.readers.filesets import Reading
 from jostle.resources import Json
-from jostle.serve.routing import (
-    ANYBODY,
-    EVERYBODY,
-    PER_NAME,
-    WINDOW,
-    Call,
-    Reply,
-    Server,
-    amount_of,
-    network_of,
-    route,
-    session_response,
-)
+from jostle.serve import routing
 from jostle.serve.runs import pairs
 from jostle.serve.store import Run, new_secret, verify
+from jostle.tools.data import register as command
 from jostle.tools.data import spent_exactly
+from jostle.tools.data import verify as verify_history
 from jostle.tools.datacheck import report
 from jostle.tools.draft.columns import domain_text
 from jostle.version import __version__
@@ -47,13 +37,13 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,59}")
 _SEES_ALL = ("owner", "reviewer", "auditor")
 
 
-@route("GET", "/api/health", ANYBODY)
-def health(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/health", routing.ANYBODY)
+def health(server: routing.Server, call: routing.Call) -> routing.Reply:
     return {"ok": True, "version": __version__}
 
 
-@route("GET", "/api/metrics", ("owner", "auditor"), run=True)
-def metrics(server: Server, call: Call) -> Response:
+@routing.route("GET", "/api/metrics", ("owner", "auditor"), run=True)
+def metrics(server: routing.Server, call: routing.Call) -> Response:
     """For Prometheus: functions of when programs were handed in, not of what they have come to."""
     states, going = server.home.states(time.time())
     lines = [f"jostle_places {server.runs.places}", f"jostle_runs_under_way {going}"]
@@ -61,35 +51,35 @@ def metrics(server: Server, call: Call) -> Response:
     return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
-@route("POST", "/login", ANYBODY, page=True)
-def log_in(server: Server, call: Call) -> Response:
+@routing.route("POST", "/login", routing.ANYBODY, page=True)
+def log_in(server: routing.Server, call: routing.Call) -> Response:
     name = call.text("name")
     server.log_in(name, call.text("password", most=400), call.client)
-    return session_response(server, name)
+    return routing.session_response(server, name)
 
 
 MOST_GUESTS = 1000
 
 
-@route("POST", "/play", ANYBODY, page=True)
-def play(server: Server, call: Call) -> Response:
+@routing.route("POST", "/play", routing.ANYBODY, page=True)
+def play(server: routing.Server, call: routing.Call) -> Response:
     """An account for a visitor of a playground, without a password: it lasts as its session does."""
     if not server.runs.public:
         raise refuse("Missing", "there is no playground here")
     server.home.forget_guests()
-    key, since = f"guest from {network_of(call.client)}", time.time() - WINDOW
-    if server.home.failures(key, since) >= PER_NAME:
+    key, since = f"guest from {routing.network_of(call.client)}", time.time() - routing.WINDOW
+    if server.home.failures(key, since) >= routing.PER_NAME:
         raise refuse("Busy", "too many came from your address lately", help="try again in a quarter of an hour")
     server.home.add_failure([key], since)
     if len(server.home.accounts()) >= MOST_GUESTS:
         raise refuse("Busy", "the playground is full", help="try again in some hours")
     name = f"guest-{new_secret()[:12]}"
     server.home.add_account(name, "analyst", "system")
-    return session_response(server, name)
+    return routing.session_response(server, name)
 
 
-@route("GET", "/api/examples", ("analyst",))
-def examples(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/examples", ("analyst",))
+def examples(server: routing.Server, call: routing.Call) -> routing.Reply:
     if not server.runs.public:
         raise refuse("Missing", "there is no playground here")
     return {"examples": [{"name": name, "program": text} for name, text in _examples(server.runs.public).items()]}
@@ -105,8 +95,8 @@ def _examples(public: str) -> dict[str, str]:
     return whole | {f"library: {name}": text for name, text in programs().items()}
 
 
-@route("POST", "/api/login", ANYBODY)
-def log_in_for_token(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/login", routing.ANYBODY)
+def log_in_for_token(server: routing.Server, call: routing.Call) -> routing.Reply:
     """A token for a machine, in exchange for a password."""
     name = call.text("name")
     server.log_in(name, call.text("password", most=400), call.client)
@@ -114,44 +104,44 @@ def log_in_for_token(server: Server, call: Call) -> Reply:
     return {"token": secret, "number": number, "name": name}
 
 
-@route("POST", "/api/logout", EVERYBODY, run=True)
-def log_out(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/logout", routing.EVERYBODY, run=True)
+def log_out(server: routing.Server, call: routing.Call) -> routing.Reply:
     server.home.log_out(call.secret)
     return {"ok": True}
 
 
-@route("POST", "/welcome", ANYBODY, page=True)
-def welcome(server: Server, call: Call) -> Response:
+@routing.route("POST", "/welcome", routing.ANYBODY, page=True)
+def welcome(server: routing.Server, call: routing.Call) -> Response:
     """Sets the first password of a link's account."""
     server.need_passwords()
     name = server.home.set_password(call.text("link"), call.text("password", most=400))
     if name is None:
         raise refuse("Denied", "this link has been used or is too old", help="ask an owner for another")
-    return session_response(server, name)
+    return routing.session_response(server, name)
 
 
-@route("GET", "/api/me", EVERYBODY, run=True)
-def me(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/me", routing.EVERYBODY, run=True)
+def me(server: routing.Server, call: routing.Call) -> routing.Reply:
     return {"name": call.who.name, "role": call.who.role, "seconds": list(server.runs.seconds)}
 
 
 # Accounts and tokens -----------------------------------------------------------------------------------
 
 
-@route("GET", "/api/accounts", ("owner", "auditor"))
-def accounts(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/accounts", ("owner", "auditor"))
+def accounts(server: routing.Server, call: routing.Call) -> routing.Reply:
     return {"accounts": server.home.accounts()}
 
 
-@route("POST", "/api/accounts", ("owner",))
-def add_account(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/accounts", ("owner",))
+def add_account(server: routing.Server, call: routing.Call) -> routing.Reply:
     name = call.text("name")
     link = server.home.add_account(name, call.text("role"), call.who.name)
     return {"name": name} if server.identity else {"link": f"/welcome#{link}", "name": name}
 
 
-@route("POST", "/api/accounts/{name}", ("owner",))
-def change_account(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/accounts/{name}", ("owner",))
+def change_account(server: routing.Server, call: routing.Call) -> routing.Reply:
     """`active`, or a new link."""
     name = call.path["name"]
     if "active" not in call.body:
@@ -162,20 +152,20 @@ def change_account(server: Server, call: Call) -> Reply:
     return {"ok": True}
 
 
-@route("GET", "/api/tokens", EVERYBODY)
-def tokens(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/tokens", routing.EVERYBODY)
+def tokens(server: routing.Server, call: routing.Call) -> routing.Reply:
     return {"tokens": server.home.tokens(call.who.name)}
 
 
-@route("POST", "/api/tokens", EVERYBODY)
-def add_token(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/tokens", routing.EVERYBODY)
+def add_token(server: routing.Server, call: routing.Call) -> routing.Reply:
     days = call.number("days", 30.0) or 0.0
     number, secret = server.home.add_token(call.who.name, call.text("label", ""), call.text("scope", "run"), days)
     return {"token": secret, "number": number}
 
 
-@route("DELETE", "/api/tokens/{number}", EVERYBODY)
-def revoke(server: Server, call: Call) -> Reply:
+@routing.route("DELETE", "/api/tokens/{number}", routing.EVERYBODY)
+def revoke(server: routing.Server, call: routing.Call) -> routing.Reply:
     number = call.path["number"]
     if not re.fullmatch("[0-9]{1,9}", number) or not server.home.revoke(call.who.name, int(number)):
         raise refuse("Missing", "there is no such token")
@@ -194,7 +184,7 @@ def _budget(dataset: Dataset, rows: Sequence[Dataset] = ()) -> dict[str, Json]:
     return budget | ({"delta": as_text(measure.limit.delta), "delta_spent": as_text(delta)} if delta else {})
 
 
-def _grant(server: Server, grant: Dataset) -> dict[str, object]:
+def _grant(server: routing.Server, grant: Dataset) -> dict[str, object]:
     state = grant.state.status or ("" if live(grant) else "expired")
     limits = {name: getattr(grant.terms, name) for name in ("per_program", "per_week")}
     persons = grant.terms.persons
@@ -216,8 +206,8 @@ def _described(dataset: Dataset) -> dict[str, object]:
     return {"name": terms.name, "protects": str(terms.unit), "columns": columns, "persons": terms.persons}
 
 
-@route("GET", "/api/datasets", EVERYBODY, run=True)
-def datasets(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/datasets", routing.EVERYBODY, run=True)
+def datasets(server: routing.Server, call: routing.Call) -> routing.Reply:
     """An analyst's are those with a grant; budgets of whole datasets are not shown to them."""
     rows = server.runs.datasets(call.who)
     if call.who.role not in _SEES_ALL:
@@ -230,20 +220,18 @@ def datasets(server: Server, call: Call) -> Reply:
     ]}  # fmt: skip
 
 
-@route("GET", "/api/files", ("owner",))
-def files(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/files", ("owner",))
+def files(server: routing.Server, call: routing.Call) -> routing.Reply:
     """The files of the folder `data`, which an owner can register."""
     place = server.home.folder / "data"
     names = (one.name for one in place.iterdir() if one.is_file() and not one.is_symlink())
     return {"files": sorted(name for name in names if _FILE.fullmatch(name))}
 
 
-@route("POST", "/api/datasets", ("owner",))
-def register(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/datasets", ("owner",))
+def register(server: routing.Server, call: routing.Call) -> routing.Reply:
     """Registers a file that lies in the server's own folder `data`, or a table of its engine, as `jostle data register`
     does; with `check` says how it fits, and does nothing."""
-    from jostle.tools.data import register as command
-
     name, file = call.text("name"), call.text("file")
     table = remote_data(file) is not None and bool(server.runs.engine)
     place = server.home.folder / "data" / file if _FILE.fullmatch(file) else None
@@ -269,17 +257,17 @@ def register(server: Server, call: Call) -> Reply:
     return {"ok": True, "notes": notes.replace(f", in {server.home.ledger}", "")}
 
 
-@route("POST", "/api/grants", ("owner",))
-def grant(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/grants", ("owner",))
+def grant(server: routing.Server, call: routing.Call) -> routing.Reply:
     dataset, analyst, until = call.text("dataset"), call.text("analyst"), call.text("until", "")
     review, text = call.flag("review"), call.text("amount", "").strip()
     most = [call.text(name, "").strip() for name in ("per_program", "per_week")]
-    limits = [amount_of(text) if text else None for text in most]
+    limits = [routing.amount_of(text) if text else None for text in most]
     roles = {account["name"]: account["role"] for account in server.home.accounts()}
     if roles.get(analyst) != "analyst":
         raise refuse("DataError", "there is no such analyst", help="make an account first")
     name, ledger = grant_name(dataset, analyst), Ledger(server.home.ledger)
-    amount = amount_of(text, ledger.dataset(dataset).terms.measure.limit) if text else None
+    amount = routing.amount_of(text, ledger.dataset(dataset).terms.measure.limit) if text else None
     if any(one.terms.name == name for one in ledger.datasets()):
         help = "one that has ended stays so: make another account"
         raise refuse("DataError", f"`{analyst}` has a grant on `{dataset}` already", help=help)
@@ -296,8 +284,8 @@ def grant(server: Server, call: Call) -> Reply:
     return {"ok": True, "name": name}
 
 
-@route("POST", "/api/status", ("owner",))
-def status(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/status", ("owner",))
+def status(server: routing.Server, call: routing.Call) -> routing.Reply:
     """Freezes or opens a dataset or a grant, or closes a grant; a charge that comes later is refused."""
     name, state = call.text("name"), call.text("status")
     if state not in (OPEN, FROZEN, CLOSED):
@@ -310,7 +298,7 @@ def status(server: Server, call: Call) -> Reply:
 # Runs --------------------------------------------------------------------------------------------------
 
 
-def _settings(call: Call) -> dict[str, str]:
+def _settings(call: routing.Call) -> dict[str, str]:
     settings = call.body.get("settings", {})
     if not isinstance(settings, Mapping) or not all(isinstance(v, str) for v in settings.values()):
         raise refuse("ValueError", "`settings` are texts by name")
@@ -333,13 +321,13 @@ def as_json(run: Run, *, program: bool = False) -> dict[str, object]:
     }  # fmt: skip
 
 
-@route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
-def check(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/check", ("analyst", "owner", "reviewer"), run=True)
+def check(server: routing.Server, call: routing.Call) -> routing.Reply:
     return server.runs.checked(call.who.name, call.text("program", most=65_536), _settings(call))
 
 
-@route("POST", "/api/editor", ("analyst",), run=True)
-def editor(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/editor", ("analyst",), run=True)
+def editor(server: routing.Server, call: routing.Call) -> routing.Reply:
     """What the language says at a place of a program: `completions`, a `hover`, or the text as `jostle fmt` has it."""
     ask, place = call.text("ask"), [call.number(name, 0.0) or 0.0 for name in ("line", "column")]
     if ask not in ("completions", "hover", "format") or not all(0 <= one < 1e5 and one == int(one) for one in place):
@@ -348,14 +336,14 @@ def editor(server: Server, call: Call) -> Reply:
     return server.runs.checked(call.who.name, call.text("program", most=65_536), {}, **more)
 
 
-@route("POST", "/api/runs", ("analyst",), run=True)
-def submit(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/runs", ("analyst",), run=True)
+def submit(server: routing.Server, call: routing.Call) -> routing.Reply:
     program = call.text("program", most=65_536)
     return as_json(server.runs.submit(call.who, program, _settings(call), call.number("seconds")))
 
 
-@route("GET", "/api/runs", ("analyst",), run=True)
-def history(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/runs", ("analyst",), run=True)
+def history(server: routing.Server, call: routing.Call) -> routing.Reply:
     runs = [server.runs.visible(run) for run in server.home.runs("account = ?", call.who.name, brief=True)]
     return {"runs": [{k: v for k, v in as_json(run).items() if k != "answer"} | _about(run) for run in runs]}
 
@@ -367,7 +355,7 @@ def _about(run: Run) -> dict[str, object]:
     return {"title": first[:80], "ok": json.loads(run.document)["ok"] if run.state == "done" else None}
 
 
-def seen_run(server: Server, call: Call) -> Run:
+def seen_run(server: routing.Server, call: routing.Call) -> Run:
     """A run of the caller's, or one that was shared; of another's nothing says that it is there."""
     runs = server.home.runs("id = ? AND (account = ? OR shared = 1)", call.path["id"], call.who.name)
     if not runs:
@@ -375,16 +363,16 @@ def seen_run(server: Server, call: Call) -> Run:
     return server.runs.visible(runs[0])
 
 
-@route("GET", "/api/runs/{id}", EVERYBODY, run=True)
-def run(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/runs/{id}", routing.EVERYBODY, run=True)
+def run(server: routing.Server, call: routing.Call) -> routing.Reply:
     one = seen_run(server, call)
     pictures = server.runs.pictures(one)
     more = {"mine": one.account == call.who.name, "traced": pictures is not None, "pictures": pictures or []}
     return {**as_json(one, program=True), **more}
 
 
-@route("POST", "/api/runs/{id}", ("analyst",), run=True)
-def share(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/runs/{id}", ("analyst",), run=True)
+def share(server: routing.Server, call: routing.Call) -> routing.Reply:
     """`shared`: whether the other accounts of this server see a run, by its link."""
     if not server.home.share(call.path["id"], call.who.name, call.flag("shared")):
         raise refuse("Missing", "there is no such run of yours")
@@ -394,8 +382,8 @@ def share(server: Server, call: Call) -> Reply:
 # Reviews and the log -----------------------------------------------------------------------------------
 
 
-@route("GET", "/api/reviews", ("reviewer",))
-def reviews(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/reviews", ("reviewer",))
+def reviews(server: routing.Server, call: routing.Call) -> routing.Reply:
     waiting = server.home.runs("state = 'waiting' AND account != ?", call.who.name)
     return {"runs": [
         {**as_json(one, program=True), "simulated": server.runs.simulation(one), "difference": _difference(server, one)}
@@ -403,7 +391,7 @@ def reviews(server: Server, call: Call) -> Reply:
     ]}  # fmt: skip
 
 
-def _difference(server: Server, run: Run) -> list[str] | None:
+def _difference(server: routing.Server, run: Run) -> list[str] | None:
     """The lines in which a program differs from the last one of its analyst that was approved; None where none was."""
     approved = "account = ? AND reviewer != '' AND state IN ('running', 'done')"
     before = server.home.runs(approved, run.account, brief=True)
@@ -413,27 +401,25 @@ def _difference(server: Server, run: Run) -> list[str] | None:
     return list(unified_diff(old, new, "the last that was approved", "this program", lineterm=""))
 
 
-@route("POST", "/api/reviews/{id}", ("reviewer",))
-def review(server: Server, call: Call) -> Reply:
+@routing.route("POST", "/api/reviews/{id}", ("reviewer",))
+def review(server: routing.Server, call: routing.Call) -> routing.Reply:
     """Approves, refuses or sends back the text of a digest: what runs is that text."""
     texts = (call.text("decision"), call.text("note", "", 2000), call.text("digest", ""))
     after = server.runs.review(call.who, call.path["id"], *texts)
     return {"id": after.id, "state": after.state}
 
 
-@route("GET", "/api/audit", ("auditor", "owner"))
-def audit(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/audit", ("auditor", "owner"))
+def audit(server: routing.Server, call: routing.Call) -> routing.Reply:
     """The whole log, and that it was followed here; `jostle serve --verify FILE` follows it offline."""
     log = server.home.audit()
     entries, head = verify(log)
     return {"audit": log, "verified": entries, "head": head}
 
 
-@route("GET", "/api/ledger/{name}", ("auditor", "owner"))
-def ledger_history(server: Server, call: Call) -> Reply:
+@routing.route("GET", "/api/ledger/{name}", ("auditor", "owner"))
+def ledger_history(server: routing.Server, call: routing.Call) -> routing.Reply:
     """The history of a dataset or a grant, verified; an auditor sees what was there before the runs under way."""
-    from jostle.tools.data import verify as verify_history
-
     ledger, name = Ledger(server.home.ledger), call.path["name"]
     most = server.home.totals().get(name) if call.who.role != "owner" else None
     verify_history(ledger, name)

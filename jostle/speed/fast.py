@@ -21,25 +21,8 @@ from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.relations import Grouped, Relation
 from jostle.engine.sql.rows import Physical, Raw, RowSql, aggregate, key_test, key_value
 from jostle.lazy import Array
+from jostle.plan import plan as p
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Categories,
-    Column,
-    Constant,
-    Count,
-    Domain,
-    Filter,
-    Integer,
-    Key,
-    Moments,
-    Plan,
-    RowExpr,
-    Scan,
-    Term,
-    names_in,
-)
 from jostle.records import replace
 from jostle.speed.parts import Parts
 
@@ -47,7 +30,7 @@ if TYPE_CHECKING:
     from jostle.speed.rowstore import RowStore
 
 
-ROWS = {Count()}  # what is asked where rows are counted
+ROWS = {p.Count()}  # what is asked where rows are counted
 
 
 class FastAnswers:
@@ -64,7 +47,7 @@ class FastAnswers:
     def check(self, question: object) -> None:
         self._engine.check(question)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+    def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
         """Of a part that is only counted, from the codes of its rows."""
         if set(terms) == ROWS:
             counts = self.parts.counts(plan, keys)
@@ -72,12 +55,12 @@ class FastAnswers:
                 return [counts] * len(terms)
         return self.parts.group(plan, keys, terms)
 
-    def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]:
+    def counts(self, plan: p.Plan, tables: Sequence[tuple[p.Key, ...]]) -> list[Array]:
         """In one pass over the rows, where their columns are coded."""
         together = self.parts.several(plan, tables) if len(tables) > 1 else None
-        return [self.group(plan, keys, (Count(),))[0] for keys in tables] if together is None else list(together)
+        return [self.group(plan, keys, (p.Count(),))[0] for keys in tables] if together is None else list(together)
 
-    def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]:
+    def crossed(self, plan: p.Plan, keys: Sequence[p.Key], by: p.Key) -> list[Array]:
         """In one pass over the rows, where they are numbered."""
         from jostle.privacy.rows.folds import LeafFold, one_leaf
 
@@ -86,17 +69,17 @@ class FastAnswers:
         together = self.parts.folded(plan, (*keys, by), fold)
         if together is not None:
             return [counts[0] for counts in together]
-        return [self.group(plan, (key, by), (Count(),))[0] for key in keys]
+        return [self.group(plan, (key, by), (p.Count(),))[0] for key in keys]
 
-    def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
+    def codes(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> list[Array]:
         coded = self.parts.codes(plan, keys)
         return self._engine.codes(plan, keys) if coded is None else coded
 
-    def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
+    def fold_codes(self, plan: p.Plan, keys: tuple[p.Key, ...], work: Work) -> list[object]:
         folded = self.parts.folded(plan, keys, work)
         return self._engine.fold_codes(plan, keys, work) if folded is None else folded
 
-    def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[object]:
+    def fold(self, plan: p.Plan, exprs: tuple[p.RowExpr, ...], work: Work) -> list[object]:
         """Of rows in a ball beside those that were read before, unless the rows are elsewhere."""
         from jostle.privacy.rows.folds import AtRows
         from jostle.speed.rowstore import StoredRows
@@ -105,10 +88,10 @@ class FastAnswers:
             return self._engine.fold(plan, exprs, work)
         return work.fold.over(StoredRows(self._store, (plan, exprs, work.radius, work.norm)))
 
-    def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
+    def tally(self, plan: p.Plan, expr: p.RowExpr) -> tuple[Array, Array]:
         return self._engine.tally(plan, expr)
 
-    def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
+    def tuples(self, plan: p.Plan, exprs: tuple[p.RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]:
         return self._engine.tuples(plan, exprs)
 
     @cached_property
@@ -124,11 +107,11 @@ GROUPED = WHOLE | {"BOOLEAN", "DATE", "VARCHAR"}
 FEW = 2**14  # groups of cells that are as described
 
 
-def grouped(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
+def grouped(source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> Grouped:
     """What `relations.group` says, of groups of the cells that keys are made of, where these are few."""
     rows, d = source.rows(), source.dialect
     cells = cells_of_keys(rows, keys) if keys else {}
-    if not cells or any(isinstance(term, Count) and term.distinct for term in terms):
+    if not cells or any(isinstance(term, p.Count) and term.distinct for term in terms):
         return relations.group(source, keys, terms)
     parts = relations.addends(source, rows, terms)
     values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
@@ -137,58 +120,60 @@ def grouped(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) ->
     return Grouped(query, tuple(one.wide for one in parts))
 
 
-def cells_of_keys(rows: RowSql, keys: tuple[Key, ...]) -> dict[str, Raw | None]:
+def cells_of_keys(rows: RowSql, keys: tuple[p.Key, ...]) -> dict[str, Raw | None]:
     """The columns that keys are made of, where rows are sooner grouped by their cells, and few groups then cleaned and
     calculated with: by names, with their raw cells, where these are grouped. Else none."""
     cells: dict[str, Raw | None] = {}
     groups, bare = 1.0, True
     for key in keys:
-        names = sorted(names_in([key.expr]))
+        names = sorted(p.names_in([key.expr]))
         for name in names:
             raw = rows.columns[name].raw
             cells[name] = raw if raw is not None and raw.kind in GROUPED else None
-        calculated = not isinstance(key.expr, Column)
+        calculated = not isinstance(key.expr, p.Column)
         groups *= math.prod(groups_of(rows.schema[name]) for name in names) if calculated else len(key.values)
         bare = bare and not calculated
     return cells if groups <= FEW and (any(cells.values()) or not bare) else {}
 
 
-def common_case(keys: tuple[Key, ...]) -> tuple[RowExpr, float, Key] | None:
+def common_case(keys: tuple[p.Key, ...]) -> tuple[p.RowExpr, float, p.Key] | None:
     """Of rows of which a condition holds the one value of a key; the condition of the others, and the value for these
     as a key whose last value stands for none. None where a key is not made so, of constants."""
     match keys:
-        case [Key(Apply("if", (test, Constant(float(value)), other)), values)] if value in values:
-            rest = Apply("coalesce", (other, Constant(float(len(values)))))
-            unless = Apply("coalesce", (Apply("not", (test,)), Constant(True)))
-            return (unless, value, Key(rest, range(len(values) + 1))) if _says(other, values) else None
+        case [p.Key(p.Apply("if", (test, p.Constant(float(value)), other)), values)] if value in values:
+            rest = p.Apply("coalesce", (other, p.Constant(float(len(values)))))
+            unless = p.Apply("coalesce", (p.Apply("not", (test,)), p.Constant(True)))
+            return (unless, value, p.Key(rest, range(len(values) + 1))) if _says(other, values) else None
     return None
 
 
 def uncommon(
-    group: Callable[[Plan, tuple[Key, ...], tuple[Term, ...]], list[Array]], plan: Plan, keys: tuple[Key, ...]
+    group: Callable[[p.Plan, tuple[p.Key, ...], tuple[p.Term, ...]], list[Array]], plan: p.Plan, keys: tuple[p.Key, ...]
 ) -> Array | None:
     """Counts of rows of which one condition holds of most, from those of the others, as `group` has them; else None."""
-    case = common_case(tuple(map(consecutive, keys))) if isinstance(plan, Scan | Bound) else None
+    case = common_case(tuple(map(consecutive, keys))) if isinstance(plan, p.Scan | p.Bound) else None
     if case is None:
         return None
     test, at, key = case
-    (cells,) = group(Filter(plan, test), (key,), (Count(),))
-    cells[int(at)] += group(plan, (), (Count(),))[0] - cells.sum()
+    (cells,) = group(p.Filter(plan, test), (key,), (p.Count(),))
+    cells[int(at)] += group(plan, (), (p.Count(),))[0] - cells.sum()
     return cells[:-1]
 
 
-def _says(expr: RowExpr, values: range | tuple[object, ...]) -> bool:
+def _says(expr: p.RowExpr, values: range | tuple[object, ...]) -> bool:
     """Whether an expression is one of the values, from 0, or none."""
-    if isinstance(expr, Apply) and expr.op in ("if", "coalesce"):
+    if isinstance(expr, p.Apply) and expr.op in ("if", "coalesce"):
         return all(_says(arg, values) for arg in expr.args[expr.op == "if" :])
-    return values == range(len(values)) and isinstance(expr, Constant) and (expr.value is None or expr.value in values)
+    return (
+        values == range(len(values)) and isinstance(expr, p.Constant) and (expr.value is None or expr.value in values)
+    )
 
 
-def groups_of(domain: Domain) -> float:
+def groups_of(domain: p.Domain) -> float:
     """How many values a domain has."""
-    if isinstance(domain, Categories):
+    if isinstance(domain, p.Categories):
         return len(domain.values)
-    if isinstance(domain, Integer) or (isinstance(domain, Moments) and domain.kind == "date"):
+    if isinstance(domain, p.Integer) or (isinstance(domain, p.Moments) and domain.kind == "date"):
         return domain.high - domain.low + 1
     return 2 if domain_kind(domain) == "boolean" else math.inf
 
@@ -196,7 +181,7 @@ def groups_of(domain: Domain) -> float:
 def group_cells(
     rows: RowSql,
     source: str,
-    keys: tuple[Key, ...],
+    keys: tuple[p.Key, ...],
     cells: dict[str, Raw | None],
     values: list[str],
     parts: list[str],

@@ -23,22 +23,9 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.base import CELLS, Engine, LruCache, Work
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Ints, NDArray, np
+from jostle.plan import plan as p
 from jostle.plan.facts import key_values, schema_of
 from jostle.plan.kinds import Schema, is_integral, kind_of
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Filter,
-    Integer,
-    Key,
-    Plan,
-    RowExpr,
-    Scan,
-    Term,
-    rows_below,
-)  # fmt: skip
 from jostle.speed.bounding import let_go, on_disk
 
 CODES, SPLITS, SUMS = 512 * 2**20, 256 * 2**20, 128 * 2**20  # bytes of codes, split rows and sums that are kept
@@ -55,27 +42,27 @@ BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes an
 class Base(Struct, eq=False):
     """A plan that row numbers are of, with its schema; `size` is known when a first column is read."""
 
-    plan: Plan
+    plan: p.Plan
     schema: Schema
     size: int | None = None
-    _pieces: LruCache[tuple[tuple[Key, int] | None]] = field(default_factory=lambda: LruCache(0))
+    _pieces: LruCache[tuple[tuple[p.Key, int] | None]] = field(default_factory=lambda: LruCache(0))
 
-    def by_value(self, condition: RowExpr) -> tuple[Key, int] | None:
+    def by_value(self, condition: p.RowExpr) -> tuple[p.Key, int] | None:
         """`_by_value` of a condition on its rows, worked out once."""
         entry = self._pieces.get(condition)
         if entry is None:
             entry = self._pieces.put(condition, (_by_value(condition, self.schema),))
         return entry[0]
 
-    def step(self, condition: RowExpr) -> tuple[Key, int]:
+    def step(self, condition: p.RowExpr) -> tuple[p.Key, int]:
         """A filter as the piece of a split: by the value of an expression, else by the condition's own truth."""
-        return self.by_value(condition) or (Key(condition, (False, True)), 1)
+        return self.by_value(condition) or (p.Key(condition, (False, True)), 1)
 
 
 class Split(Struct, frozen=True):
     """Row numbers of a parent in order of a key's codes: those of `codes[i]` from `ends[i]` to `ends[i + 1]`."""
 
-    parent: Plan
+    parent: p.Plan
     rows: NDArray[np.int32]
     codes: Array
     ends: Ints
@@ -93,17 +80,17 @@ class Parts:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._bases: dict[Plan, Base] = {}
-        self._seen: LruCache[tuple[Plan, Base]] = LruCache(0)
+        self._bases: dict[p.Plan, Base] = {}
+        self._seen: LruCache[tuple[p.Plan, Base]] = LruCache(0)
         self._codes: LruCache[Array] = LruCache(CODES)
         self._splits: LruCache[Split] = LruCache(SPLITS)
-        self._together: LruCache[tuple[Plan, int, list[Array]]] = LruCache(SUMS)
-        self._asked: LruCache[Plan] = LruCache(0)
+        self._together: LruCache[tuple[p.Plan, int, list[Array]]] = LruCache(SUMS)
+        self._asked: LruCache[p.Plan] = LruCache(0)
 
-    def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
+    def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
         """What the engine's `group` gives. A part by an expression is asked about alone, until a part by it is asked
         about again: then the engine is asked for all of them in one statement."""
-        if not isinstance(plan, Filter):
+        if not isinstance(plan, p.Filter):
             return self._engine.group(plan, keys, terms)
         base = self._base(plan)  # whose schema is that of the plan
         split = _by_value(plan.condition, schema_of(plan.source)) if base is None else base.by_value(plan.condition)
@@ -124,7 +111,7 @@ class Parts:
             self._together.put(request, (parent, before, sums), sum(array.nbytes for array in sums))
         return [array[place, ...] for array in sums]
 
-    def counts(self, plan: Plan, keys: Sequence[Key]) -> Ints | None:
+    def counts(self, plan: p.Plan, keys: Sequence[p.Key]) -> Ints | None:
         """Rows of a part under public keys, in the shape of the keys (() without any), or None."""
         base = self._base(plan)
         if base is None or not self._worth(plan, base, keys):
@@ -132,7 +119,7 @@ class Parts:
         tables = self._tables(base, plan, [keys])
         return None if tables is None else tables[0]
 
-    def several(self, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[Ints] | None:
+    def several(self, plan: p.Plan, tables: Sequence[Sequence[p.Key]]) -> list[Ints] | None:
         """Counts of one plan under several lists of keys, whose columns are read together; or None."""
         base = self._base(plan)
         if base is None or (
@@ -141,7 +128,7 @@ class Parts:
             return None  # to code many rows for tables that are asked once costs more than it saves
         return self._tables(base, plan, tables)
 
-    def _tables(self, base: Base, plan: Plan, tables: Sequence[Sequence[Key]]) -> list[Ints] | None:
+    def _tables(self, base: Base, plan: p.Plan, tables: Sequence[Sequence[p.Key]]) -> list[Ints] | None:
         """Counts under several lists of keys, in one pass over the rows."""
         shapes = [tuple(len(key.values) for key in keys) for keys in tables]
         every = tuple(dict.fromkeys(key for keys in tables for key in keys))
@@ -162,7 +149,7 @@ class Parts:
                 total += _tallied(keys, columns, size, len(total))
         return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
 
-    def codes(self, plan: Plan, keys: Sequence[Key]) -> list[Array] | None:
+    def codes(self, plan: p.Plan, keys: Sequence[p.Key]) -> list[Array] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
         base = self._base(plan)
         read = None if base is None else self._read(plan, base, keys)
@@ -171,7 +158,7 @@ class Parts:
         columns, rows = read
         return columns if rows is None else [column[rows] for column in columns]
 
-    def folded(self, plan: Plan, keys: Sequence[Key], work: Work) -> list[Any] | None:
+    def folded(self, plan: p.Plan, keys: Sequence[p.Key], work: Work) -> list[Any] | None:
         """What `work` makes of the codes of a plan's rows, of which a block at a time is in memory; or None."""
         base = self._base(plan)
         read = None if base is None or not keys else self._read(plan, base, keys)
@@ -179,15 +166,15 @@ class Parts:
 
     # Bases and columns -------------------------------------------------------------------------------
 
-    def _base(self, plan: Plan) -> Base | None:
+    def _base(self, plan: p.Plan) -> Base | None:
         """What a plan's rows are numbered in; None where it was made by a join."""
-        at = rows_below(plan, (Filter,))
+        at = p.rows_below(plan, (p.Filter,))
         entry = self._seen.get(id(at))
         if entry is not None and entry[0] is at:
             return entry[1]
         if not self._engine.capabilities.numbered_rows:
             return None
-        if not isinstance(rows_below(at), Scan | Bound):
+        if not isinstance(p.rows_below(at), p.Scan | p.Bound):
             return None
         base = self._bases.get(at)
         if base is None:
@@ -195,20 +182,22 @@ class Parts:
         self._seen.put(id(at), (at, base))
         return base
 
-    def _read(self, plan: Plan, base: Base, keys: Sequence[Key]) -> tuple[list[Array], NDArray[np.int32] | None] | None:
+    def _read(
+        self, plan: p.Plan, base: Base, keys: Sequence[p.Key]
+    ) -> tuple[list[Array], NDArray[np.int32] | None] | None:
         """The codes of a base, and which of its rows a plan has (None: all); None where they cannot be coded."""
         columns = self._columns(base, keys)
-        rows = self._rows(plan, base) if columns is not None and isinstance(plan, Filter) else None
-        if columns is None or (rows is None and isinstance(plan, Filter)):
+        rows = self._rows(plan, base) if columns is not None and isinstance(plan, p.Filter) else None
+        if columns is None or (rows is None and isinstance(plan, p.Filter)):
             return None
         return columns, rows
 
-    def _columns(self, base: Base, keys: Sequence[Key]) -> list[Array] | None:
+    def _columns(self, base: Base, keys: Sequence[p.Key]) -> list[Array] | None:
         """The codes of every row of a base, a column a key; those that are missing are read in one go."""
         if not all(map(_can_be_coded, keys)):
             return None
         large = self._size(base) > MOST_ROWS
-        columns: dict[Key, Array | None] = {key: self._codes.get((id(base), key)) for key in keys}
+        columns: dict[p.Key, Array | None] = {key: self._codes.get((id(base), key)) for key in keys}
         missing = tuple(key for key, column in columns.items() if column is None)
         codes = self._codes_on_disk(base, missing) if large and missing else self._engine.codes(base.plan, missing)
         if codes is None:
@@ -224,11 +213,11 @@ class Parts:
             base.size = self._engine.rows(base.plan)
         return base.size
 
-    def _coded(self, base: Base, keys: Iterable[Key]) -> bool:
+    def _coded(self, base: Base, keys: Iterable[p.Key]) -> bool:
         """Whether the columns were read already."""
         return base.size is not None and all(self._codes.get((id(base), key)) is not None for key in keys)
 
-    def _codes_on_disk(self, base: Base, keys: tuple[Key, ...]) -> list[Array] | None:
+    def _codes_on_disk(self, base: Base, keys: tuple[p.Key, ...]) -> list[Array] | None:
         """Codes that are written as they come; None where there is no room, or rows do not come in their order."""
         size, at, last = self._size(base), 0, -1
         arrays: list[Array] = []
@@ -252,12 +241,12 @@ class Parts:
 
     # Rows --------------------------------------------------------------------------------------------
 
-    def _rows(self, plan: Filter, base: Base) -> NDArray[np.int32] | None:
+    def _rows(self, plan: p.Filter, base: Base) -> NDArray[np.int32] | None:
         """The row numbers of a filtered plan, in order; of every plan above it, by one split each."""
-        waiting: list[tuple[Filter, Key, int]] = []
-        at: Plan = plan
+        waiting: list[tuple[p.Filter, p.Key, int]] = []
+        at: p.Plan = plan
         rows: NDArray[np.int32] | None = None
-        while isinstance(at, Filter):
+        while isinstance(at, p.Filter):
             key, place = base.step(at.condition)
             source = self._known(at.source)
             split = self._splits.get((id(source), key))
@@ -273,7 +262,7 @@ class Parts:
             rows = split.piece(place)
         return rows
 
-    def _split(self, parent: Plan, base: Base, key: Key, rows: NDArray[np.int32] | None) -> Split | None:
+    def _split(self, parent: p.Plan, base: Base, key: p.Key, rows: NDArray[np.int32] | None) -> Split | None:
         columns = self._columns(base, (key,))
         if columns is None:
             return None
@@ -291,13 +280,13 @@ class Parts:
                 let_go(array)
         return self._splits.put((id(parent), key), split, _weight(split.rows) + split.codes.nbytes + split.ends.nbytes)
 
-    def _worth(self, plan: Plan, base: Base, keys: Sequence[Key]) -> bool:
+    def _worth(self, plan: p.Plan, base: Base, keys: Sequence[p.Key]) -> bool:
         """Whether codes pay: where they are there, of a part of a part, and where a part is asked about again of which
         a bare `where` leaves some rows. One part alone is the business of `group`, as a bare `where` and a base are."""
         needed, parts, at = [*keys], [], plan
-        while isinstance(at, Filter):
+        while isinstance(at, p.Filter):
             piece = base.by_value(at.condition)
-            needed.append(Key(at.condition, (False, True)) if piece is None else piece[0])
+            needed.append(p.Key(at.condition, (False, True)) if piece is None else piece[0])
             parts += [(at, needed[-1])] if piece is not None else []
             at = at.source
         if self._coded(base, needed) and (parts or at is plan):
@@ -311,9 +300,9 @@ class Parts:
         self._asked.put(asked, parent)
         return False
 
-    def _known(self, plan: Plan) -> Plan:
+    def _known(self, plan: p.Plan) -> p.Plan:
         """The plan that stands for all that are equal to it, of a base; a filtered one is that itself."""
-        base = None if isinstance(plan, Filter) else self._base(plan)
+        base = None if isinstance(plan, p.Filter) else self._base(plan)
         return plan if base is None else base.plan
 
 
@@ -373,9 +362,9 @@ def _by_code_on_disk(
     return ordered, codes, ends
 
 
-def _by_value(condition: RowExpr, schema: Schema) -> tuple[Key, int] | None:
+def _by_value(condition: p.RowExpr, schema: Schema) -> tuple[p.Key, int] | None:
     """`E == v` where E has listed or whole values: its key, and v's place (−1 where v is none of them)."""
-    if not (isinstance(condition, Apply) and condition.op == "==" and isinstance(condition.args[1], Constant)):
+    if not (isinstance(condition, p.Apply) and condition.op == "==" and isinstance(condition.args[1], p.Constant)):
         return None
     expr, value = condition.args[0], condition.args[1].value
     key = coded_key(expr, schema)
@@ -388,26 +377,26 @@ def _by_value(condition: RowExpr, schema: Schema) -> tuple[Key, int] | None:
     return key, key.values.index(value) if value in key.values else -1
 
 
-def coded_key(expr: RowExpr, schema: Schema) -> Key | None:
+def coded_key(expr: p.RowExpr, schema: Schema) -> p.Key | None:
     """The key whose codes tell the values of an expression apart; None where it has too many, or unlisted ones."""
-    if isinstance(expr, Constant) or kind_of(expr, schema) == "boolean":
+    if isinstance(expr, p.Constant) or kind_of(expr, schema) == "boolean":
         return None
-    if isinstance(expr, Apply) and _is_floor(expr) and _is_whole(expr.args[0], schema):
+    if isinstance(expr, p.Apply) and _is_floor(expr) and _is_whole(expr.args[0], schema):
         expr = expr.args[0]  # which is its floor, and whose codes may be known
-    bounded = isinstance(expr, Column) or _is_floor(expr)
+    bounded = isinstance(expr, p.Column) or _is_floor(expr)
     if not bounded or (kind_of(expr, schema) == "number" and not is_integral(expr, schema)):
         return None
     values = key_values(expr, schema, 2**62)
-    key = None if values is None else Key(expr, values)
+    key = None if values is None else p.Key(expr, values)
     return key if key is not None and _can_be_coded(key) else None
 
 
-def _is_floor(expr: RowExpr) -> bool:
-    return isinstance(expr, Apply) and expr.op == "floor"
+def _is_floor(expr: p.RowExpr) -> bool:
+    return isinstance(expr, p.Apply) and expr.op == "floor"
 
 
-def _is_whole(expr: RowExpr, schema: Schema) -> bool:
-    return isinstance(expr, Column) and isinstance(schema.get(expr.name), Integer)
+def _is_whole(expr: p.RowExpr, schema: Schema) -> bool:
+    return isinstance(expr, p.Column) and isinstance(schema.get(expr.name), p.Integer)
 
 
 def _changed() -> Refusal:
@@ -419,11 +408,11 @@ def _weight(array: Array) -> int:
     return array.nbytes // DISK if isinstance(array, np.memmap) else array.nbytes
 
 
-def _can_be_coded(key: Key) -> bool:
+def _can_be_coded(key: p.Key) -> bool:
     return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)
 
 
-def _tallied(keys: Sequence[Key], columns: Mapping[Key, NDArray[np.integer]], size: int, cells: int) -> Ints:
+def _tallied(keys: Sequence[p.Key], columns: Mapping[p.Key, NDArray[np.integer]], size: int, cells: int) -> Ints:
     """How many of `size` rows, whose codes these are, stand in each cell of a table."""
     if not keys:
         return np.array([size])

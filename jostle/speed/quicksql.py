@@ -32,28 +32,9 @@ from jostle.language.facts import FLIPPED
 from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
 from jostle.language.patterns import READERS
+from jostle.plan import plan as p
 from jostle.plan.facts import FACTS, bounds_of, text_values
 from jostle.plan.kinds import is_integral
-from jostle.plan.plan import (
-    Apply,
-    Bound,
-    Categories,
-    Column,
-    Constant,
-    Derive,
-    Filter,
-    FixedSum,
-    Integer,
-    Key,
-    Open,
-    Plan,
-    Real,
-    RowExpr,
-    Scan,
-    Term,
-    Union,
-    names_in,
-)
 from jostle.records import replace
 
 _EXACT = 2**53
@@ -72,35 +53,35 @@ _SAFE = {"+": "({0} + {1})", "-": "({0} - {1})", "*": "({0} * {1})", "/": "({0} 
 class QuickRows(RowSql):
     """The expressions of one relation, by what is known of their bounds and raw cells."""
 
-    _converted: dict[RowExpr, Piece] = field(default_factory=dict)
+    _converted: dict[p.RowExpr, Piece] = field(default_factory=dict)
 
     # Bounds --------------------------------------------------------------------------------------------
 
-    def whole_floor(self, expr: RowExpr) -> str:
+    def whole_floor(self, expr: p.RowExpr) -> str:
         near = self.dialect.near_whole if self._near(expr) else ""
         return self._filled(near or self.dialect.whole, self._floor(expr)).text
 
-    def _floor(self, expr: RowExpr) -> Piece:
+    def _floor(self, expr: p.RowExpr) -> Piece:
         near = self.dialect.near_floor if self._near(expr) else ""
         return self._filled(near or self.dialect.floor, self._tame(self._emit(expr, "number")))
 
-    def _near(self, expr: RowExpr) -> bool:
+    def _near(self, expr: p.RowExpr) -> bool:
         """Whether a number is below 2^51 in size, so far below 2^63 that what bounds leave out does not lead there."""
         bounds = bounds_of(expr, self.schema)
         return bounds is not None and max(map(abs, bounds)) < _NEAR
 
-    def _between(self, expr: RowExpr, low: float, high: float) -> Piece:
+    def _between(self, expr: p.RowExpr, low: float, high: float) -> Piece:
         within = self._within(expr)
         if within is None or within[0] < low or within[1] > high:
             return super()._between(expr, low, high)
         return self._tame(self._emit(expr, "number"))
 
-    def _within(self, expr: RowExpr) -> tuple[float, float] | None:
+    def _within(self, expr: p.RowExpr) -> tuple[float, float] | None:
         """Two ends that a column was brought between, or a column less or plus a constant: doubles that are in order
         still are when the same is added to them and rounded."""
-        if isinstance(expr, Column):
+        if isinstance(expr, p.Column):
             return self.columns[expr.name].within
-        if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
+        if not (isinstance(expr, p.Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], p.Constant)):
             return None
         ends, shift = self._within(expr.args[0]), expr.args[1].value
         if ends is None or not isinstance(shift, float | int):
@@ -108,15 +89,15 @@ class QuickRows(RowSql):
         low, high = (end + float(shift) if expr.op == "+" else end - float(shift) for end in ends)
         return (low, high) if math.isfinite(low) and math.isfinite(high) else None
 
-    def _bounded(self, expr: Apply, piece: Piece) -> Piece:
+    def _bounded(self, expr: p.Apply, piece: Piece) -> Piece:
         bounded = piece.wild and bounds_of(expr, self.schema) is not None
         return Piece(piece.text, False, piece.stage) if bounded else piece
 
-    def _quick(self, expr: Apply) -> Piece | None:
+    def _quick(self, expr: p.Apply) -> Piece | None:
         if expr.op in COMPARISONS:
             return self._of_integers(expr)
         if expr.op == "in":
-            missing = "" if Constant(None) in expr.args[1:] else self._in_none(expr)
+            missing = "" if p.Constant(None) in expr.args[1:] else self._in_none(expr)
             return Piece(f"CASE WHEN NOT {missing} THEN FALSE END") if missing else None
         if (direct := self._reading(expr)) is not None:
             return Piece(direct)
@@ -131,33 +112,33 @@ class QuickRows(RowSql):
             return replace(self._filled(_SAFE[expr.op], *args), wild=False)
         return None
 
-    def _safe(self, expr: Apply) -> bool:
+    def _safe(self, expr: p.Apply) -> bool:
         """Whether a sum, a product or a quotient by a constant, of finite numbers, is far from overflowing, and one of
         the latter 0 of 0 alone: rounding keeps order, so none is nearer to 0 than that of the least."""
         divisor = expr.args[1]
-        if expr.op == "/" and not (isinstance(divisor, Constant) and isinstance(divisor.value, float | int)):
+        if expr.op == "/" and not (isinstance(divisor, p.Constant) and isinstance(divisor.value, float | int)):
             return False
         bounds = bounds_of(expr, self.schema)
-        if bounds is None or max(map(abs, bounds)) >= _FAR or (expr.op == "/" and divisor == Constant(0.0)):
+        if bounds is None or max(map(abs, bounds)) >= _FAR or (expr.op == "/" and divisor == p.Constant(0.0)):
             return False
         x, y = (self._least(arg) for arg in expr.args)
         return expr.op in "+-" or (x * y if expr.op == "*" else x / y) > 0
 
-    def _least(self, expr: RowExpr) -> float:
+    def _least(self, expr: p.RowExpr) -> float:
         """What no value of a number but 0 is nearer to 0 than."""
-        if isinstance(expr, Constant) and isinstance(expr.value, float | int):
+        if isinstance(expr, p.Constant) and isinstance(expr.value, float | int):
             return abs(float(expr.value)) or math.inf
         return 1.0 if is_integral(expr, self.schema) else math.ulp(0.0)
 
-    def _of_integers(self, expr: Apply) -> Piece | None:
+    def _of_integers(self, expr: p.Apply) -> Piece | None:
         """An integer column against whole numbers stays in integers, which the reader of a file can use."""
         texts = [self._whole_operand(arg) for arg in expr.args]
         op = {"==": "=", "!=": "<>"}.get(expr.op, expr.op)
         return Piece(f"({texts[0]} {op} {texts[1]})") if all(texts) else None
 
-    def _whole_operand(self, expr: RowExpr) -> str:
+    def _whole_operand(self, expr: p.RowExpr) -> str:
         """A column of integers, or a whole number as one; empty where it is neither."""
-        if not isinstance(expr, Constant):
+        if not isinstance(expr, p.Constant):
             return self.whole_column(expr) or ""
         value = expr.value
         if isinstance(value, date):
@@ -168,33 +149,33 @@ class QuickRows(RowSql):
 
     # Raw cells -----------------------------------------------------------------------------------------
 
-    def _raw(self, expr: RowExpr) -> Raw | None:
+    def _raw(self, expr: p.RowExpr) -> Raw | None:
         """The raw cell of a bare column, where the relation has it."""
-        return self.columns[expr.name].raw if isinstance(expr, Column) and expr.name in self.columns else None
+        return self.columns[expr.name].raw if isinstance(expr, p.Column) and expr.name in self.columns else None
 
-    def condition(self, expr: RowExpr) -> str:
+    def condition(self, expr: p.RowExpr) -> str:
         """Of parts that are tests of raw cells, where they can be."""
-        if isinstance(expr, Apply) and expr.op in ("and", "or"):
+        if isinstance(expr, p.Apply) and expr.op in ("and", "or"):
             between = self._ends(expr) if expr.op == "and" else ""
             return between or "(" + f" {expr.op.upper()} ".join(self.condition(arg) for arg in expr.args) + ")"
         match expr:
-            case Apply("coalesce", (Apply("not", (test,)), Constant(True))):
+            case p.Apply("coalesce", (p.Apply("not", (test,)), p.Constant(True))):
                 return f"({self.condition(test)} IS NOT TRUE)"
-            case Apply("==", (Apply("floor", (Apply("number", (Column() as column,)) as value,)), other)):
+            case p.Apply("==", (p.Apply("floor", (p.Apply("number", (p.Column() as column,)) as value,)), other)):
                 raw = self._raw(column)
                 if value == other and raw is not None and raw.kind in WHOLE and self._reading(value):
                     return f"({raw.alias} IS NOT NULL)"
-        return (isinstance(expr, Apply) and self._test(expr)) or super().condition(expr)
+        return (isinstance(expr, p.Apply) and self._test(expr)) or super().condition(expr)
 
-    def _test(self, expr: Apply) -> str:
+    def _test(self, expr: p.Apply) -> str:
         """A test of a raw cell in place of that of a column against a constant; empty where there is none."""
         if expr.op not in COMPARISONS or len(expr.args) != 2:
             return ""
         (left, right), op = expr.args, expr.op
-        if isinstance(left, Constant):
+        if isinstance(left, p.Constant):
             left, right, op = right, left, _FLIPPED.get(op, "")
         raw = self._raw(left)
-        if raw is None or not isinstance(right, Constant) or op not in _FLIPPED:
+        if raw is None or not isinstance(right, p.Constant) or op not in _FLIPPED:
             return ""
         if isinstance(right.value, str):
             return _word(self.dialect, raw, right.value) if op == "==" else ""
@@ -202,13 +183,13 @@ class QuickRows(RowSql):
             return ""
         return _number(self.dialect, raw, op, float(right.value))
 
-    def _ends(self, expr: Apply) -> str:
+    def _ends(self, expr: p.Apply) -> str:
         """Whether the number that a cell spells is from one end to another; of what is not finite none is. What is
         compared is a column of numbers, as some readers hand on places in a dictionary."""
-        match [(arg.op, *arg.args) for arg in expr.args if isinstance(arg, Apply)]:
+        match [(arg.op, *arg.args) for arg in expr.args if isinstance(arg, p.Apply)]:
             case [
-                (">=", Apply("number", (Column() as column,)) as value, Constant(float(low))),
-                ("<=", other, Constant(float(high))),
+                (">=", p.Apply("number", (p.Column() as column,)) as value, p.Constant(float(low))),
+                ("<=", other, p.Constant(float(high))),
             ] if value == other and self._reading(value) and (raw := self._raw(column)) is not None:
                 if raw.kind in WHOLE and low.is_integer() and high.is_integer() and max(-low, high) < _EXACT:
                     return f"({raw.alias} BETWEEN {int(low)} AND {int(high)})"
@@ -218,33 +199,33 @@ class QuickRows(RowSql):
                     return f"({cell} >= {self.dialect.number(low)} AND {cell} <= {self.dialect.number(high)})"
         return ""
 
-    def _reading(self, expr: Apply) -> str | None:
+    def _reading(self, expr: p.Apply) -> str | None:
         """What an operation on a column's text comes to, where the raw cell tells it sooner."""
         raw = self._raw(expr.args[0]) if len(expr.args) == 1 else None
-        return dict(readings(self.dialect, raw)).get(expr.op) if raw and raw.domain == Open("text") else None
+        return dict(readings(self.dialect, raw)).get(expr.op) if raw and raw.domain == p.Open("text") else None
 
-    def _in_none(self, expr: Apply) -> str:
+    def _in_none(self, expr: p.Apply) -> str:
         """Whether a column's text is missing, of a cell that is a number or a truth, which spells none of these words;
         empty where there is no such cell."""
-        words = [arg.value if isinstance(arg, Constant) else "0" for arg in expr.args[1:]]
+        words = [arg.value if isinstance(arg, p.Constant) else "0" for arg in expr.args[1:]]
         spelled = (not isinstance(word, str) or word in _SPELLED or not _DIGITS_IN.isdisjoint(word) for word in words)
-        return "" if any(spelled) else self._reading(Apply("missing", expr.args[:1])) or ""
+        return "" if any(spelled) else self._reading(p.Apply("missing", expr.args[:1])) or ""
 
-    def _listed(self, expr: Apply, value: Piece, literals: list[str], kind: str) -> str:
+    def _listed(self, expr: p.Apply, value: Piece, literals: list[str], kind: str) -> str:
         """Of what a reader has in a dictionary each different cell is looked up once."""
         raw, words = self._raw(expr.args[0]), expr.args[1:]
         if raw is not None and raw.kind == "VARCHAR" and self.dialect.among_texts:
-            listed = raw.domain.values if isinstance(raw.domain, Categories) else None
-            held = (isinstance(one, Constant) and isinstance(one.value, str) and 0 < len(one.value) <= LONGEST
+            listed = raw.domain.values if isinstance(raw.domain, p.Categories) else None
+            held = (isinstance(one, p.Constant) and isinstance(one.value, str) and 0 < len(one.value) <= LONGEST
                     and (listed is None or one.value in listed) for one in words)  # fmt: skip
-            if (listed is not None or raw.domain == Open("text")) and all(held):
+            if (listed is not None or raw.domain == p.Open("text")) and all(held):
                 among = self.dialect.among(raw.alias, literals, kind)
                 return f"CASE WHEN {among} THEN TRUE WHEN {value.text} IS NOT NULL THEN FALSE END"
         return super()._listed(expr, value, literals, kind)
 
     # Sums ----------------------------------------------------------------------------------------------
 
-    def quick_sum(self, term: FixedSum, factor: float, largest: int, most_rows: float) -> tuple[str, float] | None:
+    def quick_sum(self, term: p.FixedSum, factor: float, largest: int, most_rows: float) -> tuple[str, float] | None:
         """On a grid where the database adds up doubles faster, and no sum of `most_rows` of them is rounded."""
         dialect = self.dialect
         if largest >= _NEAR:
@@ -269,30 +250,30 @@ class QuickRows(RowSql):
         finite = self.dialect.finite.format(rounded)
         return clamped(replace(self.dialect, between=near), rounded, literal(low), literal(high), finite)
 
-    def _raw_number(self, expr: RowExpr) -> str:
+    def _raw_number(self, expr: p.RowExpr) -> str:
         """The raw cell of a column of reals that are stored as such, less a constant or not."""
-        if isinstance(expr, Column):
+        if isinstance(expr, p.Column):
             raw = self._raw(expr)
-            stored = raw is not None and raw.kind in FLOATS and not isinstance(raw.domain, Integer)
+            stored = raw is not None and raw.kind in FLOATS and not isinstance(raw.domain, p.Integer)
             return self.dialect.as_double(raw.alias) if raw is not None and stored else ""
-        if not (isinstance(expr, Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], Constant)):
+        if not (isinstance(expr, p.Apply) and expr.op in ("+", "-") and isinstance(expr.args[1], p.Constant)):
             return ""
         inner, shift = self._raw_number(expr.args[0]), expr.args[1].value
         if not inner or not isinstance(shift, float | int) or abs(shift) > _FAR:
             return ""
         return f"({inner} {expr.op} {self.dialect.number(float(shift))})"
 
-    def has_all(self, key: Key) -> bool:
+    def has_all(self, key: p.Key) -> bool:
         if isinstance(key.values, range):
             low, high = bounds_of(key.expr, self.schema) or (-math.inf, math.inf)
             return high - low < math.inf and math.floor(high) - math.floor(low) <= len(key.values) * 17 / 16
         return set(text_values(key.expr, self.schema) or (None,)) <= set(key.values)
 
-    def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
+    def counted_by(self, terms: tuple[p.Term, ...]) -> dict[str, int]:
         """A sum of a column, less a constant or not, is none in the rows where the column is."""
         return {
-            next(iter(names_in([term.expr]))): place for place, term in enumerate(terms)
-            if isinstance(term, FixedSum) and not term.weighted and self._within(term.expr) is not None
+            next(iter(p.names_in([term.expr]))): place for place, term in enumerate(terms)
+            if isinstance(term, p.FixedSum) and not term.weighted and self._within(term.expr) is not None
         }  # fmt: skip
 
 
@@ -315,7 +296,7 @@ def readings(d: Dialect, raw: Raw) -> tuple[tuple[str, str], ...]:
 
 def _word(d: Dialect, raw: Raw, word: str) -> str:
     """Whether a text is one of the described categories."""
-    within = isinstance(raw.domain, Categories) and word in raw.domain.values
+    within = isinstance(raw.domain, p.Categories) and word in raw.domain.values
     return f"({d.ordered.format(raw.alias)} = {d.literal(word)})" if within and word and raw.kind == "VARCHAR" else ""
 
 
@@ -324,7 +305,7 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
 
     What is not finite is none. NaN is larger than all numbers, so of each comparison one end is left to be tested.
     """
-    if not isinstance(raw.domain, Integer | Real) or not math.isfinite(value):
+    if not isinstance(raw.domain, p.Integer | p.Real) or not math.isfinite(value):
         return ""
     low, high = raw.domain.low, raw.domain.high
     inside = {">": low <= value < high, "<": low < value <= high}
@@ -334,7 +315,7 @@ def _number(d: Dialect, raw: Raw, op: str, value: float) -> str:
     sign = "=" if op == "==" else op
     if raw.kind in WHOLE and value.is_integer() and abs(value) < _EXACT:
         return f"({raw.alias} {sign} ({int(value)}))"
-    if raw.kind not in FLOATS or isinstance(raw.domain, Integer):
+    if raw.kind not in FLOATS or isinstance(raw.domain, p.Integer):
         return ""
     test = f"{raw.alias} {sign} {d.number(value)}"
     if op == "==":
@@ -364,16 +345,16 @@ def _in_one(literals: Sequence[str], kind: str) -> tuple[str, str] | None:
     return "'" + between.join([literal[1:-1] for literal in literals]) + "'", f"'{between}'"
 
 
-def united(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation | None:
+def united(plan: p.Union, base: Base, dialect: Dialect, depth: int) -> Relation | None:
     """A union of which what all sources are made of is read once; none where that is a data set, which is as soon read
     again."""
     shared = _shared(plan.sources)
-    if shared is None or isinstance(shared, Scan | Bound):
+    if shared is None or isinstance(shared, p.Scan | p.Bound):
         return None
-    inner, stand_in = relation(shared, base, dialect, depth + 1), Scan(f"shared{depth}", ())
+    inner, stand_in = relation(shared, base, dialect, depth + 1), p.Scan(f"shared{depth}", ())
     again = replace(inner, sql=f"SELECT * FROM {stand_in.data}")
 
-    def read(scan: Scan | Bound) -> Relation:
+    def read(scan: p.Scan | p.Bound) -> Relation:
         return again if scan == stand_in else base(scan)
 
     sources = [over(source, shared, stand_in) for source in plan.sources]
@@ -381,7 +362,7 @@ def united(plan: Union, base: Base, dialect: Dialect, depth: int) -> Relation | 
     return replace(union, sql=dialect.shared.format(stand_in.data, inner.sql, union.sql))
 
 
-def _shared(sources: tuple[Plan, ...]) -> Plan | None:
+def _shared(sources: tuple[p.Plan, ...]) -> p.Plan | None:
     """The largest plan that all of several are made of by filters and derived columns."""
     shared = None
     for step, *others in zip(*map(_steps, sources), strict=False):
@@ -391,18 +372,18 @@ def _shared(sources: tuple[Plan, ...]) -> Plan | None:
     return shared
 
 
-def _steps(plan: Plan) -> list[Plan]:
+def _steps(plan: p.Plan) -> list[p.Plan]:
     """A plan and those that it is made of by filters and derived columns, the innermost first."""
     steps = [plan]
-    while isinstance(plan, Filter | Derive):
+    while isinstance(plan, p.Filter | p.Derive):
         plan = plan.source
         steps.append(plan)
     return steps[::-1]
 
 
-def over(plan: Plan, shared: Plan, stand_in: Scan) -> Plan:
+def over(plan: p.Plan, shared: p.Plan, stand_in: p.Scan) -> p.Plan:
     """A plan made of `shared` by filters and derived columns, made of the stand-in."""
-    if isinstance(plan, Filter | Derive) and plan != shared:
+    if isinstance(plan, p.Filter | p.Derive) and plan != shared:
         return replace(plan, source=over(plan.source, shared, stand_in))
     return stand_in
 

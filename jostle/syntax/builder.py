@@ -9,7 +9,7 @@ no row) is refused here. It looks up no names and knows no values.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import cast
 
@@ -35,9 +35,36 @@ Round = tuple[tuple[str, ...], n.Expr, n.Expr | None, Span]
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "0": "\0"}
 
 
+def _node(form: type[n.Node], *places: int) -> Callable[..., n.Node]:
+    """The method of a rule whose node has the children at these places as its fields, tokens as texts."""
+
+    def build(self: Builder, *children: object) -> n.Node:
+        fields = []
+        for at in places:
+            fields.append(str(children[at]) if isinstance(children[at], Token) else children[at])
+        return form(*fields, span=self._span(*children))
+
+    return build
+
+
 @inline
 class Builder(QueryBuilder):
     """Builds the nodes of one source at a time; set `source` before parsing."""
+
+    assign = _node(n.Assign, 0, 2)
+    return_ = _node(n.Return, 1)
+    param = _node(n.ParamDecl, 1, 3)
+    release = _node(n.Release, 1, 3)
+    for_ = _node(n.For, 1, 3, 4)
+    param_ = _node(n.Param, 0, 2)
+    spend = _node(n.Spend, 1, 3)
+    over = _node(n.Over, 0, 2, 4, 6)
+    conditional = _node(n.Conditional, 2, 0, 4)
+    between = _node(n.Range, 0, 2)
+    period = _node(n.Range, 1, 3, 5)
+    attribute = _node(n.Attribute, 0, 2)
+    keyword = _node(n.Keyword, 0, 2)
+    variable = _node(n.Variable, 1)
 
     # Statements --------------------------------------------------------------------------------
 
@@ -54,23 +81,11 @@ class Builder(QueryBuilder):
                 return n.Assign(name, longer, span=value.span)
         return n.Bare(value, span=value.span)
 
-    def assign(self, name: Token, _equal: Token, value: n.Expr) -> n.Assign:
-        return n.Assign(str(name), value, span=self._span(name, value))
-
-    def return_(self, word: Token, value: n.Expr | None) -> n.Return:
-        return n.Return(value, span=self._span(word, value))
-
     def use(self, word: Token, *path: Token) -> n.Use:
         return n.Use(tuple(str(t) for t in path if t.type == "NAME"), span=self._span(word, *path))
 
-    def param(self, word: Token, name: Token, _equal: Token, default: n.Expr) -> n.ParamDecl:
-        return n.ParamDecl(str(name), default, span=self._span(word, default))
-
     def external(self, word: Token, name: Token, params: Params) -> n.External:
         return n.External(str(name), params[0], span=self._span(word).to(params[1]))
-
-    def release(self, word: Token, name: Token, _equal: Token | None, value: n.Expr | None) -> n.Release:
-        return n.Release(str(name), value, span=self._span(word, name, value))
 
     def assert_(
         self, word: Token, value: n.Expr, _comma: Token | None = None, message: n.Expr | None = None
@@ -91,9 +106,6 @@ class Builder(QueryBuilder):
         if isinstance(other, n.If):
             other = n.Block((other,), span=other.span)
         return n.If(test, then, other, span=self._span(word, then, other))
-
-    def for_(self, word: Token, names: tuple[str, ...], _in: Token, source: n.Expr, body: n.Block) -> n.For:
-        return n.For(names, source, body, span=self._span(word, body))
 
     def with_(self, spend: n.Spend, body: n.Block) -> n.With:
         _no_wish(spend)
@@ -147,9 +159,6 @@ class Builder(QueryBuilder):
                 raise refuse("SyntaxError", message, param.span, help="put parameters with defaults last")
             names_so_far.add(param.name)
         return params, self._span(children[0], children[-1])
-
-    def param_(self, name: Token, _equal: Token | None, default: n.Expr | None) -> n.Param:
-        return n.Param(str(name), default, span=self._span(name, default))
 
     # Private sources ---------------------------------------------------------------------------
 
@@ -213,9 +222,6 @@ class Builder(QueryBuilder):
     def portion(self, value: n.Expr) -> n.Amount:
         return n.Amount("share", value, span=value.span)
 
-    def spend(self, word: Token, amount: n.Amount, _via: Token | None, via: n.Expr | None) -> n.Spend:
-        return n.Spend(amount, via, span=self._span(word, amount, via))
-
     def given(self, word: Token, value: n.Expr) -> n.Spend:
         return n.Spend(n.Amount("given", value, span=value.span), span=self._span(word, value))
 
@@ -263,18 +269,10 @@ class Builder(QueryBuilder):
         texts, readings = read_columns(domains)
         return derived(n.Described(source, texts, span=self._span(source, domains)), readings)
 
-    def over(
-        self, fold: Token, _over: Token, name: Token, _in: Token, source: n.Expr, _of: Token, body: n.Expr
-    ) -> n.Over:
-        return n.Over(str(fold), str(name), source, body, span=self._span(fold, body))
-
     def lambda_(self, word: Token, params: tuple[str, ...] | None, _colon: Token, body: n.Expr) -> n.Lambda:
         return n.Lambda(params or (), body, span=self._span(word, body))
 
     # Operators ---------------------------------------------------------------------------------
-
-    def conditional(self, then: n.Expr, _if: Token, test: n.Expr, _else: Token, other: n.Expr) -> n.Conditional:
-        return n.Conditional(test, then, other, span=self._span(then, other))
 
     def logic(self, *children: object) -> n.Logic:
         return n.Logic(str(children[1]).lower(), only(n.Expression, children), span=self._span(*children))
@@ -326,16 +324,7 @@ class Builder(QueryBuilder):
     def when(self, _when: Token, test: n.Expr, _then: Token, then: n.Expr) -> tuple[n.Expr, n.Expr]:
         return test, then
 
-    def between(self, low: n.Expr, _dots: Token, high: n.Expr) -> n.Range:
-        return n.Range(low, high, span=self._span(low, high))
-
-    def period(self, word: Token, low: n.Expr, _to: Token, high: n.Expr, _by: Token, unit: Token) -> n.Range:
-        return n.Range(low, high, str(unit), span=self._span(word, unit))
-
     # Calls -------------------------------------------------------------------------------------
-
-    def attribute(self, value: n.Expr, _dot: Token, name: Token) -> n.Attribute:
-        return n.Attribute(value, str(name), span=self._span(value, name))
 
     def call(self, function: n.Expr, _open: Token, args: Arguments | None, close: Token) -> n.Call:
         positions, keywords = args or ((), ())
@@ -408,9 +397,6 @@ class Builder(QueryBuilder):
                 raise refuse("SyntaxError", "an argument without a name after one with a name", child.span, help=help)
         return only(n.Expression, children), only(n.Keyword, children)
 
-    def keyword(self, name: Token, _equal: Token, value: n.Expr) -> n.Keyword:
-        return n.Keyword(str(name), value, span=self._span(name, value))
-
     def generator(self, item: n.Expr, *rest: Round) -> n.Comprehension:
         return self._comprehension("generator", item, rest, self._span(item).to(rest[-1][-1]))
 
@@ -418,9 +404,6 @@ class Builder(QueryBuilder):
 
     def name(self, token: Token) -> n.Name:
         return n.Name(str(token), span=self._span(token))
-
-    def variable(self, mark: Token, name: Token) -> n.Variable:
-        return n.Variable(str(name), span=self._span(mark, name))
 
     def number(self, token: Token) -> n.Number:
         return n.Number(float(token), "." in token, span=self._span(token))

@@ -14,22 +14,9 @@ from lark import Token
 
 from jostle.diagnostics import Diagnostic, did_you_mean, refuse
 from jostle.source import Span
+from jostle.syntax import messages
 from jostle.syntax import nodes as n
 from jostle.syntax.layout import ENDS_AN_EXPRESSION, unclosed
-from jostle.syntax.messages import (
-    LACKS_A_COMMA,
-    ErrorPlace,
-    as_line,
-    by_line,
-    by_phrase,
-    by_sign,
-    by_word,
-    entries,
-    from_layout,
-    in_general,
-    of_a_source,
-    token_span,
-)  # fmt: skip
 from jostle.syntax.querybuilder import IN_LIST
 from jostle.syntax.walk import children, every, returns_inside
 
@@ -49,7 +36,7 @@ _UNFILLED = re.compile(r"""(\w+|"(?:[^"\\\n]|\\.)*")\s*:\s*(?:[-+.\w]*\.\.)?\?""
 _MOST_NAMED = 12
 
 
-def same_level(place: ErrorPlace) -> list[Token]:
+def same_level(place: messages.ErrorPlace) -> list[Token]:
     """The tokens of the statement inside the innermost open bracket, nested brackets left out, last one first."""
     level: list[Token] = []
     depth = 0
@@ -65,7 +52,7 @@ def same_level(place: ErrorPlace) -> list[Token]:
     return level
 
 
-def open_bracket(place: ErrorPlace) -> Diagnostic | None:
+def open_bracket(place: messages.ErrorPlace) -> Diagnostic | None:
     """A line begins although a bracket of an earlier line is open."""
     opener, previous = place.frame.opener, place.previous
     if place.frame.kind == "block" or opener is None or previous is None or not place.text:
@@ -75,13 +62,13 @@ def open_bracket(place: ErrorPlace) -> Diagnostic | None:
     begins_a_line = place.span.line > (previous.end_line or 0)
     if not begins_a_line or place.text in (")", "]", "}", "}}", ",") or place.type == "EQUAL":
         return None
-    return from_layout(unclosed(opener, Token("NAME", place.text, 0, place.span.line)), place.source)
+    return messages.from_layout(unclosed(opener, Token("NAME", place.text, 0, place.span.line)), place.source)
 
 
 STARTS = ("NAME", "NUMBER", "DATE", "STRING", "CONST")
 
 
-def _lacks_comma(place: ErrorPlace) -> bool:
+def _lacks_comma(place: messages.ErrorPlace) -> bool:
     """Whether two values stand side by side in a bracket that is closed before the next statement."""
     opener, previous = place.frame.opener, place.previous
     if opener is None or previous is None or previous.type not in ENDS_AN_EXPRESSION or place.type not in STARTS:
@@ -93,20 +80,20 @@ def _lacks_comma(place: ErrorPlace) -> bool:
     return closer is not None and (rest is None or rest[1] == closer)
 
 
-def missing_comma(place: ErrorPlace) -> Diagnostic | None:
+def missing_comma(place: messages.ErrorPlace) -> Diagnostic | None:
     """`[1 2]`, also over two lines."""
     previous = place.previous
     if previous is None or not _lacks_comma(place):
         return None
-    at = token_span(previous, place.source)
+    at = messages.token_span(previous, place.source)
     if previous in ("integer", "real", "int", "float") and place.type in ("NUMBER", "DATE"):
         help = "whole numbers are `0..99`, and numbers with fractions `0.0..99.0`"
         return place.error(f"a range stands alone, without `{previous}`", span=at.to(place.span), help=help)
-    message = f"{LACKS_A_COMMA} `{previous}` and `{place.text}`"
+    message = f"{messages.LACKS_A_COMMA} `{previous}` and `{place.text}`"
     return place.error(message, span=at.to(place.span), help=f"write `{previous}, {place.text}`")
 
 
-def equal_sign(place: ErrorPlace) -> Diagnostic | None:
+def equal_sign(place: messages.ErrorPlace) -> Diagnostic | None:
     """`=` where a comparison, an element or a field stands."""
     if place.text != "=":
         return None
@@ -134,7 +121,7 @@ def equal_sign(place: ErrorPlace) -> Diagnostic | None:
     )  # fmt: skip
 
 
-def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
+def foreign_letter(place: messages.ErrorPlace) -> Diagnostic | None:
     """`größe = 3`: the name ends before the letter, and would look like a word of its own."""
     if place.type or not place.text.isalpha():
         return None
@@ -148,7 +135,7 @@ def foreign_letter(place: ErrorPlace) -> Diagnostic | None:
     return place.error(f"`{place.text}` cannot be part of a name", span=at, help=help)
 
 
-def number_with_commas(place: ErrorPlace) -> Diagnostic | None:
+def number_with_commas(place: messages.ErrorPlace) -> Diagnostic | None:
     """`x = 1,000`."""
     previous = place.previous
     if place.text != "," or place.frame.kind != "block" or previous is None:
@@ -157,7 +144,7 @@ def number_with_commas(place: ErrorPlace) -> Diagnostic | None:
     return place.error("a comma outside brackets", label="no list is open here", help=help)
 
 
-def formatted_text(place: ErrorPlace) -> Diagnostic | None:
+def formatted_text(place: messages.ErrorPlace) -> Diagnostic | None:
     """`f"{x}"`."""
     previous = place.previous
     if place.type != "STRING" or previous is None or previous not in ("f", "r", "b"):
@@ -165,16 +152,16 @@ def formatted_text(place: ErrorPlace) -> Diagnostic | None:
     if previous.end_pos != place.position:
         return None
     help = 'write `"n is " + str(n)`'
-    return place.error("there are no formatted strings", span=token_span(previous, place.source), help=help)
+    return place.error("there are no formatted strings", span=messages.token_span(previous, place.source), help=help)
 
 
-def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
+def clause_of_a_select(place: messages.ErrorPlace) -> Diagnostic | None:
     """A clause of a select in the wrong place, or one that lacks something."""
     words = {token.type for token in same_level(place)}
     if not place.in_query or "_SELECT" not in words:
         return None
     if place.type == "_WITH" and "_FROM" not in words and "from" in same_level(place):
-        return in_general(place)
+        return messages.in_general(place)
     if place.type == "_WITH" and "_FROM" not in words:
         help = "write `select count(*) from people with epsilon 0.1`"
         return place.error("a select names its table before it says what it spends", help=help)
@@ -187,25 +174,28 @@ def clause_of_a_select(place: ErrorPlace) -> Diagnostic | None:
         after = "up to" if late[-1] == "_UPTO" else late[-1].strip("_").lower()
         return place.error(f"`{place.word}` stands before `{after}`", help=help)
     if place.previous == "with" and place.previous.type == "NAME":
-        at = token_span(place.previous, place.source)
+        at = messages.token_span(place.previous, place.source)
         return place.error("the select ends too early", span=at, label="something is missing before it",
                            help="write `groupby city with epsilon 0.1`")  # fmt: skip
     return None
 
 
-def misspelt_clause(place: ErrorPlace) -> Diagnostic | None:
+def misspelt_clause(place: messages.ErrorPlace) -> Diagnostic | None:
     """`from people whre age > 3`: the word was taken as another name of the table."""
     previous = place.previous
     if not place.in_query or previous is None or previous.type != "NAME" or len(place.statement) < 2:
         return None
     if place.type not in ("NAME", "NUMBER", "STRING") or place.statement[-2].type not in ENDS_AN_EXPRESSION:
         return None
-    at, words = token_span(previous, place.source), ("from", "where", "groupby", "join", "having", "order by", "with")
+    at, words = (
+        messages.token_span(previous, place.source),
+        ("from", "where", "groupby", "join", "having", "order by", "with"),
+    )
     help = did_you_mean(previous, words, 0.7) or "clauses begin with `join where groupby having order limit with`"
     return place.error(f"`{previous}` begins no clause of a select", span=at, label="unknown here", help=help)
 
 
-def chained(place: ErrorPlace) -> Diagnostic | None:
+def chained(place: messages.ErrorPlace) -> Diagnostic | None:
     """`1 < x < 5`, and `x == 1 || y == 2`."""
     if place.type not in ("CMP", "_IN"):
         return None
@@ -226,7 +216,7 @@ def _as_list(piece: re.Match[str]) -> str:
     return f"[{piece[1]}[i] for i in {piece[2] or 0}..({last})]"
 
 
-def colon(place: ErrorPlace) -> Diagnostic | None:
+def colon(place: messages.ErrorPlace) -> Diagnostic | None:
     """A slice, an argument or a parameter with `:`."""
     if place.text != ":" or place.frame.opener is None:
         return None
@@ -250,7 +240,7 @@ def colon(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
-def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:
+def spend_after_sum(place: messages.ErrorPlace) -> Diagnostic | None:
     """`a + f(x) with epsilon 1`."""
     if place.type != "_WITH":
         return None
@@ -261,7 +251,7 @@ def spend_after_sum(place: ErrorPlace) -> Diagnostic | None:
     )
 
 
-def loose_select(place: ErrorPlace) -> Diagnostic | None:
+def loose_select(place: messages.ErrorPlace) -> Diagnostic | None:
     """A select inside an expression of a query, without parentheses."""
     if place.type != "_SELECT":
         return None
@@ -273,7 +263,7 @@ def loose_select(place: ErrorPlace) -> Diagnostic | None:
     return place.error("a `select` inside an expression needs parentheses", help="write `f(select … from …)`")
 
 
-def lonely_else(place: ErrorPlace) -> Diagnostic | None:
+def lonely_else(place: messages.ErrorPlace) -> Diagnostic | None:
     """`else` where no `if` waits for it."""
     if place.type != "_ELSE" or (place.previous is not None and place.frame.kind != "block"):
         return None
@@ -282,7 +272,7 @@ def lonely_else(place: ErrorPlace) -> Diagnostic | None:
     return None
 
 
-def missing_block(place: ErrorPlace) -> Diagnostic | None:
+def missing_block(place: messages.ErrorPlace) -> Diagnostic | None:
     """`if x > 1` and nothing behind it."""
     first = place.first
     headed = first is not None and first.type in ("_IF", "_FOR", "_DEF", "_WITH", "_RUN", "_ELSE")
@@ -291,14 +281,14 @@ def missing_block(place: ErrorPlace) -> Diagnostic | None:
     if place.previous is None or place.previous.type not in ENDS_AN_EXPRESSION:
         return None
     message = f"the block of this `{first.lower()}` is missing"
-    help = as_line(place.source.line(place.span.line).strip() + ":") + " and an indented block"
+    help = messages.as_line(place.source.line(place.span.line).strip() + ":") + " and an indented block"
     return place.error(message, label="expected `:` or `{`", help=help)
 
 
 _DECLARATION = "`private NAME = table(…) described by {…} protecting rows budget epsilon 1`"
 
 
-def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
+def unknown_statement(place: messages.ErrorPlace) -> Diagnostic | None:
     """Two words side by side at the start of a line: `relase x`."""
     first = place.first
     if first is None or len(place.statement) != 1 or first.type != "NAME" or place.frame.kind != "block":
@@ -316,11 +306,11 @@ def unknown_statement(place: ErrorPlace) -> Diagnostic | None:
     help = did_you_mean(first, STATEMENT_WORDS, 0.75) or f"a call needs parentheses: `{first}(…)`"
     if first in ("budget", "protecting", "described"):
         help = f"it stands where data are declared, {_DECLARATION}"
-    span = token_span(first, place.source)
+    span = messages.token_span(first, place.source)
     return place.error(f"`{first}` opens no statement", span=span, label="unknown here", help=help)
 
 
-def reserved(place: ErrorPlace) -> Diagnostic | None:
+def reserved(place: messages.ErrorPlace) -> Diagnostic | None:
     """A word of the language used as a name, or before what only a name stands before."""
     previous, word = place.previous, place.text
     after = previous is not None and previous.type in RESERVED and place.type in ("RPAR", "COMMA", "COLON", "_RBRACE")
@@ -328,13 +318,13 @@ def reserved(place: ErrorPlace) -> Diagnostic | None:
         word = str(previous)
     elif place.type not in RESERVED or ("NAME" not in place.expected and place.expected):
         return None
-    span = token_span(previous, place.source) if after and previous is not None else None
+    span = messages.token_span(previous, place.source) if after and previous is not None else None
     help = f"names need another word; a column stands in backquotes, `{word}`"
     return place.error(f"`{word}` is a word of the language and cannot stand here", span=span, label="not a name",
                        help=help)  # fmt: skip
 
 
-def unfilled(place: ErrorPlace) -> Diagnostic | None:
+def unfilled(place: messages.ErrorPlace) -> Diagnostic | None:
     """A `?` of a drafted description: which columns it stands for."""
     previous = place.previous
     if place.text != "?" or previous is None:
@@ -356,19 +346,19 @@ def unfilled(place: ErrorPlace) -> Diagnostic | None:
 
 COMMON_MISTAKES = (
     open_bracket, missing_comma, foreign_letter, formatted_text, clause_of_a_select, misspelt_clause,
-    of_a_source, equal_sign, number_with_commas,
+    messages.of_a_source, equal_sign, number_with_commas,
     chained, colon, spend_after_sum, loose_select, lonely_else,
     missing_block, unknown_statement, reserved,
 )  # fmt: skip
 
 
-def explain(place: ErrorPlace) -> Diagnostic:
+def explain(place: messages.ErrorPlace) -> Diagnostic:
     """The diagnostic of a place where the parser stopped."""
-    for look in (unfilled, by_phrase, by_line, by_sign, by_word, *COMMON_MISTAKES):
+    for look in (unfilled, messages.by_phrase, messages.by_line, messages.by_sign, messages.by_word, *COMMON_MISTAKES):
         diagnostic = look(place)
         if diagnostic is not None:
             return diagnostic
-    return in_general(place)
+    return messages.in_general(place)
 
 
 def after_parsing(program: n.Program, *, interactive: bool) -> None:
@@ -417,7 +407,7 @@ def _means_what_it_says(node: n.Node) -> None:
         case n.Def() | n.Part():
             _appends_to_its_own(node)
         case n.Column(value=n.Name(id=name, span=span)) if name.lower() == "distinct":
-            word = entries()["after"]["distinct"]
+            word = messages.entries()["after"]["distinct"]
             help = word["help"].replace("city", node.name) if node.name else word["help"]
             raise refuse("SyntaxError", word["message"], span, help=help)
         case n.Binary(op="in" | "not in", right=n.Select(span=span)):
@@ -456,7 +446,7 @@ def _appends_to_its_own(function: n.Def | n.Part) -> None:
 def _no_rollup(call: n.Call) -> None:
     """`group by rollup (a, b)`."""
     if isinstance(call.function, n.Name) and call.function.id.lower() in ("rollup", "cube") and len(call.args) > 1:
-        word = entries()["word"]["sets"]
+        word = messages.entries()["word"]["sets"]
         raise refuse("SyntaxError", word["message"], call.span, help=word["help"])
 
 
@@ -466,9 +456,9 @@ def _does_something(value: n.Expr, in_function: bool) -> None:
     if isinstance(value, n.Call | n.Query):
         return
     if isinstance(value, n.Variable):
-        word = entries()["sign"]["@"]
+        word = messages.entries()["sign"]["@"]
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])
-    entry = entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
+    entry = messages.entries()["alone"].get(value.id) if isinstance(value, n.Name) else None
     if entry is not None:
         word = entry
         raise refuse("SyntaxError", word["message"], value.span, help=word["help"])

@@ -184,8 +184,11 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
     def where(self, _where: Token, condition: n.Expr) -> n.Expr:
         return condition
 
-    def having(self, _having: Token, condition: n.Expr, limit: n.Limit | None) -> tuple[object, ...]:
-        return condition, limit
+    def having(self, _word: Token, value: n.Expr, limit: n.Limit | None) -> tuple[n.Expr, n.Limit | None]:
+        """Also `limit`: what stands after the word, and what each person gives."""
+        return value, limit
+
+    first = having
 
     def ranking(self, *children: object) -> tuple[object, ...]:
         """The ranks, and what each person gives where that is said after them."""
@@ -195,14 +198,10 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         descending = direction is not None and direction.lower() == "desc"
         return n.Rank(value, descending, span=self._span(value, direction))
 
-    def first(self, _limit: Token, most: n.Expr, limit: n.Limit | None) -> tuple[n.Expr, n.Limit | None]:
-        return most, limit
-
     def groupby(self, *children: object) -> tuple[n.GroupKey, ...]:
         return only(n.GroupKey, children)
 
-    def per(self, *children: object) -> tuple[n.GroupKey, ...]:
-        return only(n.GroupKey, children)
+    per = groupby
 
     def limit_groups(self, word: Token, groups: n.Expr, *more: object) -> n.Limit:
         return self._limit(word, groups, next(iter(only(n.Expression, more)), None), True, groups, *more)

@@ -16,25 +16,9 @@ from typing import TypeVar, cast
 from msgspec import Struct
 
 from jostle.records import field_names, replace
-from jostle.syntax.nodes import (
-    Assign,
-    Attribute,
-    Block,
-    Call,
-    Column,
-    Def,
-    Expr,
-    Expression,
-    Name,
-    Node,
-    Program,
-    Release,
-    Return,
-    Stmt,
-    Use,
-)
+from jostle.syntax import nodes as n
 
-N = TypeVar("N", bound=Node)
+N = TypeVar("N", bound=n.Node)
 T = TypeVar("T")
 
 
@@ -43,9 +27,9 @@ def _parts(kind: object) -> tuple[str, ...]:
     return tuple(name for name in field_names(kind) if name != "span")
 
 
-def children(node: Node, deep: bool = False) -> list[Node]:
+def children(node: n.Node, deep: bool = False) -> list[n.Node]:
     """The nodes right below `node`, in source order of its fields; if `deep`, each with all nodes below it."""
-    nodes: list[Node] = []
+    nodes: list[n.Node] = []
     waiting = [node]
     while waiting:
         here = waiting.pop()
@@ -55,32 +39,32 @@ def children(node: Node, deep: bool = False) -> list[Node]:
         below: list[object] = []
         for name in _parts(kind) if deep or here is node else ():
             value = getattr(here, name)
-            if isinstance(value, Node):
+            if isinstance(value, n.Node):
                 below.append(value)
             elif isinstance(value, tuple):
                 for item in value:
                     below += item if isinstance(item, tuple) else (item,)  # the pairs of a record
         for part in reversed(below):
-            if isinstance(part, Node):
+            if isinstance(part, n.Node):
                 waiting.append(part)
     return nodes
 
 
-def expressions(node: Node) -> list[Expr]:
+def expressions(node: n.Node) -> list[n.Expr]:
     """The expressions right below `node`."""
-    return [cast(Expr, child) for child in children(node) if isinstance(child, Expression)]
+    return [cast(n.Expr, child) for child in children(node) if isinstance(child, n.Expression)]
 
 
-def every(node: Node) -> Sequence[Node]:
+def every(node: n.Node) -> Sequence[n.Node]:
     """`node` and all nodes below it, each before those below it and these in source order.
 
     Those of a program, a statement, a query and a record are gathered once.
     """
     memo = getattr(node, "__dict__", {})
     if "every" in memo:
-        return cast(Sequence[Node], memo["every"])
+        return cast(Sequence[n.Node], memo["every"])
     nodes = [node]
-    if isinstance(node, Program):
+    if isinstance(node, n.Program):
         for statement in node.body:
             nodes += every(statement)
     else:
@@ -89,31 +73,31 @@ def every(node: Node) -> Sequence[Node]:
     return nodes
 
 
-def every_of(program: Program, kind: type[N]) -> Sequence[N]:
+def every_of(program: n.Program, kind: type[N]) -> Sequence[N]:
     """The nodes of one kind in a program, in source order."""
     if "kinds" not in (memo := vars(program)):
-        kinds: dict[type, list[Node]] = {}
+        kinds: dict[type, list[n.Node]] = {}
         for node in every(program):
             kinds.setdefault(type(node), []).append(node)
         memo["kinds"] = kinds
     return cast(Sequence[N], memo["kinds"].get(kind, ()))
 
 
-def rebuilt(tree: T, change: Callable[[Node], Node]) -> T:
+def rebuilt(tree: T, change: Callable[[n.Node], n.Node]) -> T:
     """A tree, or a tuple of trees, with `change` of each node, the lower ones first; what stays is the same object."""
     if isinstance(tree, tuple):
         items = tuple([rebuilt(item, change) for item in tree])
         return tree if all(map(is_, items, tree)) else cast(T, items)
-    if not isinstance(tree, Node):
+    if not isinstance(tree, n.Node):
         return tree
     parts = {name: getattr(tree, name) for name in _parts(type(tree))}
     changed = {name: part for name, old in parts.items() if (part := rebuilt(old, change)) is not old}
     return cast(T, change(replace(tree, **changed) if changed else tree))
 
 
-def around(program: Node, node: Node) -> list[Node]:
+def around(program: n.Node, node: n.Node) -> list[n.Node]:
     """What a node of a program stands in, the innermost first; empty where it is of another program."""
-    parents: dict[int, Node] = {}
+    parents: dict[int, n.Node] = {}
     waiting = [program]
     while waiting and id(node) not in parents:
         here = waiting.pop()
@@ -127,9 +111,9 @@ def around(program: Node, node: Node) -> list[Node]:
     return path
 
 
-def too_deep(program: Program, most: int) -> Node | None:
+def too_deep(program: n.Program, most: int) -> n.Node | None:
     """A node that has `most` nodes above it, or None where the tree is nowhere so deep."""
-    level: list[Node] = [statement for statement in program.body if len(every(statement)) >= most]
+    level: list[n.Node] = [statement for statement in program.body if len(every(statement)) >= most]
     depth = 1
     while level and depth < most:
         level = [child for parent in level for child in children(parent)]
@@ -137,31 +121,31 @@ def too_deep(program: Program, most: int) -> Node | None:
     return level[0] if level else None
 
 
-def own_name(value: Expr) -> str | None:
+def own_name(value: n.Expr) -> str | None:
     """What a column of a select is called where the program gives it no name: as its column, or as its function."""
     match value:
-        case Name(id=name) | Call(function=Name(id=name)):
+        case n.Name(id=name) | n.Call(function=n.Name(id=name)):
             return name
     return None
 
 
-def key_names(keys: Sequence[tuple[Expr, str | None]], columns: Sequence[Column]) -> list[str]:
+def key_names(keys: Sequence[tuple[n.Expr, str | None]], columns: Sequence[n.Column]) -> list[str]:
     """What keys are called that stand with the names a program gives: `month` for `month(day)`, or `key2`.
 
     The name of another key, or of a result that is no column, is not given again.
     """
-    names = [column.name or own_name(column.value) for column in columns if not isinstance(column.value, Name)]
+    names = [column.name or own_name(column.value) for column in columns if not isinstance(column.value, n.Name)]
     result: list[str] = []
     for at, (value, name) in enumerate(keys):
-        own = value.name if isinstance(value, Attribute) else own_name(value)
-        free = own is not None and own not in result and (isinstance(value, Name) or own not in names)
+        own = value.name if isinstance(value, n.Attribute) else own_name(value)
+        free = own is not None and own not in result and (isinstance(value, n.Name) or own not in names)
         result.append(name or (own if own is not None and free else f"key{at + 1}"))
     return result
 
 
 # Scopes -------------------------------------------------------------------------------------------
 
-UseNames = Callable[[Use], Collection[str]]
+UseNames = Callable[[n.Use], Collection[str]]
 
 
 class Scope(Struct, frozen=True):
@@ -187,35 +171,35 @@ class Scope(Struct, frozen=True):
             scope = scope.parent
 
 
-def blocks(stmt: Stmt) -> list[Block]:
+def blocks(stmt: n.Stmt) -> list[n.Block]:
     """The blocks of a statement that are in the scope it stands in: those of a function are not."""
-    names = () if isinstance(stmt, Assign | Def) else stmt.__struct_fields__
-    return [block for name in names if isinstance(block := getattr(stmt, name), Block)] if names else []
+    names = () if isinstance(stmt, n.Assign | n.Def) else stmt.__struct_fields__
+    return [block for name in names if isinstance(block := getattr(stmt, name), n.Block)] if names else []
 
 
-def bound_in(body: Iterable[Stmt], use_names: UseNames) -> list[str]:
+def bound_in(body: Iterable[n.Stmt], use_names: UseNames) -> list[str]:
     """The names that a run of statements binds in its scope, once for each place, those of their blocks included."""
     bound: list[str] = []
     for stmt in body:
-        if isinstance(stmt, Use):
+        if isinstance(stmt, n.Use):
             bound += use_names(stmt)
-        if isinstance(stmt, Release) and stmt.value is not None:
+        if isinstance(stmt, n.Release) and stmt.value is not None:
             bound.append(stmt.name)
         for field in stmt.binds:
             names = getattr(stmt, field)
             bound += (names,) if isinstance(names, str) else names
-        for block in () if isinstance(stmt, Assign | Def) else blocks(stmt):
+        for block in () if isinstance(stmt, n.Assign | n.Def) else blocks(stmt):
             bound += bound_in(block.body, use_names)
     return bound
 
 
-def times_bound(body: Iterable[Stmt], use_names: UseNames) -> Counter[str]:
+def times_bound(body: Iterable[n.Stmt], use_names: UseNames) -> Counter[str]:
     """How often each name is bound by a run of statements."""
     return Counter(bound_in(body, use_names))
 
 
-def returns_inside(stmt: Stmt) -> bool:
+def returns_inside(stmt: n.Stmt) -> bool:
     """Whether a `return` stands in `stmt`, functions inside it left out."""
-    return isinstance(stmt, Return) or (
-        not isinstance(stmt, Assign) and any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
+    return isinstance(stmt, n.Return) or (
+        not isinstance(stmt, n.Assign) and any(returns_inside(inner) for block in blocks(stmt) for inner in block.body)
     )

@@ -25,11 +25,7 @@ from jostle.version import __version__
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _SCHEMA = """such as '{age: 17..90, sex: {"F", "M"}}'"""
 _DATA_OF = "CSV, Parquet, counts in a .npy file (which need no schema), or a server's 'postgres(\"ny.flights\")'"
-_ENGINE = "the server on which the data are ($JOSTLE_ENGINE)"
 _DESCRIBED = 'codebook or data in CSV, Parquet, SQL, Table Schema in JSON, or a server\'s postgres("…")'
-_SHEET = "the sheet of a workbook, or its number"
-_DECIMAL = "the decimal point of a CSV file's numbers, where that is a comma"
-_HEADER = "the line that names the columns, where titles or notes stand above it"
 
 
 class _Parser(argparse.ArgumentParser):
@@ -160,10 +156,36 @@ def _memory(text: str) -> str:
         raise argparse.ArgumentTypeError(refusal.diagnostics[0].message) from None
 
 
-_MEMORY = "what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)"
-_ALLOW = "leave out a warning, by its name (`jostle explain` lists them); may be given several times"
-_NO_LOOK = "spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)"
 COMMANDS: dict[str, argparse.ArgumentParser] = {}
+_SHARED = argparse.ArgumentParser(add_help=False)
+_SHARED.add_argument(
+    "--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[],
+    help="leave out a warning, by its name (`jostle explain` lists them); may be given several times",
+)  # fmt: skip
+_SHARED.add_argument(
+    "--decimal", choices=[","], help="the decimal point of a CSV file's numbers, where that is a comma"
+)
+_SHARED.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
+_SHARED.add_argument("--format", choices=["text", "json"], default="text")
+_SHARED.add_argument(
+    "--header", metavar="LINE", type=_line, help="the line that names the columns, where titles or notes stand above it"
+)
+_SHARED.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
+_SHARED.add_argument(
+    "--memory", metavar="SIZE", type=_memory,
+    help="what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)",
+)  # fmt: skip
+_SHARED.add_argument(
+    "--no-look", action="store_true",
+    help="spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)",
+)  # fmt: skip
+_SHARED.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook, or its number")
+
+
+def _add(parser: argparse.ArgumentParser, *options: str) -> None:
+    """Adds options that several commands have."""
+    for option in options:
+        parser._add_action(_SHARED._option_string_actions[option])
 
 
 def command_parser() -> _Parser:
@@ -190,23 +212,19 @@ def command_parser() -> _Parser:
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are drawn from the described domains"
     )
-    run.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
-    run.add_argument("--no-look", action="store_true", help=_NO_LOOK)
+    _add(run, "--allow", "--no-look")
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--explain", action="store_true", help="run nothing: each statement's plan, price and form of SQL")
     run.add_argument("--seed", metavar="N", type=_seed, help="the seed of a simulation (1 where it is left out)")
-    run.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
-    run.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
-    run.add_argument("--engine", metavar="URL", help=_ENGINE)
+    _add(run, "--ledger", "--memory", "--engine")
     _at_server(run)
 
     init = commands.add_parser("init", help="write a first program for a file of yours; asks for what it does not know")
     init.add_argument("file", metavar="FILE", nargs="?", help="the data")
-    init.add_argument("--engine", metavar="URL", help=_ENGINE)
+    _add(init, "--engine")
     init.add_argument("--example", action="store_true", help="write two programs and their data, to begin with")
     init.add_argument("--no-check", action="store_true", help="read no row: how dates and numbers are written")
-    init.add_argument("--sheet", metavar="NAME", help=_SHEET)
-    init.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
+    _add(init, "--sheet", "--header")
     init.add_argument("--describe", metavar="SCHEMA", help=_SCHEMA)
     init.add_argument("--codebook", metavar="FILE", help="a codebook, SQL or Table Schema that describes the columns")
     init.add_argument("--protecting", metavar="UNIT", help="such as 'rows' (the default), 'person up to 5 rows'")
@@ -220,10 +238,9 @@ def command_parser() -> _Parser:
     ask.add_argument("--describe", metavar="SCHEMA", help=f"the columns that it names, {_SCHEMA}")
     ask.add_argument("--epsilon", metavar="E", default="1", help="what it may spend (1)")
     ask.add_argument("--protecting", metavar="UNIT", default="rows", help="such as 'person up to 5 rows'")
-    ask.add_argument("--sheet", metavar="NAME", help=_SHEET)
-    ask.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
+    _add(ask, "--sheet", "--header")
     ask.add_argument("--simulate", action="store_true", help="open nothing: rows are simulated")
-    ask.add_argument("--format", choices=["text", "json"], default="text")
+    _add(ask, "--format")
 
     find = commands.add_parser("find", help="functions and words for a question: jostle find compare two groups")
     find.add_argument("words", metavar="WORD", nargs="+", help="a question, or a name of pandas, SQL or R")
@@ -236,8 +253,7 @@ def command_parser() -> _Parser:
     check = commands.add_parser("check", help="every error of a program at once, before anything runs")
     check.add_argument("file", metavar="FILE")
     check.add_argument("--ledger", metavar="PLACE", help="says what is left of registered datasets ($JOSTLE_LEDGER)")
-    check.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
-    check.add_argument("--format", choices=["text", "json"], default="text")
+    _add(check, "--allow", "--format")
 
     plan = commands.add_parser("plan", help="the error to expect, or the epsilon it takes, before anything is spent")
     plan.add_argument("file", metavar="FILE")
@@ -247,7 +263,7 @@ def command_parser() -> _Parser:
         "--rows", metavar="N", type=int, help="so many simulated rows, where an error depends on the data"
     )
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
-    plan.add_argument("--format", choices=["text", "json"], default="text")
+    _add(plan, "--format")
 
     judge = commands.add_parser("evaluate", help="how good a program's choices are on data sets left out")
     judge.add_argument("file", metavar="FILE")
@@ -263,19 +279,15 @@ def command_parser() -> _Parser:
     most = f"the largest complexity of a formula ({USUAL})"
     improve.add_argument("--most", metavar="N", type=int, default=USUAL, help=most)
     improve.add_argument("--write", action="store_true", help="put the better formulas into FILE, as `predict`")
-    improve.add_argument("--format", choices=["text", "json"], default="text")
+    _add(improve, "--format")
     for command in (plan, judge, improve):
         _pairs(command, "--set", "NAME=VALUE", "as for `run`")
         _pairs(command, "--bind", "NAME=PATH", "public stand-ins")
-    judge.add_argument("--format", choices=["text", "json"], default="text")
+    _add(judge, "--format")
 
     repl = commands.add_parser("repl", help="an interactive session, in which a file may be loaded first")
     repl.add_argument("file", metavar="FILE", nargs="?")
-    repl.add_argument("--no-look", action="store_true", help=_NO_LOOK)
-    repl.add_argument("--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[], help=_ALLOW)
-    repl.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
-    repl.add_argument("--memory", metavar="SIZE", type=_memory, help=_MEMORY)
-    repl.add_argument("--engine", metavar="URL", help=_ENGINE)
+    _add(repl, "--no-look", "--allow", "--ledger", "--memory", "--engine")
     _at_server(repl)
 
     trace = commands.add_parser("trace", help="show what a run did, from the file that `run --trace` wrote")
@@ -325,16 +337,11 @@ def command_parser() -> _Parser:
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE", help=_DATA_OF)
-    fits.add_argument("--engine", metavar="URL", help=_ENGINE)
-    fits.add_argument("--sheet", metavar="NAME", help=_SHEET)
-    fits.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
-    fits.add_argument("--decimal", choices=[","], help=_DECIMAL)
+    _add(fits, "--engine", "--sheet", "--header", "--decimal")
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
     draft.add_argument("source", metavar="FILE", help=_DESCRIBED)
-    draft.add_argument("--engine", metavar="URL", help=_ENGINE)
-    draft.add_argument("--sheet", metavar="NAME", help=_SHEET)
-    draft.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
+    _add(draft, "--engine", "--sheet", "--header")
     draft.add_argument("--table", metavar="NAME", help="which table of a data package")
     draft.add_argument("--program", action="store_true", help="a whole program")
     draft.add_argument("--protecting", metavar="UNIT", help="of the program, such as 'rows', 'person up to 5 rows'")
@@ -360,9 +367,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help=_DATA_OF)
-    register.add_argument("--sheet", metavar="NAME", help=_SHEET)
-    register.add_argument("--header", metavar="LINE", type=_line, help=_HEADER)
-    register.add_argument("--decimal", choices=[","], help=_DECIMAL)
+    _add(register, "--sheet", "--header", "--decimal")
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)
@@ -374,7 +379,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
     update = verb("update", "take the file as it is now; what was spent stays spent")
     for one in (register, update):
         one.add_argument("--copy", action="store_true", help="also data with the bytes or rows of another dataset's")
-        one.add_argument("--engine", metavar="URL", help=_ENGINE)
+        _add(one, "--engine")
     history = verb("history", "every charge on a dataset")
     history.add_argument("--verify", action="store_true", help="follow the chain to its sealed end")
     certificate = verb("certificate", "write what a run was charged, to go out with its numbers")

@@ -21,6 +21,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect
 from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.resources import library
 from jostle.syntax.parser import expected, last_statement
 
 _NAME = r"[A-Za-z_]\w*"
@@ -237,9 +238,7 @@ def complete(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     if here.kind == "text":
         return here.typed, []
     if here.kind == "module":
-        from jostle.tools.documentation.entries import names
-
-        return here.typed, _begun(here.typed, (Completion(name, "module") for name in names()))
+        return here.typed, _begun(here.typed, (Completion(name, "module") for name in library()))
     if here.kind == "path":
         data = (one for one in paths(here.typed, vocabulary.folder) if not one.word.endswith(".jst"))
         return here.typed, _begun(here.typed, data)

@@ -69,7 +69,7 @@ class Verbs(Known):
     def aggregate(self, word: str, of: Rows, call: ast.Call) -> Rows:
         counts = means("aggregates", word) == "count"
         if of.asks and of.keys and counts and of.asks[0][0] == "count(*)":
-            return replace(of, asks=((f"count(distinct {_listing(of.keys)})", ""),), keys=())
+            return replace(of, asks=((f"count(distinct {', '.join(key for key, _ in of.keys)})", ""),), keys=())
         if of.asks:
             return of if len(of.asks) == 1 and not of.keys else unread()
         columns = of.takes or tuple(w for part in parts_of(call.args) if (w := word_of(part)) in of.columns)
@@ -428,10 +428,6 @@ def _columns_of(of: Rows) -> tuple[str, ...]:
 def _alone(of: Rows) -> bool:
     """Whether one column is meant."""
     return len(of.takes) == 1 and not of.picks
-
-
-def _listing(keys: Sequence[tuple[str, str]]) -> str:
-    return ", ".join(key for key, _ in keys)
 
 
 _OF_KEY = re.compile(r"\w+\[\"[^\"]*\"\](?:\.\w+)?")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.engine.files import open_file
 from jostle.language.facts import LAST_HEADER
 from jostle.readers.filesets import Reading
 from jostle.records import replace
@@ -72,7 +73,6 @@ def _is_number(domain: n.Expr) -> bool:
 
 def separator_of(path: Path) -> str:
     """What separates the cells of a CSV file by its header; the empty text of what is no such file."""
-    from jostle.engine.files import open_file
     from jostle.readers.formats import format_of
 
     try:
@@ -83,7 +83,6 @@ def separator_of(path: Path) -> str:
 
 def _head(path: Path, label: str, reading: Reading) -> Header:
     """The header of a CSV file that is read so. Raises `Refusal` where it has none, or cannot be read so."""
-    from jostle.engine.files import open_file
     from jostle.readers.csvfile import header
     from jostle.readers.formats import check_reading
 

@@ -29,23 +29,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct
 
+from jostle import formulas
 from jostle.diagnostics import Refusal
 from jostle.events import Event
-from jostle.formulas import (
-    BY_NOISE,
-    DOUBT,
-    DOUBTFUL,
-    NOISE_ONLY,
-    UNKNOWN,
-    cut_text,
-    cuts_in,
-    cuts_of,
-    error_text,
-    margin_text,
-    rests_on_misfits,
-    show_number,
-    with_margin,
-)
 from jostle.resources import Json
 from jostle.source import Source
 from jostle.syntax import nodes as n
@@ -91,7 +77,7 @@ def answer_lines(
     for title, values in titled.items():
         lines += ["", title] if values else []
         texts = [released(name, value, width - 2, margins.get(name), face(name)) for name, value in values.items()]
-        texts += cut_text(cuts_in([margins.get(name) for name in values]))
+        texts += formulas.cut_text(formulas.cuts_in([margins.get(name) for name in values]))
         lines += ["  " + line for text in texts for line in text.split("\n")]
     return lines
 
@@ -99,7 +85,7 @@ def answer_lines(
 def release_text(event: Event, width: int = 100) -> str:
     """A `release` event with its errors and what they do not cover."""
     value, margins = event.fields.get("value"), event.fields.get("margins")
-    return "\n".join([released(event.name, value, width, margins), *cut_text(cuts_in(margins))])
+    return "\n".join([released(event.name, value, width, margins), *formulas.cut_text(formulas.cuts_in(margins))])
 
 
 def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
@@ -122,7 +108,7 @@ def show(value: Any, width: int = 100, margins: Any = None) -> list[str]:
 def _beside(value: object, margin: object) -> str:
     """`± 30` of a margin, with a mark where the error exceeds the value."""
     alone = isinstance(margin, Mapping) and list(margin) == ["value", "cut"]  # of an error itself
-    return BY_NOISE.strip() if alone else with_margin("", margin_text(value, margin)).strip()
+    return formulas.BY_NOISE.strip() if alone else formulas.with_margin("", formulas.margin_text(value, margin)).strip()
 
 
 def _number(value: object) -> bool:
@@ -145,10 +131,12 @@ def _matrix(value: Sequence[Any]) -> bool:
 
 def _each(margins: Sequence[object] | None) -> list[str]:
     """The errors of many numbers, in a line."""
-    if rests_on_misfits(cuts_in(margins)):
-        return [f"± {UNKNOWN} each"]
+    if formulas.rests_on_misfits(formulas.cuts_in(margins)):
+        return [f"± {formulas.UNKNOWN} each"]
     errors = [m["error"] for m in margins or () if isinstance(m, Mapping) and m.get("error") is not None]
-    return [_range(min(errors), max(errors), NOISE_ONLY if cuts_in(margins) else "")] if errors else []
+    return (
+        [_range(min(errors), max(errors), formulas.NOISE_ONLY if formulas.cuts_in(margins) else "")] if errors else []
+    )
 
 
 def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
@@ -163,7 +151,7 @@ def _vector(value: Sequence[float], width: int, margins: Any) -> list[str]:
 
 
 def _range(least: float, most: float, mark: str) -> str:
-    texts = dict.fromkeys(error_text(math.inf, error, mark) for error in (least, most))
+    texts = dict.fromkeys(formulas.error_text(math.inf, error, mark) for error in (least, most))
     return f"± {' to '.join(texts)}{' each' if len(texts) == 1 else ''}"
 
 
@@ -200,8 +188,10 @@ def _rows(value: Sequence[Mapping[str, object]], width: int, margins: object) ->
     table = [list(row) for row in zip(*columns, strict=True)]
     lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(table, numeric)]
     lines += [f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else []
-    doubtful = any(cell.endswith(DOUBTFUL) or cell == DOUBTFUL.strip() for row in table for cell in row)
-    return lines + ([DOUBT] if doubtful else [])
+    doubtful = any(
+        cell.endswith(formulas.DOUBTFUL) or cell == formulas.DOUBTFUL.strip() for row in table for cell in row
+    )
+    return lines + ([formulas.DOUBT] if doubtful else [])
 
 
 def _record(value: Mapping[Any, Any], width: int, margins: Mapping[object, object]) -> list[str]:
@@ -481,15 +471,15 @@ def display_text(value: object) -> str:
 
     def beside(item: object, margin: object) -> str:
         error = margin.get("error") if isinstance(margin, Mapping) else None
-        text = show_number(item, error) if error and is_number(item) else show(item)
-        return with_margin(text, margin_text(item, margin))
+        text = formulas.show_number(item, error) if error and is_number(item) else show(item)
+        return formulas.with_margin(text, formulas.margin_text(item, margin))
 
     def has_error(item: object) -> bool:
         return is_number(item) or isinstance(item, date)
 
     if isinstance(value, Record) and value and all(map(has_error, value.values())):
         items = [f"{name}: {beside(item, (errors or {}).get(name))}" for name, item in value.items()]
-        return "\n".join(["{" + ", ".join(items) + "}", *cut_text(cuts_in(errors))])
+        return "\n".join(["{" + ", ".join(items) + "}", *formulas.cut_text(formulas.cuts_in(errors))])
     if not has_error(value):
         return show(value)
-    return "\n".join([beside(value, errors), *cut_text(cuts_of(value))])
+    return "\n".join([beside(value, errors), *formulas.cut_text(formulas.cuts_of(value))])

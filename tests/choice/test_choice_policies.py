@@ -14,7 +14,7 @@ from msgspec import convert, to_builtins
 from jostle.choice.evaluation import evaluate
 from jostle.choice.explain import explain
 from jostle.choice.learning import learn, runs_of
-from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, regret_tree, tree
+from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, prune_leaves, regret_tree, tree
 from jostle.choice.policies import (
     FOLDS,
     Candidate,
@@ -24,7 +24,6 @@ from jostle.choice.policies import (
     candidates,
     data_sets_to_settle,
     is_significant_gain,
-    prune_leaves,
     view_of,
 )  # fmt: skip
 from jostle.choice.policy import AGAIN, Store, Stored

@@ -21,12 +21,11 @@ from jostle.diagnostics import Refusal
 from jostle.engine.base import Engine
 from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.records import blocks, columns_of, sums_of
-from jostle.engine.sql.persons import names_in
 from jostle.language.moments import number_of
 from jostle.language.patterns import READERS
 from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
-from jostle.plan.plan import Bound, Column, Exact, Key, Plan, RowExpr, Scan, Term
+from jostle.plan.plan import Bound, Column, Exact, Key, Plan, RowExpr, Scan, Term, names_in
 from jostle.plan.records import Combined, Mapped, Rows, Sized, Weights
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace

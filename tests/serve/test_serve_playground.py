@@ -120,8 +120,8 @@ def test_visitors_whose_sessions_ended_make_room(public: Any, monkeypatch: pytes
 
 
 def test_one_address_does_not_fill_a_playground(public: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from jostle.serve import api
+    from jostle.serve import routing
 
-    monkeypatch.setattr(api, "PER_NAME", 2)
+    monkeypatch.setattr(routing, "PER_NAME", 2)
     assert [public.client().post("/play").status_code for _ in range(3)] == [303, 303, 429]
     assert sum(one["name"].startswith("guest-") for one in public.home.accounts()) == 2

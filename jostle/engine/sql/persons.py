@@ -19,25 +19,8 @@ from jostle.engine.sql.cells import WHOLE, clean, text
 from jostle.engine.sql.dialect import Dialect, subquery
 from jostle.engine.sql.functions import truncation
 from jostle.engine.sql.rows import Physical, RowSql, check_number, counted, fixed_term
+from jostle.plan import plan as p
 from jostle.plan.kinds import domain_kind, is_integral, kind_of
-from jostle.plan.plan import (
-    WEIGHT_BITS,
-    Beside,
-    Bound,
-    Column,
-    Count,
-    Derive,
-    Extreme,
-    Filter,
-    GroupRows,
-    GroupTerm,
-    Join,
-    Plan,
-    RowExpr,
-    Scan,
-    Truncate,
-    names_in,
-)
 from jostle.records import replace
 
 
@@ -58,7 +41,7 @@ def rows_per_key(
     added = f"row_number() OVER ({group} ORDER BY {order}) AS place"
     if weighted:
         added += f", least(count(*) OVER ({group}), {int(most)}) AS many"
-        last, first = (f"({place} * {2**WEIGHT_BITS})" for place in ("place", "(place - 1)"))
+        last, first = (f"({place} * {2**p.WEIGHT_BITS})" for place in ("place", "(place - 1)"))
         items += f", {dialect.quotient.format(last, 'many')} - {dialect.quotient.format(first, 'many')} AS w"
     rows = hashed(source, cells, dialect)
     placed = subquery(f"SELECT *, {added} FROM {subquery(rows)}")
@@ -70,7 +53,7 @@ def not_null(values: list[str]) -> str:
     return f" WHERE {' AND '.join(f'{value} IS NOT NULL' for value in values)}" if values else ""
 
 
-def owner(plan: Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
+def owner(plan: p.Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
     """What tells whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
     are several."""
     cells, columns = [cell(one) for one in plan.by if isinstance(one, str)], dict(plan.scan.columns)
@@ -90,7 +73,7 @@ def person(by: list[str], dialect: Dialect) -> str:
     return by[0] if len(by) == 1 else dialect.canonical(by)
 
 
-def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
+def truncated(plan: p.Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
     """The rows of a relation that stay; its columns are all that a program can see of it, `hidden` the rest."""
     columns = [physical.alias for physical in rows.columns.values()]
     outputs, keys = [*columns, *hidden], [f"k{i}" for i in range(len(plan.keys))]
@@ -120,7 +103,7 @@ def truncated(plan: Truncate, rows: RowSql, source: str, hidden: list[str]) -> s
     return f"SELECT {', '.join(outputs)} FROM {subquery(query)}"
 
 
-def _as_cells(keys: tuple[RowExpr, ...], rows: RowSql) -> list[Physical]:
+def _as_cells(keys: tuple[p.RowExpr, ...], rows: RowSql) -> list[Physical]:
     """The keys `k0` … as whole numbers and texts."""
     return [
         Physical(rows.dialect.whole.format(f"k{i}"), True) if kind == "number" and is_integral(expr, rows.schema)
@@ -143,7 +126,7 @@ def cells_of(rows: RowSql) -> list[Physical]:
     ]  # fmt: skip
 
 
-def grouped(plan: GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple[str, list[bool]]:
+def grouped(plan: p.GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple[str, list[bool]]:
     """Groups of rows, of at most so many, and which of the columns are stored as integers."""
     inner, names, outer, whole = ["p"] * plan.person, ["p"] * plan.person, [], []
     for i, (_, expr) in enumerate(plan.keys):
@@ -168,17 +151,17 @@ _BESIDE = {
 }  # fmt: skip
 
 
-def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int, keys: list[str]) -> tuple[str, str, bool]:
+def _term(rows: RowSql, term: p.GroupTerm, name: str, most_rows: int, keys: list[str]) -> tuple[str, str, bool]:
     """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
-    if isinstance(term, Count):
+    if isinstance(term, p.Count):
         return *counted(rows, term, name), True
     if term.expr is not None:
         check_number("a summary of a group", term.expr, rows.schema)
-    if isinstance(term, Beside):
+    if isinstance(term, p.Beside):
         over = f"PARTITION BY {', '.join(keys[:-1])} ORDER BY {keys[-1]}"
         value = rows.value(term.expr) if term.expr is not None else ""
         return value, _BESIDE[term.where].format(name, over), term.expr is None
-    if isinstance(term, Extreme):
+    if isinstance(term, p.Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
     value, largest, _ = fixed_term(rows, term, rows.schema)
     name = f"CAST({name} AS {rows.dialect.wide})" if largest * most_rows >= 2**63 else name  # a sum may wrap around
@@ -186,22 +169,24 @@ def _term(rows: RowSql, term: GroupTerm, name: str, most_rows: int, keys: list[s
     return value, f"({total} * {rows.dialect.number(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
 
 
-def _key(rows: RowSql, expr: RowExpr) -> str:
+def _key(rows: RowSql, expr: p.RowExpr) -> str:
     unsigned = kind_of(expr, rows.schema) == "number"
     return rows.dialect.unsigned.format(rows.value(expr)) if unsigned else rows.value(expr)
 
 
-def narrowed(plan: Plan, requested: Iterable[RowExpr]) -> Plan:
+def narrowed(plan: p.Plan, requested: Iterable[p.RowExpr]) -> p.Plan:
     """The same rows, with the columns that `requested` uses; of a join all of its right side."""
-    if isinstance(plan, Filter):
-        return Filter(narrowed(plan.source, (*requested, plan.condition)), plan.condition)
-    if isinstance(plan, Join) and plan.most is None and not plan.person:
-        return replace(plan, left=narrowed(plan.left, (*requested, *map(Column, plan.on))))
-    names = names_in(requested)
-    if isinstance(plan, Derive):
+    if isinstance(plan, p.Filter):
+        return p.Filter(narrowed(plan.source, (*requested, plan.condition)), plan.condition)
+    if isinstance(plan, p.Join) and plan.most is None and not plan.person:
+        return replace(plan, left=narrowed(plan.left, (*requested, *map(p.Column, plan.on))))
+    names = p.names_in(requested)
+    if isinstance(plan, p.Derive):
         columns = tuple([column for column in plan.columns if column[0] in names])
-        return Derive(narrowed(plan.source, [expr for _, expr in columns]), columns)
-    return Scan(plan.data, tuple([one for one in plan.columns if one[0] in names])) if isinstance(plan, Scan) else plan
+        return p.Derive(narrowed(plan.source, [expr for _, expr in columns]), columns)
+    return (
+        p.Scan(plan.data, tuple([one for one in plan.columns if one[0] in names])) if isinstance(plan, p.Scan) else plan
+    )
 
 
 BITS = 62

@@ -16,27 +16,8 @@ from jostle.diagnostics import refuse
 from jostle.engine.sql import persons
 from jostle.engine.sql.dialect import PLACES, Dialect, subquery
 from jostle.engine.sql.rows import Physical, RowSql, aggregate, check_number, counted, fixed_term, key_test, key_value
+from jostle.plan import plan as p
 from jostle.plan.kinds import Schema, domain_kind, kind_of
-from jostle.plan.plan import (
-    WEIGHT_BITS,
-    Bound,
-    Column,
-    Count,
-    Derive,
-    Filter,
-    FixedSum,
-    GroupRows,
-    Join,
-    Key,
-    Known,
-    Listed,
-    Plan,
-    RowExpr,
-    Scan,
-    Term,
-    Truncate,
-    Union,
-)  # fmt: skip
 from jostle.plan.schemas import check_plan_depth, derived_domain, group_rows_schema, join_schema, united_schema
 from jostle.records import replace
 
@@ -64,34 +45,34 @@ class Relation(Struct, frozen=True):
         return rows
 
 
-Base = Callable[[Scan | Bound], Relation]
+Base = Callable[[p.Scan | p.Bound], Relation]
 _ALIAS = attrgetter("alias")
 _KeyColumns = tuple[list[str], list[str], dict[str, str]]
 
 
-def relation(plan: Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relation:
+def relation(plan: p.Plan, base: Base, dialect: Dialect, depth: int = 0) -> Relation:
     check_plan_depth(depth)
-    if isinstance(plan, Scan | Bound):
+    if isinstance(plan, p.Scan | p.Bound):
         return base(plan)
-    if isinstance(plan, Filter):
+    if isinstance(plan, p.Filter):
         return _filter(plan, base, dialect, depth)
-    if isinstance(plan, Listed):
+    if isinstance(plan, p.Listed):
         return _literal_rows(plan, dialect)
-    if isinstance(plan, Derive | Truncate | GroupRows | Known):
+    if isinstance(plan, p.Derive | p.Truncate | p.GroupRows | p.Known):
         inner = relation(plan.source, base, dialect, depth + 1)
-        if isinstance(plan, Known):
+        if isinstance(plan, p.Known):
             return replace(inner, schema=dict(plan.columns))
-        if isinstance(plan, Derive):
+        if isinstance(plan, p.Derive):
             return _derive(plan, inner)
-        return _truncate(plan, inner) if isinstance(plan, Truncate) else _group_rows(plan, inner)
-    if isinstance(plan, Union):
+        return _truncate(plan, inner) if isinstance(plan, p.Truncate) else _group_rows(plan, inner)
+    if isinstance(plan, p.Union):
         united = dialect.united(plan, base, dialect, depth) if dialect.united is not None else None
         sides = (relation(source, base, dialect, depth + 1) for source in plan.sources)
         return rows_of_all(list(sides)) if united is None else united
     return _join(plan, relation(plan.left, base, dialect, depth + 1), relation(plan.right, base, dialect, depth + 1))
 
 
-def _literal_rows(plan: Listed, dialect: Dialect) -> Relation:
+def _literal_rows(plan: p.Listed, dialect: Dialect) -> Relation:
     """Rows as literals, numbered in their order."""
     kinds = [domain_kind(domain) for _, domain in plan.columns]
     names = [f"c{i}" for i in range(len(kinds))]
@@ -105,10 +86,10 @@ def _literal_rows(plan: Listed, dialect: Dialect) -> Relation:
     return Relation(sql, columns, dict(plan.columns), len(plan.rows), dialect, numbered=True)
 
 
-def _filter(plan: Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
-    conditions: list[RowExpr] = []
-    source: Plan = plan
-    while isinstance(source, Filter):
+def _filter(plan: p.Filter, base: Base, dialect: Dialect, depth: int) -> Relation:
+    conditions: list[p.RowExpr] = []
+    source: p.Plan = plan
+    while isinstance(source, p.Filter):
         conditions.append(source.condition)
         source = source.source
     inner = relation(source, base, dialect, depth + 1)
@@ -137,12 +118,12 @@ def _carried(relation: Relation, of: str = "") -> list[str]:
     return [f"{of}w"] * relation.weighted + [f"{of}p"] * relation.personal
 
 
-def _derive(plan: Derive, inner: Relation) -> Relation:
+def _derive(plan: p.Derive, inner: Relation) -> Relation:
     rows, schema, columns, items = inner.rows(), {}, {}, []
     for i, (name, expr) in enumerate(plan.columns):
         alias = rows.whole_column(expr)
         schema[name] = derived_domain(expr, inner.schema, inner.dialect.facts)
-        column = inner.columns[expr.name] if isinstance(expr, Column) else Physical("")
+        column = inner.columns[expr.name] if isinstance(expr, p.Column) else Physical("")
         columns[name] = replace(column, alias=f"c{i}", whole=alias is not None)
         items.append(f"{alias or rows.value(expr)} AS c{i}")
     items += [*_raws(columns), *_hidden(inner)]
@@ -150,7 +131,7 @@ def _derive(plan: Derive, inner: Relation) -> Relation:
     return replace(inner, sql=sql, columns=columns, schema=schema)
 
 
-def _join(plan: Join, left: Relation, right: Relation) -> Relation:
+def _join(plan: p.Join, left: Relation, right: Relation) -> Relation:
     schema = join_schema(plan, left.schema, right.schema, left.dialect.facts)
     outer, weighted = (plan.kind in ("left", "full"), plan.kind in ("right", "full")), left.weighted or right.weighted
     if (left.weighted and right.weighted) or (plan.most is not None and weighted):
@@ -174,7 +155,7 @@ def _join(plan: Join, left: Relation, right: Relation) -> Relation:
     return Relation(sql, columns, schema, most, left.dialect, weighted, personal=left.personal or right.personal)
 
 
-def _paired(plan: Join, left: Relation, right: Relation, schema: Schema) -> tuple[dict[str, Physical], list[str]]:
+def _paired(plan: p.Join, left: Relation, right: Relation, schema: Schema) -> tuple[dict[str, Physical], list[str]]:
     """The columns of a join, each of the first side that has it, and the SQL of each."""
     shared = {name for name, theirs in plan.keys if name == theirs and plan.kind in ("right", "full")}
     columns, items = {}, []
@@ -183,21 +164,22 @@ def _paired(plan: Join, left: Relation, right: Relation, schema: Schema) -> tupl
         sides = sides if name in shared else sides[:1]
         whole = all(physical.whole for _, physical in sides)
         values = [
-            f"{of}.{p.alias}" if p.whole == whole else left.dialect.as_double(f"{of}.{p.alias}") for of, p in sides
-        ]  # fmt: skip
+            f"{of}.{one.alias}" if one.whole == whole else left.dialect.as_double(f"{of}.{one.alias}")
+            for of, one in sides
+        ]
         columns[name] = Physical(f"c{i}", whole)
         items.append(f"{values[0] if len(values) == 1 else f'coalesce({values[0]}, {values[1]})'} AS c{i}")
     return columns, items
 
 
-def _truncate(plan: Truncate, inner: Relation) -> Relation:
+def _truncate(plan: p.Truncate, inner: Relation) -> Relation:
     if inner.weighted or not inner.personal:
         raise refuse("TypeError", "these rows are of no persons, or have weights")
     sql = persons.truncated(plan, inner.rows(), inner.sql, _hidden(inner))
     return replace(inner, sql=sql, columns=_without_raws(inner.columns))
 
 
-def _group_rows(plan: GroupRows, inner: Relation) -> Relation:
+def _group_rows(plan: p.GroupRows, inner: Relation) -> Relation:
     if inner.weighted or (plan.person and not inner.personal):
         raise refuse("TypeError", "these rows are of no persons, or have weights")
     sql, whole = persons.grouped(plan, inner.rows(), inner.sql, inner.most_rows)
@@ -219,7 +201,7 @@ def rows_of_all(sides: list[Relation]) -> Relation:
             double = physical.whole and not whole[name]
             items.append(f"{side.dialect.as_double(physical.alias) if double else physical.alias} AS c{i}")
         if weighted and not side.weighted:
-            items.append(f"{2**WEIGHT_BITS} AS w")
+            items.append(f"{2**p.WEIGHT_BITS} AS w")
         items += _carried(replace(side, personal=personal))
         parts.append(f"SELECT {', '.join(items) or '1 AS unused'} FROM {subquery(side.sql)}")
     columns = {name: Physical(f"c{i}", whole[name]) for i, name in enumerate(schema)}
@@ -255,7 +237,7 @@ class Grouped(Struct, frozen=True):
     as_text: tuple[bool, ...]
 
 
-def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> Grouped:
+def group(source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> Grouped:
     rows, d = source.rows(), source.dialect
     parts = addends(source, rows, terms)
     values = [f"{one.value} AS v{i}" for i, one in enumerate(parts) if one.value]
@@ -263,7 +245,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     names = [f"k{i}" for i in range(len(keys))] if keys else []
     items, tests, inside = _key_columns(source, rows, names, keys) if keys else ([], [], {})
     query, items = rows.over(source.sql), [*items, *values]
-    distinct = d.fence and any(isinstance(term, Count) and term.distinct for term in terms)  # which is sorted alone
+    distinct = d.fence and any(isinstance(term, p.Count) and term.distinct for term in terms)  # which is sorted alone
     if inside or distinct:  # a WHERE would have a key calculated once more: rows beyond are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}{d.fence}"
         outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
@@ -271,7 +253,7 @@ def group(source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> G
     return Grouped(aggregate(names, outer, items, tests, query), tuple([one.wide for one in parts]))
 
 
-def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[Key, ...]) -> _KeyColumns:
+def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[p.Key, ...]) -> _KeyColumns:
     """Columns of keys, tests of a WHERE, and those that are tested after."""
     items, tests, inside = [], [], {}
     for name, key in zip(names, keys, strict=True):
@@ -284,10 +266,10 @@ def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[K
     return items, tests, inside
 
 
-def _calculated(source: Relation, key: Key) -> bool:
+def _calculated(source: Relation, key: p.Key) -> bool:
     """Whether a key is made of other columns, which may have been calculated themselves: a database that tests it where
     they are read writes all of them out, as often as each is mentioned in the next."""
-    return not isinstance(key.expr, Column) or source.columns[key.expr.name].raw is None
+    return not isinstance(key.expr, p.Column) or source.columns[key.expr.name].raw is None
 
 
 class Addend(Struct, frozen=True):
@@ -307,27 +289,27 @@ class Addend(Struct, frozen=True):
         return f"CAST(coalesce(sum({column}), 0){unit} AS BIGINT)"
 
 
-def addends(source: Relation, rows: RowSql, terms: tuple[Term, ...]) -> list[Addend]:
+def addends(source: Relation, rows: RowSql, terms: tuple[p.Term, ...]) -> list[Addend]:
     """The terms, of which the i-th knows the value of a row as `v<i>`."""
     summed = rows.counted_by(terms)
     return [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
 
 
-def _term(source: Relation, rows: RowSql, term: Term, name: str, summed: dict[str, int]) -> Addend:
+def _term(source: Relation, rows: RowSql, term: p.Term, name: str, summed: dict[str, int]) -> Addend:
     if term.weighted and not source.weighted:
         raise refuse("TypeError", "these rows have no weights")
-    if isinstance(term, FixedSum):
+    if isinstance(term, p.FixedSum):
         value, largest, unit = fixed_term(rows, term, source.schema, source.most_rows)
         return Addend(value, f"sum({name})", largest * source.most_rows >= 2**63, unit)
     if term.weighted:
-        value, wide = _weight_where(rows, term, source.schema), source.most_rows >= 2 ** (63 - WEIGHT_BITS)
+        value, wide = _weight_where(rows, term, source.schema), source.most_rows >= 2 ** (63 - p.WEIGHT_BITS)
         return Addend(value, f"sum({name})", wide)
-    if isinstance(term.expr, Column) and term.expr.name in summed and not term.distinct:
+    if isinstance(term.expr, p.Column) and term.expr.name in summed and not term.distinct:
         return Addend("", f"count(v{summed[term.expr.name]})")
     return Addend(*counted(rows, term, name))
 
 
-def codes(source: Relation, keys: tuple[Key, ...]) -> str:
+def codes(source: Relation, keys: tuple[p.Key, ...]) -> str:
     """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed.
 
     Before them the rows' numbers, where they have some.
@@ -354,14 +336,14 @@ def codes(source: Relation, keys: tuple[Key, ...]) -> str:
     return f"SELECT {', '.join(items)} FROM {subquery(rows.over(source.sql))}{lists}"
 
 
-def _weight_where(rows: RowSql, term: Count, schema: Schema) -> str:
+def _weight_where(rows: RowSql, term: p.Count, schema: Schema) -> str:
     """A row's weight, where it is counted."""
     if term.distinct:
         raise refuse("TypeError", "different values have no weights")
     return "w" if term.expr is None else f"CASE WHEN {rows.value(term.expr)} IS NOT NULL THEN w END"
 
 
-def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
+def vectors(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
     """A column of doubles an expression; rows where one of them is none are left out."""
     rows = source.rows()
     for expr in exprs:
@@ -372,7 +354,7 @@ def vectors(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     return f"SELECT * FROM {values} WHERE {tests}"
 
 
-def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
+def tuples(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
     """The different combinations of values, also of missing ones, and how many rows have each, in order."""
     rows = source.rows()
     names = [f"v{i}" for i in range(len(exprs))]
@@ -381,7 +363,7 @@ def tuples(source: Relation, exprs: tuple[RowExpr, ...]) -> str:
     return f"{counted} ORDER BY {', '.join(names)}"
 
 
-def tally(source: Relation, expr: RowExpr) -> str:
+def tally(source: Relation, expr: p.RowExpr) -> str:
     """The different values, in order, and how many rows have each; of the missing ones none has."""
     rows = source.rows()
     inner = f"SELECT {rows.value(expr)} AS v FROM {subquery(rows.over(source.sql))}"

@@ -33,7 +33,8 @@ MANY_CELLS = 2**16
 MOST_BUCKETS = 3000
 """Up to this many buckets the (b, b) matrix is made."""
 
-BOX_PIECE = 2**22
+PIECE = 2**22
+"""Arrays over rows and cells are made in pieces of about this size."""
 
 Axis = tuple[Ints, Ints]
 """Intervals along an axis: lows and highs, both included."""
@@ -101,7 +102,7 @@ def products(workload: Workload) -> list[list[Axis]] | None:
 def _pieces(workload: Workload, lows: Ints, highs: Ints) -> Iterator[Floats]:
     """Shares of every bucket in some of the queries, (some, b), piece by piece."""
     bounds = workload.bounds()
-    step = max(1, BOX_PIECE // len(lows))
+    step = max(1, PIECE // len(lows))
     edges = [*range(0, workload.size, step), workload.size]
     for start, end in pairwise(edges):
         share = np.ones((end - start, len(lows)))
@@ -123,10 +124,6 @@ WORK = 2**24
 
 DENSE_BUCKETS = 160
 """Up to this many buckets a dense Gram matrix is quicker than prefix sums."""
-
-
-PIECE = 2**22
-"""Arrays over rows and cells are made in pieces of about this size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +150,7 @@ class Gram:
         """`rows @ G` for `rows` of shape (k, b)."""
         if self.metric is None:
             return rows / self.sizes
-        if self.small is not None:
-            return rows @ self.small
-        return self._product(rows)
+        return rows @ self.small if self.small is not None else self._product(rows)
 
     def _product(self, rows: Floats) -> Floats:
         if len(rows) == 1 and not self.contiguous:

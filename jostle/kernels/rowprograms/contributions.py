@@ -12,19 +12,7 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, STEPS, affine, bits_for, logistic, numbers, rounded, row
-from jostle.privacy.rows.expressions import (
-    Expression,
-    clamp,
-    columns,
-    comparison,
-    concatenate,
-    constant,
-    lookup,
-    one_hot,
-    part,
-    reshape,
-    shift,
-)
+from jostle.privacy.rows import expressions as xp
 from jostle.privacy.rows.factored import FactoredGradient, grouped, patterns
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
@@ -47,12 +35,12 @@ def logistic_gradient(d: int, *, target: object, weights: object) -> Contributio
     """
     w, place = numbers(weights, (d,), "weights"), place_of(target, d)
     units = row(d)
-    sign = comparison(constant(-1), "<", part(units, [place])) * 2 - 1
+    sign = xp.comparison(xp.constant(-1), "<", xp.part(units, [place])) * 2 - 1
     others = np.where(np.arange(d) == place, 0.0, w)
     margin, bits = affine(others[None, :] / GRID, w[[place]], units, 50)
     slope = falling_slope(margin * sign, bits) * sign
-    before, behind = ([part(units, places)] if places else [] for places in (range(place), range(place + 1, d)))
-    x = concatenate([*before, constant([GRID]), *behind])
+    before, behind = ([xp.part(units, places)] if places else [] for places in (range(place), range(place + 1, d)))
+    x = xp.concatenate([*before, xp.constant([GRID]), *behind])
     return Contributions("logistic_gradient", program([units], x * slope), SLOPE_BITS + GRID_BITS)
 
 
@@ -66,12 +54,15 @@ def softmax_gradient(d: int, *, weights: object) -> Contributions:
     if classes < 2 or terms != d - classes + 1 or terms < 2:
         raise KernelError(f"`weights` are lists of numbers, a list for each of K classes, of {d} - K + 1 numbers")
     units = row(d)
-    x, own = part(units, range(terms - 1)), comparison(constant([0] * classes), "<", part(units, range(terms - 1, d)))
+    x, own = (
+        xp.part(units, range(terms - 1)),
+        xp.comparison(xp.constant([0] * classes), "<", xp.part(units, range(terms - 1, d))),
+    )
     logs, bits = affine(w[:, :-1] / GRID, w[:, -1], x, 50)
     one = 1 << SLOPE_BITS
-    off = clamp(normalised(logs, bits, 20, one), 0, one) - own * one
-    numbers_of = reshape(off, (classes, 1)) * reshape(concatenate([x, constant([GRID])]), (1, terms))
-    flat = reshape(numbers_of, (classes * terms,))
+    off = xp.clamp(normalised(logs, bits, 20, one), 0, one) - own * one
+    numbers_of = xp.reshape(off, (classes, 1)) * xp.reshape(xp.concatenate([x, xp.constant([GRID])]), (1, terms))
+    flat = xp.reshape(numbers_of, (classes * terms,))
     return Contributions("softmax_gradient", program([units], flat), SLOPE_BITS + GRID_BITS)
 
 
@@ -87,23 +78,23 @@ def logistic_curvature(d: int, *, target: object, weights: object) -> Weights:
     places = rounded(margin, bits - STEPS.bit_length() + 1, -FAR * STEPS, FAR * STEPS)
     share = logistic(SLOPE_BITS) / 2.0**SLOPE_BITS
     table = np.floor(4.0 * share * (1.0 - share) * GRID)
-    return Weights("logistic_curvature", program([units], lookup(table, places + FAR * STEPS)))
+    return Weights("logistic_curvature", program([units], xp.lookup(table, places + FAR * STEPS)))
 
 
-def falling_slope(margin: Expression, bits: int) -> Expression:
+def falling_slope(margin: xp.Expression, bits: int) -> xp.Expression:
     """−1/(1 + exp(margin)) in units of 2^-SLOPE_BITS, of a margin in units of 2^-bits."""
     places = rounded(margin, bits - STEPS.bit_length() + 1, -FAR * STEPS, FAR * STEPS)
-    return lookup(-logistic(SLOPE_BITS), places + FAR * STEPS)
+    return xp.lookup(-logistic(SLOPE_BITS), places + FAR * STEPS)
 
 
 def pair_products(d: int) -> Contributions:
     """1, the row, and the products x_i x_j for i < j in order: the statistics of an Ising model. Each within ±1."""
     units = row(d)
     first, second = np.triu_indices(d, 1)
-    parts: list[Expression] = [constant([GRID * GRID]), shift(units, -GRID_BITS)]
+    parts: list[xp.Expression] = [xp.constant([GRID * GRID]), xp.shift(units, -GRID_BITS)]
     if d > 1:
-        parts.append(part(units, first.tolist()) * part(units, second.tolist()))
-    return Contributions("pair_products", program([units], concatenate(parts)), 2 * GRID_BITS)
+        parts.append(xp.part(units, first.tolist()) * xp.part(units, second.tolist()))
+    return Contributions("pair_products", program([units], xp.concatenate(parts)), 2 * GRID_BITS)
 
 
 def products(d: int) -> Contributions:
@@ -111,11 +102,11 @@ def products(d: int) -> Contributions:
     units = row(d)
     first, second = np.triu_indices(d)
     parts = [
-        constant([GRID * GRID]),
-        shift(units, -GRID_BITS),
-        part(units, first.tolist()) * part(units, second.tolist()),
+        xp.constant([GRID * GRID]),
+        xp.shift(units, -GRID_BITS),
+        xp.part(units, first.tolist()) * xp.part(units, second.tolist()),
     ]
-    return Contributions("products", program([units], concatenate(parts)), 2 * GRID_BITS)
+    return Contributions("products", program([units], xp.concatenate(parts)), 2 * GRID_BITS)
 
 
 FORM_BITS = 24
@@ -134,11 +125,11 @@ def squared_products(d: int, *, left: object, right: object, times: object) -> C
     for form in (forms, others):
         value, bits = affine(form[:, :-1] / GRID, form[:, -1], units, 50)
         parts.append(rounded(value, bits - FORM_BITS, -most, most))
-    product = rounded(parts[0] * parts[1], 14, -(2**34), 2**34) * constant(factors)
+    product = rounded(parts[0] * parts[1], 14, -(2**34), 2**34) * xp.constant(factors)
     f = rounded(product, 10, -most, most)
     square = f * f
     short = rounded(square, FORM_BITS, 0, most)
-    return Contributions("squared_products", program([units], concatenate([square, short * short])), 2 * FORM_BITS)
+    return Contributions("squared_products", program([units], xp.concatenate([square, short * short])), 2 * FORM_BITS)
 
 
 def told_apart(d: int, *, columns: object, at: object, same: object, expected: object = 0.0) -> Contributions:
@@ -149,19 +140,19 @@ def told_apart(d: int, *, columns: object, at: object, same: object, expected: o
     """
     middle = float(np.clip(np.rint(float(numbers(expected, (), "expected")) * GRID), -GRID, GRID))
     units = row(d)
-    off = part(units, [d - 1]) - constant([middle])
+    off = xp.part(units, [d - 1]) - xp.constant([middle])
     return Contributions("told_apart", program([units], holding(units, d, columns, at, same) * off), GRID_BITS + 1)
 
 
-def holding(units: Expression, d: int, columns: object, at: object, same: object) -> Expression:
+def holding(units: xp.Expression, d: int, columns: object, at: object, same: object) -> xp.Expression:
     """1 where a test of the coordinates before the last holds, else 0, (tests,): as `told_apart` has them."""
     places = columns_of(columns, d)
     edges = np.rint(numbers(at, places.shape, "at") * GRID)
     alike = numbers(same, places.shape, "same") != 0
-    here = part(units, places.tolist())
-    one = constant(np.ones(len(edges)))
-    reached = one - comparison(here, "<", constant(edges - NEAR * alike))
-    beyond = (one - comparison(here, "<", constant(edges + NEAR + 1))) * constant(1.0 * alike)
+    here = xp.part(units, places.tolist())
+    one = xp.constant(np.ones(len(edges)))
+    reached = one - xp.comparison(here, "<", xp.constant(edges - NEAR * alike))
+    beyond = (one - xp.comparison(here, "<", xp.constant(edges + NEAR + 1))) * xp.constant(1.0 * alike)
     return reached - beyond
 
 
@@ -185,15 +176,15 @@ def indicators(d: int, *, values: object, pairs: object = True) -> Contributions
     units = row(d)
     cells = []
     for i, size in enumerate(sizes.astype(int).tolist()):
-        above = (part(units, [i]) + GRID) * (size - 1) + GRID  # to the nearest of `size` numbers from −GRID to GRID
-        cells.append(one_hot(reshape(shift(above, GRID_BITS + 1), ()), size))
-    tables: list[Expression] = [constant([1]), *cells]
+        above = (xp.part(units, [i]) + GRID) * (size - 1) + GRID  # to the nearest of `size` numbers from −GRID to GRID
+        cells.append(xp.one_hot(xp.reshape(xp.shift(above, GRID_BITS + 1), ()), size))
+    tables: list[xp.Expression] = [xp.constant([1]), *cells]
     if pairs:
         for i, one in enumerate(cells):
             for other in cells[i + 1 :]:
                 (m,), (n,) = one.shape, other.shape
-                tables.append(reshape(reshape(one, (m, 1)) * reshape(other, (1, n)), (m * n,)))
-    return Contributions("indicators", program([units], concatenate(tables)), 0)
+                tables.append(xp.reshape(xp.reshape(one, (m, 1)) * xp.reshape(other, (1, n)), (m * n,)))
+    return Contributions("indicators", program([units], xp.concatenate(tables)), 0)
 
 
 def place_of(target: object, d: int) -> int:
@@ -223,12 +214,12 @@ def ising_gradient(d: int, *, target: object, weights: object) -> FactoredGradie
         signs.append(sign)
     pulls = [w[first:last] @ sign for (first, last), sign in zip(grouped(values), signs, strict=True)]
     tables, reach, bits = _fixed([pull[None] for pull in pulls])
-    margin, own = columns((1,), -reach, reach), columns((), 0, 1)
+    margin, own = xp.columns((1,), -reach, reach), xp.columns((), 0, 1)
     y = own * 2 - 1
-    slopes = falling_slope(reshape(margin, ()) * y, bits) * y
+    slopes = falling_slope(xp.reshape(margin, ()) * y, bits) * y
     return FactoredGradient(
         "ising_gradient", values, place, np.ones((1, 1), dtype=np.int64), tables,
-        tuple(sign.astype(np.int64) for sign in signs), program([margin, own], reshape(slopes, (1,))), SLOPE_BITS,
+        tuple(sign.astype(np.int64) for sign in signs), program([margin, own], xp.reshape(slopes, (1,))), SLOPE_BITS,
     )  # fmt: skip
 
 
@@ -255,8 +246,8 @@ def sign_gradient(d: int, *, target: object, values: object, weights: object) ->
         pulls.append(np.sum([w[:, j][:, code] for j, code in enumerate(placed, first)], axis=0))
         features.append(np.concatenate([inner[:, code] for code in placed]))
     tables, reach, bits = _fixed(pulls)
-    logs, own = columns((k,), -reach, reach), columns((), 0, k - 1)
-    slopes = normalised(logs, bits, SHARE_BITS, 2**SHARE_BITS) - one_hot(own, k) * 2**SHARE_BITS
+    logs, own = xp.columns((k,), -reach, reach), xp.columns((), 0, k - 1)
+    slopes = normalised(logs, bits, SHARE_BITS, 2**SHARE_BITS) - xp.one_hot(own, k) * 2**SHARE_BITS
     return FactoredGradient(
         "sign_gradient", sizes, place, sign_patterns(k)[1:].astype(np.int64), tables, tuple(features),
         program([logs, own], slopes), SHARE_BITS + 1,

@@ -27,24 +27,7 @@ from jostle.kernels.classifiers.codes import Value, plain, plain_values
 from jostle.kernels.rowprograms.contributions import columns_of, holding
 from jostle.kernels.rowprograms.mixtures import TABLE_BITS, cell_of, normalised, shares_of
 from jostle.kernels.rowprograms.scales import numbers, row
-from jostle.privacy.rows.expressions import (
-    Expression,
-    clamp,
-    columns,
-    comparison,
-    concatenate,
-    constant,
-    first_largest,
-    gather,
-    lookup,
-    matrix_product,
-    one_hot,
-    part,
-    reshape,
-    select,
-    shift,
-    total,
-)
+from jostle.privacy.rows import expressions as xp
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, RowCount
 from jostle.privacy.rows.program import program
 
@@ -66,15 +49,15 @@ class Cell(NamedTuple):
     """A column of a row: its public values, plain (`codes.plain`), and the row's place among them, −1 for none."""
 
     values: tuple[Value | None, ...]
-    place: Expression
+    place: xp.Expression
 
-    def looked_up(self, table: Floats, absent: Floats | float) -> Expression:
+    def looked_up(self, table: Floats, absent: Floats | float) -> xp.Expression:
         """`table[..., i]` for value i of this cell, `absent` where the row has none."""
         extended = np.empty((*table.shape[:-1], table.shape[-1] + 1))
         extended[..., 0], extended[..., 1:] = absent, table
-        return lookup(extended, self.place + 1)
+        return xp.lookup(extended, self.place + 1)
 
-    def place_in(self, values: Sequence[Value]) -> Expression:
+    def place_in(self, values: Sequence[Value]) -> xp.Expression:
         """The row's place in another list of values, −1 where it is not there."""
         places = {plain(value): place for place, value in enumerate(values)}
         return self.looked_up(np.array([places.get(v, -1) for v in self.values], dtype=float), -1)
@@ -93,33 +76,36 @@ Cells = Mapping[str, Cell]
 
 
 def right_count(
-    scores: Callable[[Cells], Expression], classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str
+    scores: Callable[[Cells], xp.Expression],
+    classes: Sequence[Value],
+    values: Mapping[str, Sequence[Value]],
+    label: str,
 ) -> RowCount:
     """1 where the class with the largest score, the first of equals, is the row's own, else 0.
 
     The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
     """
     places, cells, truth = _read(classes, values, label)
-    right = comparison(first_largest(scores(cells)), "==", truth)
+    right = xp.comparison(xp.first_largest(scores(cells)), "==", truth)
     return RowCount("correct_count", program(places, right))
 
 
 def _read(
     classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str
-) -> tuple[list[Expression], Cells, Expression]:
+) -> tuple[list[xp.Expression], Cells, xp.Expression]:
     """The inputs of such a program, the cells of the other columns, and the place of the row's class, −1 for none."""
-    places = {name: columns((), -1, len(domain) - 1) for name, domain in values.items()}
+    places = {name: xp.columns((), -1, len(domain) - 1) for name, domain in values.items()}
     cells = {name: Cell(plain_values(values[name]), place) for name, place in places.items()}
     return list(places.values()), cells, cells.pop(label).place_in(classes)
 
 
-Logs = Callable[[Cells], tuple[Expression, int]]
+Logs = Callable[[Cells], tuple[xp.Expression, int]]
 """Of a row the logarithms of the classes' probabilities, less the same for all, (C,), and the bits of their units."""
 
 
-def _shares(logs: Logs, cells: Cells) -> Expression:
+def _shares(logs: Logs, cells: Cells) -> xp.Expression:
     """The probabilities of the classes, (C,), in units of 2^-SHARE_BITS, rounded down."""
-    return clamp(normalised(*logs(cells), TABLE_BITS, 2**SHARE_BITS), 0, 2**SHARE_BITS)
+    return xp.clamp(normalised(*logs(cells), TABLE_BITS, 2**SHARE_BITS), 0, 2**SHARE_BITS)
 
 
 def surprise_count(logs: Logs, classes: Sequence[Value], values: Mapping[str, Sequence[Value]], label: str) -> RowCount:
@@ -127,8 +113,8 @@ def surprise_count(logs: Logs, classes: Sequence[Value], values: Mapping[str, Se
     places, cells, truth = _read(classes, values, label)
     shares = (np.arange(2**SHARE_BITS + 1) + 0.5) / 2**SHARE_BITS
     losses = np.rint(np.ldexp(-np.log(np.clip(shares, LEAST_SHARE, 1)), LOSS_BITS)) + 0.0
-    own = gather(_shares(logs, cells), clamp(truth, 0, len(classes) - 1))
-    loss = lookup(losses, select(comparison(truth, "<", 0), 0, own))
+    own = xp.gather(_shares(logs, cells), xp.clamp(truth, 0, len(classes) - 1))
+    loss = xp.lookup(losses, xp.select(xp.comparison(truth, "<", 0), 0, own))
     return RowCount("surprise_count", program(places, loss), bits=LOSS_BITS)
 
 
@@ -139,9 +125,9 @@ def ranked_counts(
     of other classes and those of this one. Rows without a class are at no place."""
     places, cells, truth = _read(classes, values, label)
     at, many = list(classes).index(of), len(ODDS)
-    edges = constant(np.ceil(2.0**SHARE_BITS / (1 + np.exp(-ODDS))))
-    reached = comparison(edges, "<=", part(_shares(logs, cells), [at] * many))
-    place = select(comparison(truth, "<", 0), -1, total(reached) * 2 + comparison(truth, "==", at))
+    edges = xp.constant(np.ceil(2.0**SHARE_BITS / (1 + np.exp(-ODDS))))
+    reached = xp.comparison(edges, "<=", xp.part(_shares(logs, cells), [at] * many))
+    place = xp.select(xp.comparison(truth, "<", 0), -1, xp.total(reached) * 2 + xp.comparison(truth, "==", at))
     return RowCount("ranked_counts", program(places, place), 2 * many + 2)
 
 
@@ -150,25 +136,25 @@ ROW_COUNTS: Mapping[str, Callable[..., RowCount]] = {
 }  # fmt: skip
 
 
-def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> Expression:
+def sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> xp.Expression:
     """base (C,) plus of each table (C, values of its cell) the column that the row is in; 0 where it is in none."""
     return scaled_sums(base, tables)[0]
 
 
-def scaled_sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> tuple[Expression, int]:
+def scaled_sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> tuple[xp.Expression, int]:
     """The same, and the bits of its units."""
     pairs = [(cell, _finite(table)) for cell, table in tables]
     start = _finite(base)
     reach = np.abs(start).max() + sum(float(np.abs(table).max(initial=0.0)) for _, table in pairs)
     bits = min(FINEST, 51 - math.frexp(reach + 1)[1])
-    total: Expression = constant(np.rint(np.ldexp(start, bits)))
+    total: xp.Expression = xp.constant(np.rint(np.ldexp(start, bits)))
     for cell, table in pairs:
         total = total + cell.looked_up(np.rint(np.ldexp(table, bits)), 0.0)
     return total, bits
 
 
 def tables_by_place(
-    place: Expression, shares: Floats, base: Floats, tables: Iterable[tuple[Cell, Floats]]
+    place: xp.Expression, shares: Floats, base: Floats, tables: Iterable[tuple[Cell, Floats]]
 ) -> list[tuple[Cell, Floats]]:
     """What such sums add up of several, base (L, C) and tables (L, C, values of a cell), mixed by the line of `shares`
     (P, L) that stands at the row's `place`."""
@@ -180,52 +166,52 @@ def tables_by_place(
     return pairs
 
 
-def branch_place(place: Expression | None, places: Sequence[Expression], sizes: Sequence[int]) -> Expression:
+def branch_place(place: xp.Expression | None, places: Sequence[xp.Expression], sizes: Sequence[int]) -> xp.Expression:
     """Where a row ends: in the branch that its `place` names, at one of its `sizes` places, which stand one branch
     after the other; behind all of them where it names none."""
     starts = np.cumsum([0, *sizes])
     ends = [each + start for start, each in zip(starts[:-1].tolist(), places, strict=True)]
     if place is None:
-        return constant(int(starts[-1]))
-    rows = concatenate([reshape(end, (1,)) for end in (*ends, constant(int(starts[-1])))])
-    return gather(rows, clamp(select(comparison(place, "<", 0), len(ends), place), 0, len(ends)))
+        return xp.constant(int(starts[-1]))
+    rows = xp.concatenate([xp.reshape(end, (1,)) for end in (*ends, xp.constant(int(starts[-1])))])
+    return xp.gather(rows, xp.clamp(xp.select(xp.comparison(place, "<", 0), len(ends), place), 0, len(ends)))
 
 
-def votes(scores: Sequence[Expression]) -> Expression:
+def votes(scores: Sequence[xp.Expression]) -> xp.Expression:
     """How many of several lists of scores are largest at each class."""
-    total, *others = (one_hot(first_largest(each), each.shape[0]) for each in scores)
+    total, *others = (xp.one_hot(xp.first_largest(each), each.shape[0]) for each in scores)
     for other in others:
         total = total + other
     return total
 
 
-def branch_scores(place: Expression | None, scores: Sequence[Expression]) -> Expression:
+def branch_scores(place: xp.Expression | None, scores: Sequence[xp.Expression]) -> xp.Expression:
     """The scores of the branch that the row's place names; the votes of all where it names none."""
     together = votes(scores)
     if place is None:
         return together
-    rows = concatenate([reshape(each, (1, *each.shape)) for each in (*scores, together)])
-    branch = select(comparison(place, "<", 0), len(scores), place)
-    return gather(rows, clamp(branch, 0, len(scores)))
+    rows = xp.concatenate([xp.reshape(each, (1, *each.shape)) for each in (*scores, together)])
+    branch = xp.select(xp.comparison(place, "<", 0), len(scores), place)
+    return xp.gather(rows, xp.clamp(branch, 0, len(scores)))
 
 
-def node_cell(node: Expression) -> Cell:
+def node_cell(node: xp.Expression) -> Cell:
     """The node of a tree as a cell, to be looked up by."""
     return Cell((), node)
 
 
-def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[Expression | None]) -> Expression:
+def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[xp.Expression | None]) -> xp.Expression:
     """The node of a tree where a row ends: node i asks cell `asks[i]`, and its children stand from `first[i]` on.
 
     A row moves on while its node has children (first ≥ 0) and its place in the cell is one of them (≥ 0).
     """
-    places = concatenate([reshape(constant(-1) if c is None else c, (1,)) for c in (*cells, constant(-1))])
+    places = xp.concatenate([xp.reshape(xp.constant(-1) if c is None else c, (1,)) for c in (*cells, xp.constant(-1))])
     tests = np.where(first >= 0, asks, len(cells))
-    node: Expression = constant(0)
+    node: xp.Expression = xp.constant(0)
     for _ in range(depth):
-        place = gather(places, lookup(tests, node))
-        onward = clamp(lookup(np.maximum(first, 0), node) + place, 0, len(asks) - 1)
-        node = select(comparison(place, "<", 0), node, onward)
+        place = xp.gather(places, xp.lookup(tests, node))
+        onward = xp.clamp(xp.lookup(np.maximum(first, 0), node) + place, 0, len(asks) - 1)
+        node = xp.select(xp.comparison(place, "<", 0), node, onward)
     return node
 
 
@@ -263,17 +249,21 @@ def rest_shares(
     place = int(columns_of([column], d)[0])
     many = int(numbers(values, (), "values"))
     if many > 0:
-        cell = cell_of(part(units, [place]), many)
+        cell = cell_of(xp.part(units, [place]), many)
     else:
         ends = np.rint(numbers(edges, (None,), "edges") * GRID)
-        reached = constant(np.ones(len(ends))) - comparison(part(units, [place] * len(ends)), "<", constant(ends))
-        cell, many = total(reached), len(ends) + 1
+        reached = xp.constant(np.ones(len(ends))) - xp.comparison(
+            xp.part(units, [place] * len(ends)), "<", xp.constant(ends)
+        )
+        cell, many = xp.total(reached), len(ends) + 1
     shares, bits = shares_of(rest + GRID, GRID_BITS + 1, True)
-    own = reshape(one_hot(cell, many), (many, 1))
-    return Contributions("rest_shares", program([units], reshape(own * reshape(shares, (1, 3)), (many * 3,))), bits)
+    own = xp.reshape(xp.one_hot(cell, many), (many, 1))
+    return Contributions(
+        "rest_shares", program([units], xp.reshape(own * xp.reshape(shares, (1, 3)), (many * 3,))), bits
+    )
 
 
-def _rest(units: Expression, d: int, steps: object, scale: object, lines: object) -> Expression:
+def _rest(units: xp.Expression, d: int, steps: object, scale: object, lines: object) -> xp.Expression:
     """What is left, (1,), in units of the grid within ±GRID."""
     fine = float(GRID * 2**FINER_BITS)
     reads, places, alike, adds = numbers(steps, (None, 4), "steps").T
@@ -285,13 +275,13 @@ def _rest(units: Expression, d: int, steps: object, scale: object, lines: object
     added = np.rint(np.clip(adds, -4.0, 4.0) * fine)
     start = float(np.rint(np.clip(base, -4.0, 4.0) * fine))
     slope = float(np.rint(2**SLOPE_BITS / max(reach, LEAST_REACH)))
-    target = clamp(part(units, [d - 1]), int(ends[0]), int(ends[1])) * 2**FINER_BITS
-    added_up = matrix_product(added[None, :], holds) + constant([start])
+    target = xp.clamp(xp.part(units, [d - 1]), int(ends[0]), int(ends[1])) * 2**FINER_BITS
+    added_up = xp.matrix_product(added[None, :], holds) + xp.constant([start])
     if lines is not None:
         ways, rates = numbers(lines, (None, 2), "lines").T
         slopes = np.rint(np.clip(rates, -4.0, 4.0) * 2**LINE_BITS)
-        along = matrix_product(slopes[None, :], part(units, columns_of(ways, d).tolist()))
-        added_up = added_up + shift(along + 2 ** (LINE_BITS - FINER_BITS - 1), LINE_BITS - FINER_BITS)
-    off = clamp(target - added_up, int(-8 * fine), int(8 * fine))
+        along = xp.matrix_product(slopes[None, :], xp.part(units, columns_of(ways, d).tolist()))
+        added_up = added_up + xp.shift(along + 2 ** (LINE_BITS - FINER_BITS - 1), LINE_BITS - FINER_BITS)
+    off = xp.clamp(target - added_up, int(-8 * fine), int(8 * fine))
     places_off = FINER_BITS + SLOPE_BITS
-    return clamp(shift(off * constant([slope]) + 2 ** (places_off - 1), places_off), -GRID, GRID)
+    return xp.clamp(xp.shift(off * xp.constant([slope]) + 2 ** (places_off - 1), places_off), -GRID, GRID)

@@ -18,20 +18,7 @@ from jostle.kernels.arrays import Column, Floats
 from jostle.kernels.rowprograms.derivatives import Graph, Node, is_number, order_of, symbol
 from jostle.kernels.rowprograms.mixtures import normalised
 from jostle.kernels.rowprograms.scales import FAR, affine, exponentials, numbers, rounded, row
-from jostle.privacy.rows.expressions import (
-    Expression,
-    clamp,
-    comparison,
-    concatenate,
-    constant,
-    largest,
-    lookup,
-    part,
-    reshape,
-    select,
-    shift,
-    total,
-)
+from jostle.privacy.rows import expressions as xp
 from jostle.privacy.rows.norms import GRID_BITS, Contributions
 from jostle.privacy.rows.program import program
 
@@ -169,22 +156,22 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
         raise KernelError("`loss` is a loss of as many columns as the vectors have")
     values = numbers(weights, (len(loss.gradient),), "weights")
     units = row(d)
-    cells = {place: shift(part(units, [i]), GRID_BITS - BITS) for i, place in enumerate(loss.places)}
+    cells = {place: xp.shift(xp.part(units, [i]), GRID_BITS - BITS) for i, place in enumerate(loss.places)}
     fixed = _Fixed(values, cells)
     parts = [fixed.of(step) for step in loss.gradient]
-    return Contributions("loss_gradient", program([units], concatenate(parts)), BITS)
+    return Contributions("loss_gradient", program([units], xp.concatenate(parts)), BITS)
 
 
 class _Fixed:
     """Steps in fixed point, each once, for numbers of the weights: doubles of what is public, else expressions."""
 
-    def __init__(self, weights: Floats, cells: dict[int, Expression]) -> None:
+    def __init__(self, weights: Floats, cells: dict[int, xp.Expression]) -> None:
         self._weights, self._cells = weights, cells
         self._public: dict[Node, float] = {}
-        self._expressions: dict[Node, Expression] = {}
-        self._shares: dict[tuple[Node, ...], Expression] = {}
+        self._expressions: dict[Node, xp.Expression] = {}
+        self._shares: dict[tuple[Node, ...], xp.Expression] = {}
 
-    def of(self, root: Node) -> Expression:
+    def of(self, root: Node) -> xp.Expression:
         """The step of shape (1,), in units of 2^-BITS."""
         waiting = [root]
         while waiting:
@@ -204,8 +191,8 @@ class _Fixed:
             self._public[root] = float(doubles([root], self._weights[:, None], ())[0, 0])
         return self._public[root]
 
-    def _fixed(self, value: float) -> Expression:
-        return constant([min(max(round(value * 2**BITS), -REACH), REACH)])
+    def _fixed(self, value: float) -> xp.Expression:
+        return xp.constant([min(max(round(value * 2**BITS), -REACH), REACH)])
 
     def _needed(self, node: Node) -> Iterable[Node]:
         if node.public:
@@ -233,12 +220,12 @@ class _Fixed:
                 terms[node] = terms.get(node, 0.0) + times
         return [(min(max(times, -LARGEST), LARGEST), node) for node, times in terms.items()], offset
 
-    def _step(self, node: Node) -> Expression:
+    def _step(self, node: Node) -> xp.Expression:
         if node.operation == "cell":
             return self._cells[int(node.value)]
         if node.operation in ("+", "*") and self._is_sum(node):
             terms, offset = self._terms(node)
-            argument = concatenate([self._expressions[term] for _, term in terms])
+            argument = xp.concatenate([self._expressions[term] for _, term in terms])
             matrix = np.array([[times for times, _ in terms]])
             sums, bits = affine(matrix, np.array([min(max(offset, -LARGEST), LARGEST) * 2**BITS]), argument, 50, 40)
             return rounded(sums, bits, -REACH, REACH)
@@ -247,18 +234,18 @@ class _Fixed:
             case "*", (a, b):
                 return rounded(a * b, BITS, -REACH, REACH)
             case "if less", (a, b, one, other):
-                return select(comparison(a, "<", b), one, other)
+                return xp.select(xp.comparison(a, "<", b), one, other)
             case "exp", (a,):
                 return _exponential(a)
             case "log", (a,):
                 return _logarithm(a)
             case "log sum", logs:
-                return _log_sum(concatenate(logs))
+                return _log_sum(xp.concatenate(logs))
             case "share", logs:
                 if node.operands not in self._shares:
-                    shares = normalised(concatenate(logs), BITS, BITS + 2, 2**BITS)
-                    self._shares[node.operands] = clamp(shares, 0, 2**BITS)
-                return part(self._shares[node.operands], [int(node.value)])
+                    shares = normalised(xp.concatenate(logs), BITS, BITS + 2, 2**BITS)
+                    self._shares[node.operands] = xp.clamp(shares, 0, 2**BITS)
+                return xp.part(self._shares[node.operands], [int(node.value)])
             case "power", (a,):
                 return _root(a) if node.value == 0.5 else _reciprocal(a)
         raise AssertionError(node.operation)
@@ -309,48 +296,48 @@ FINE = 9
 """exp of a step of 2^-FINE is taken to the first order."""
 
 
-def _exponential(a: Expression) -> Expression:
+def _exponential(a: xp.Expression) -> xp.Expression:
     low, high = -13 * 2**FINE, math.floor(math.log(REACH / 2**BITS) * 2**FINE)
-    inside = clamp(a, low << (BITS - FINE), high << (BITS - FINE))
-    coarse = shift(inside, BITS - FINE)
+    inside = xp.clamp(a, low << (BITS - FINE), high << (BITS - FINE))
+    coarse = xp.shift(inside, BITS - FINE)
     table = np.rint(np.ldexp(np.exp(np.arange(low, high + 1) / 2**FINE), BITS))
-    value = lookup(table, coarse - low)
-    rest = inside - shift(coarse, FINE - BITS)
+    value = xp.lookup(table, coarse - low)
+    rest = inside - xp.shift(coarse, FINE - BITS)
     return rounded(value + rounded(value * rest, BITS, 0, REACH), 0, 0, REACH)
 
 
-def _parts(a: Expression) -> tuple[Expression, Expression]:
+def _parts(a: xp.Expression) -> tuple[xp.Expression, xp.Expression]:
     """The power of two below a positive number, and its first twelve binary digits after the first, as places."""
-    inside = clamp(a, 1, REACH)
+    inside = xp.clamp(a, 1, REACH)
     powers = [2**k for k in range(1, 27)]
-    power = reshape(total(comparison(constant(powers), "<=", inside)), (1,))
-    places = shift(inside * lookup([2 ** (26 - k) for k in range(27)], power), 14) - 2**12
-    return power, clamp(places, 0, 2**12 - 1)
+    power = xp.reshape(xp.total(xp.comparison(xp.constant(powers), "<=", inside)), (1,))
+    places = xp.shift(inside * xp.lookup([2 ** (26 - k) for k in range(27)], power), 14) - 2**12
+    return power, xp.clamp(places, 0, 2**12 - 1)
 
 
-def _logarithm(a: Expression) -> Expression:
+def _logarithm(a: xp.Expression) -> xp.Expression:
     power, digits = _parts(a)
     whole = np.rint(np.ldexp((np.arange(27) - BITS) * math.log(2), BITS))
     rest = np.rint(np.ldexp(np.log1p((np.arange(2**12) + 0.5) / 2**12), BITS))
-    return lookup(whole, power) + lookup(rest, digits)
+    return xp.lookup(whole, power) + xp.lookup(rest, digits)
 
 
-def _root(a: Expression) -> Expression:
+def _root(a: xp.Expression) -> xp.Expression:
     power, digits = _parts(a)
     whole = np.rint(np.ldexp(2.0 ** ((np.arange(27) - BITS) / 2), BITS))
     rest = np.rint(np.ldexp(np.sqrt(1 + (np.arange(2**12) + 0.5) / 2**12), BITS))
-    return rounded(lookup(whole, power) * lookup(rest, digits), BITS, 0, REACH)
+    return rounded(xp.lookup(whole, power) * xp.lookup(rest, digits), BITS, 0, REACH)
 
 
-def _reciprocal(a: Expression) -> Expression:
-    negative = comparison(a, "<", 0)
-    size = clamp(select(negative, constant([0]) - a, a), 2 ** (2 * BITS) // REACH, REACH)
-    inverse = constant([2 ** (2 * BITS)]) // size
-    return select(negative, constant([0]) - inverse, inverse)
+def _reciprocal(a: xp.Expression) -> xp.Expression:
+    negative = xp.comparison(a, "<", 0)
+    size = xp.clamp(xp.select(negative, xp.constant([0]) - a, a), 2 ** (2 * BITS) // REACH, REACH)
+    inverse = xp.constant([2 ** (2 * BITS)]) // size
+    return xp.select(negative, xp.constant([0]) - inverse, inverse)
 
 
-def _log_sum(logs: Expression) -> Expression:
-    most = reshape(largest(logs), (1,))
+def _log_sum(logs: xp.Expression) -> xp.Expression:
+    most = xp.reshape(xp.largest(logs), (1,))
     behind = rounded(most - logs, BITS - 10, 0, FAR * 2**10)
-    together = reshape(total(lookup(exponentials(BITS), behind)), (1,))
+    together = xp.reshape(xp.total(xp.lookup(exponentials(BITS), behind)), (1,))
     return rounded(most + _logarithm(together), 0, -REACH, REACH)

@@ -16,22 +16,7 @@ import numpy as np
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
 from jostle.kernels.rowprograms.scales import FAR, LARGEST, STEPS, affine, bits_for, exponentials, numbers, rounded, row
-from jostle.privacy.rows.expressions import (
-    Expression,
-    clamp,
-    comparison,
-    concatenate,
-    constant,
-    first_largest,
-    largest,
-    lookup,
-    one_hot,
-    part,
-    reshape,
-    shift,
-    total,
-)
-from jostle.privacy.rows.expressions import shift as shift_places
+from jostle.privacy.rows import expressions as xp
 from jostle.privacy.rows.norms import GRID, GRID_BITS, Contributions, Weights
 from jostle.privacy.rows.program import program
 
@@ -47,10 +32,12 @@ def cell_shares(d: int, *, cells: object, squares: object = True) -> Contributio
     """
     units = _two(d)
     many = _cells(cells)
-    shares, bits = shares_of(part(units, [1]) + GRID, GRID_BITS + 1, squares)
-    own = reshape(one_hot(cell_of(part(units, [0]), many), many), (many, 1))
+    shares, bits = shares_of(xp.part(units, [1]) + GRID, GRID_BITS + 1, squares)
+    own = xp.reshape(xp.one_hot(cell_of(xp.part(units, [0]), many), many), (many, 1))
     (m,) = shares.shape
-    return Contributions("cell_shares", program([units], reshape(own * reshape(shares, (1, m)), (many * m,))), bits)
+    return Contributions(
+        "cell_shares", program([units], xp.reshape(own * xp.reshape(shares, (1, m)), (many * m,))), bits
+    )
 
 
 def score_shares(d: int, *, shift: object, slope: object) -> Contributions:
@@ -63,20 +50,20 @@ def score_shares(d: int, *, shift: object, slope: object) -> Contributions:
     slopes = numbers(slope, starts.shape, "slope")
     if max(np.abs(starts).max(), np.abs(slopes).max()) > 1000:
         raise KernelError("`shift` and `slope` are numbers within ±1000")
-    cell = cell_of(part(units, [0]), _cells(len(starts)))
-    rising = lookup(np.rint(np.ldexp(slopes, SLOPE_BITS)), cell) * reshape(part(units, [1]) + GRID, ())
-    start = lookup(np.rint(np.ldexp(starts, SCORE_BITS)), cell)
-    score = clamp(start + _shifted(rising, SLOPE_BITS + GRID_BITS + 1 - SCORE_BITS), 0, 2**SCORE_BITS)
-    shares, bits = shares_of(reshape(score, (1,)), SCORE_BITS, True)
+    cell = cell_of(xp.part(units, [0]), _cells(len(starts)))
+    rising = xp.lookup(np.rint(np.ldexp(slopes, SLOPE_BITS)), cell) * xp.reshape(xp.part(units, [1]) + GRID, ())
+    start = xp.lookup(np.rint(np.ldexp(starts, SCORE_BITS)), cell)
+    score = xp.clamp(start + _shifted(rising, SLOPE_BITS + GRID_BITS + 1 - SCORE_BITS), 0, 2**SCORE_BITS)
+    shares, bits = shares_of(xp.reshape(score, (1,)), SCORE_BITS, True)
     return Contributions("score_shares", program([units], shares), bits)
 
 
-def _shifted(argument: Expression, places: int) -> Expression:
+def _shifted(argument: xp.Expression, places: int) -> xp.Expression:
     """Divided by 2^places, to the nearest."""
-    return shift_places(argument + 2 ** (places - 1), places)
+    return xp.shift(argument + 2 ** (places - 1), places)
 
 
-def _two(d: int) -> Expression:
+def _two(d: int) -> xp.Expression:
     if d != 2:
         raise KernelError("a row is two coordinates: its cell, and a number")
     return row(2)
@@ -89,18 +76,20 @@ def _cells(cells: object) -> int:
     return int(many)
 
 
-def cell_of(place: Expression, many: int) -> Expression:
+def cell_of(place: xp.Expression, many: int) -> xp.Expression:
     """The nearest to `place`, (1,), of so many places, evenly spread from −GRID to GRID."""
     above = (place + GRID) * (many - 1) + GRID
-    return reshape(shift_places(above, GRID_BITS + 1), ())
+    return xp.reshape(xp.shift(above, GRID_BITS + 1), ())
 
 
-def shares_of(x: Expression, bits: int, squares: object) -> tuple[Expression, int]:
+def shares_of(x: xp.Expression, bits: int, squares: object) -> tuple[xp.Expression, int]:
     """Of x (1,) in units of 2^-bits within [0, 1], and the bits of the shares."""
     if not isinstance(squares, bool):
         raise KernelError("`squares` is true or false")
-    rest = clamp(x * -1 + 2**bits, 0, 2**bits)
-    return (concatenate([x * x, x * rest * 2, rest * rest]), 2 * bits) if squares else (concatenate([x, rest]), bits)
+    rest = xp.clamp(x * -1 + 2**bits, 0, 2**bits)
+    return (
+        (xp.concatenate([x * x, x * rest * 2, rest * rest]), 2 * bits) if squares else (xp.concatenate([x, rest]), bits)
+    )
 
 
 SQUARED = 49  # bits of a squared length
@@ -109,7 +98,7 @@ TABLE_BITS = 22  # of exp(·), and of a sum of few of them
 
 def one(d: int) -> Weights:
     """Weight 1 for every row: plain moments of all rows."""
-    return Weights("one", program([row(d)], constant([GRID])))
+    return Weights("one", program([row(d)], xp.constant([GRID])))
 
 
 def responsibilities(d: int, *, means: object, factors: object, offsets: object) -> Weights:
@@ -145,8 +134,8 @@ def log_density(d: int, *, means: object, factors: object, offsets: object, low:
     first, last = (math.floor(math.ldexp(end, 2 * bits + 1)) for end in ends)
     if max(abs(first), abs(last)) >= 2**52:
         raise KernelError("`low` and `high` are too far away")
-    best = clamp(largest(logs), first, last) - first
-    return Contributions("log_density", program([units], reshape(best, (1,))), 2 * bits + 1)
+    best = xp.clamp(xp.largest(logs), first, last) - first
+    return Contributions("log_density", program([units], xp.reshape(best, (1,))), 2 * bits + 1)
 
 
 def nearest(d: int, *, centres: object) -> Weights:
@@ -160,10 +149,10 @@ def nearest_from(d: int, *, centres: object, radius: object) -> Weights:
     units, places = row(d), numbers(centres, (None, d), "centres")
     far = math.sqrt(d) * (1 + float(np.abs(places).max()))
     bits = bits_for(far * GRID, SQUARED // 2, finest=20)
-    shifted = reshape(shift(units, -bits) if bits >= 0 else rounded(units, -bits, -GRID, GRID), (1, d))
-    frames = shifted - constant(np.rint(np.ldexp(places * GRID, bits)))
+    shifted = xp.reshape(xp.shift(units, -bits) if bits >= 0 else rounded(units, -bits, -GRID, GRID), (1, d))
+    frames = shifted - xp.constant(np.rint(np.ldexp(places * GRID, bits)))
     weights = _nearest(units, places)
-    squared = total(frames * frames, axis=1)
+    squared = xp.total(frames * frames, axis=1)
     return Weights("nearest_from", program([units], weights, frames, squared), _radius(radius, bits, GRID))
 
 
@@ -171,37 +160,37 @@ def within(d: int, *, radii: object) -> Weights:
     """Shares a row out by its length: 1 in the first of the shells |row| ≤ radii[0], ≤ radii[1], …, else nowhere."""
     edges = numbers(radii, (None,), "radii")
     units = row(d)
-    squared = total(units * units)
+    squared = xp.total(units * units)
     limits = np.floor(np.minimum(edges * GRID, 2.0**25) ** 2) * (edges >= 0) - (edges < 0)
-    inside = comparison(reshape(squared, (1,)), "<=", constant(limits))
-    shell = first_largest(concatenate([inside, constant([1])]))
-    return Weights("within", program([units], one_hot(shell, len(edges)) * GRID))
+    inside = xp.comparison(xp.reshape(squared, (1,)), "<=", xp.constant(limits))
+    shell = xp.first_largest(xp.concatenate([inside, xp.constant([1])]))
+    return Weights("within", program([units], xp.one_hot(shell, len(edges)) * GRID))
 
 
-def normalised(logs: Expression, bits: int, weight_bits: int, unit: int) -> Expression:
+def normalised(logs: xp.Expression, bits: int, weight_bits: int, unit: int) -> xp.Expression:
     """unit · exp(logs) / Σ exp(logs) over the first axis, rounded down; `logs` in units of 2^-bits.
 
     By a table of exp at steps of 1/STEPS, in units of 2^-weight_bits.
     """
-    behind = reshape(largest(logs), (1, *logs.shape[1:])) - logs
+    behind = xp.reshape(xp.largest(logs), (1, *logs.shape[1:])) - logs
     places = rounded(behind, bits - STEPS.bit_length() + 1, 0, FAR * STEPS)
-    weights = lookup(exponentials(weight_bits), places)
-    together = total(weights)
-    divisor = reshape(clamp(together, 1, together.high), (1, *logs.shape[1:]))
+    weights = xp.lookup(exponentials(weight_bits), places)
+    together = xp.total(weights)
+    divisor = xp.reshape(xp.clamp(together, 1, together.high), (1, *logs.shape[1:]))
     return weights * unit // divisor
 
 
 def _e_step(
-    d: int, units: Expression, means: object, factors: object, offsets: object
-) -> tuple[Expression, Expression, Expression, int]:
+    d: int, units: xp.Expression, means: object, factors: object, offsets: object
+) -> tuple[xp.Expression, xp.Expression, xp.Expression, int]:
     """Weights (K,), whitened rows (K, d), their squared lengths (K,), and the bits of the whitened rows' units."""
     logs, frames, squared, bits, _ = _component_logs(d, units, means, factors, offsets)
     return normalised(logs, 2 * bits + 1, TABLE_BITS, GRID), frames, squared, bits
 
 
 def _component_logs(
-    d: int, units: Expression, means: object, factors: object, offsets: object
-) -> tuple[Expression, Expression, Expression, int, float]:
+    d: int, units: xp.Expression, means: object, factors: object, offsets: object
+) -> tuple[xp.Expression, xp.Expression, xp.Expression, int, float]:
     """ln of each component's share, (K,) in units of 2^-(2 bits + 1), less the largest offset and −d/2 ln 2π; whitened
     rows (K, d) and their squared lengths (K,), the bits of their units, and the largest offset."""
     offset = numbers(offsets, (None,), "offsets", least=-LARGEST)  # minus infinity is the logarithm of nothing
@@ -215,15 +204,15 @@ def _component_logs(
     # a component further behind than any row's distance has no weight at all
     behind = np.maximum(offset - offset.max(), -(reach * reach * d / 2 + FAR + 1))
     edge = math.isqrt(2**SQUARED // d)
-    frames = reshape(rounded(whitened, fine - bits, -edge, edge), (count, d))
-    squared = total(frames * frames, axis=1)
-    logs = constant(np.rint(np.ldexp(behind, 2 * bits + 1))) - squared
+    frames = xp.reshape(rounded(whitened, fine - bits, -edge, edge), (count, d))
+    squared = xp.total(frames * frames, axis=1)
+    logs = xp.constant(np.rint(np.ldexp(behind, 2 * bits + 1))) - squared
     return logs, frames, squared, bits, float(offset.max())
 
 
-def _nearest(units: Expression, places: Floats) -> Expression:
+def _nearest(units: xp.Expression, places: Floats) -> xp.Expression:
     scores, _ = affine(places / GRID, -0.5 * np.einsum("kd,kd->k", places, places), units, 51)
-    return one_hot(first_largest(scores), len(places)) * GRID
+    return xp.one_hot(xp.first_largest(scores), len(places)) * GRID
 
 
 def _radius(radius: object, bits: int, unit: int = 1) -> int:

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.kernels import KernelError
-from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of
+from jostle.kernels.arrays import Floats, Ints, Strategy, axes_of, groups, labels_of, minimise
 from jostle.kernels.workloads.boxes import Workload
 
 Axes = tuple[int, ...]
@@ -189,8 +189,6 @@ def _weights(strategy: Strategy) -> dict[Axes, float]:
 
 def _optimised(shape: tuple[int, ...], target: Spectrum, sets: list[Axes]) -> Floats:
     """θ ≥ 0 of sum 1, the best found from three starts; the objective does not change with the length of θ."""
-    from jostle.kernels.arrays import minimise
-
     dims = np.array([np.prod([shape[a] - 1.0 for a in t]) for t in sets])
     demand = np.array([target[t] for t in sets]) * dims
     inside = np.array([[set(t) <= set(s) for s in sets] for t in sets], dtype=float)

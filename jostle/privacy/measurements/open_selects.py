@@ -12,18 +12,9 @@ from jostle.plan.plan import Column, Key
 from jostle.plan.schemas import floors, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
+from jostle.privacy.measurements import selects
 from jostle.privacy.measurements.aggregates.aggregate import rows_in_one
 from jostle.privacy.measurements.aggregates.sums import Count
-from jostle.privacy.measurements.selects import (
-    Answer,
-    GroupKey,
-    Numbers,
-    Purchases,
-    Request,
-    Select,
-    Several,
-    shared_purchases,
-)
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import (
@@ -48,13 +39,13 @@ def rows_by_key(table: Table) -> tuple[int, int]:
     return stability, rows_in_one(table, stability)
 
 
-class Largest(Request, frozen=True):
+class Largest(selects.Request, frozen=True):
     """One of which the `most` groups with the most rows are shown, and no others."""
 
     most: int
 
     @classmethod
-    def of(cls, request: Request, most: int) -> Largest:
+    def of(cls, request: selects.Request, most: int) -> Largest:
         r = request
         return cls(r.table, r.keys, r.open_keys, r.group_keys, r.aggregates, most=most)
 
@@ -69,12 +60,12 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     rounds (`KeyRounds`). Where those with the most rows are wanted alone, they may be chosen (`LargestKeys`).
     """
 
-    request: Request
-    purchases: Purchases | None
+    request: selects.Request
+    purchases: selects.Purchases | None
     key_mechanism: Additive | LargestKeys
 
     @classmethod
-    def of(cls, request: Request, amount: Amount, via: str | None) -> OpenSelect | KeyRounds:
+    def of(cls, request: selects.Request, amount: Amount, via: str | None) -> OpenSelect | KeyRounds:
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
         if isinstance(request, Largest) and (largest := cls._largest(request, amount, via)) is not None:
@@ -83,12 +74,12 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
         counted = request.aggregates == (Count(),) and not table.weighted
         if request.aggregates and not counted:
             part = Amount(amount.unit, amount.value // 2, amount.delta)
-            purchases = shared_purchases(request, Amount(amount.unit, amount.value - part.value, 0), via)
+            purchases = selects.shared_purchases(request, Amount(amount.unit, amount.value - part.value, 0), via)
         mechanisms, prices = ((), ()) if purchases is None else (purchases.mechanisms, purchases.prices)
         groups = None if counted else groups_of_person(table, request.open_keys)
         if groups is not None:
             rounds, cost = key_rounds(part, table.measures, groups)
-            how = Several.of([rounds[0].how, *mechanisms], sum_prices(amount, [cost, *prices]))
+            how = selects.Several.of([rounds[0].how, *mechanisms], sum_prices(amount, [cost, *prices]))
             # where a person's rows have no bound but that of groups, one in each counts
             exposures = tuple([replace(e, rows=groups) if e.rows is None else e for e in table.exposures])
             return KeyRounds(exposures, request.title, how, request, purchases, rounds, subject=request)
@@ -98,7 +89,7 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
             raise refuse("UnboundedSum", message, help=f"{BOUNDS}; {help}: `order by n desc limit 10`")
         # keys are counted by rows, of which a person has k; where rows have weights, their count is another number
         of_keys, cost = key_mechanism(part, table.measures, *rows_by_key(table))
-        how = Several.of([of_keys, *mechanisms], sum_prices(amount, [cost, *prices]))
+        how = selects.Several.of([of_keys, *mechanisms], sum_prices(amount, [cost, *prices]))
         return cls(table.exposures, request.title, how, request, purchases, of_keys, subject=request)
 
     @classmethod
@@ -117,16 +108,16 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
                 return None
         rows = most * each if rows is None else min(rows, most * each)
         chosen = replace(request, table=replace(table, exposures=(replace(exposure, rows=rows, each=each),)))
-        purchases = shared_purchases(chosen, rest, via)
+        purchases = selects.shared_purchases(chosen, rest, via)
         price = replace(sum_prices(amount, [how.price, *purchases.prices]), delta0=amount.delta)
-        mechanisms = Several.of([how, *purchases.mechanisms], price)
+        mechanisms = selects.Several.of([how, *purchases.mechanisms], price)
         return cls(chosen.table.exposures, request.title, mechanisms, chosen, purchases, how, subject=request)
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
         plan, keys = self.request.table.plan, self.request.open_keys
         return reader.answers.tally(plan, keys[0]) if len(keys) == 1 else reader.answers.tuples(plan, keys)
 
-    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
+    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[selects.Answer | selects.Numbers]:
         stability, each = rows_by_key(self.request.table)
         if isinstance(self.key_mechanism, LargestKeys):
             keys = sorted(self.key_mechanism.select(exact, needed_noise(noise)))
@@ -142,7 +133,7 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
         events = (Measured("keys", law, self.key_mechanism, 1, stability, direct=counted),)
         if counted and keys:
             columns = [list(column) for column in zip(*self._tuples(keys), strict=True)]
-            return Release(Answer(columns, [counts], law), events)
+            return Release(selects.Answer(columns, [counts], law), events)
         return _aggregates_of(self, self._tuples(keys), events)
 
     def _tuples(self, keys: list[Any]) -> list[tuple[Any, ...]]:
@@ -150,12 +141,14 @@ class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
 
 
 @dataclass(frozen=True, eq=False)
-class HalfSelect(Select):
+class HalfSelect(selects.Select):
     """A select by the largest keys: in a trace, its parts of `shares[0]` are those of `shares[1]`, half of it all."""
 
     shares: tuple[Amount, Amount]
 
-    def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer | Numbers]:
+    def release(
+        self, exact: tuple[list[Any], list[Any]], noise: Noise | None
+    ) -> Release[selects.Answer | selects.Numbers]:
         release, (whole, half) = super().release(exact, noise), self.shares
         ratio = half.value / whole.value
 
@@ -175,8 +168,8 @@ class KeyRounds(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
     places. `earlier` are those keys.
     """
 
-    request: Request
-    purchases: Purchases | None
+    request: selects.Request
+    purchases: selects.Purchases | None
     rounds: tuple[KeyRound, ...]
     earlier: tuple[tuple[Any, ...], ...] = ()
 
@@ -185,28 +178,28 @@ class KeyRounds(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
         plan = persons_by_groups(table, keys, self.rounds[0].groups, self.earlier)
         return reader.answers.tuples(plan, (*keys, GROUPS))
 
-    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[Answer | Numbers]:
+    def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[selects.Answer | selects.Numbers]:
         this, *later = self.rounds
         keys = (*self.earlier, *this.select(exact, needed_noise(noise), self.earlier))
         if later:
-            return Release(Answer([], []), (), replace(self, rounds=tuple(later), earlier=keys))
+            return Release(selects.Answer([], []), (), replace(self, rounds=tuple(later), earlier=keys))
         return _aggregates_of(self, sorted(keys), (Measured("keys", this.linear.law, this.how, 1, 1),))
 
 
 def _aggregates_of(
     of: OpenSelect | KeyRounds, keys: list[tuple[Any, ...]], events: tuple[Measured, ...]
-) -> Release[Answer | Numbers]:
+) -> Release[selects.Answer | selects.Numbers]:
     """What is released of keys that are shown: next the aggregates of their groups, where there are some."""
     request, exprs = of.request, of.request.open_keys
     columns: list[list[Any]] = [[key[i] for key in keys] for i in range(len(exprs))]
     if not keys or of.purchases is None:
-        return Release(Answer(columns, [[] for _ in request.aggregates]), events)
+        return Release(selects.Answer(columns, [[] for _ in request.aggregates]), events)
     place = Key(exprs[0], tuple(columns[0]))
     # a key that was found has the rows of this very value: 1.5 is not in the group of 1
     if len(exprs) > 1 or (floors(place) and not is_integral(exprs[0], request.table.domains)):
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)
-        group_key = GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
+        group_key = selects.GroupKey(", ".join(names), place.expr, place.values, names, tuple(keys))
         request = replace(request, table=with_place(request.table, exprs, keys), group_keys=(group_key,))
-    rest = Select(of.exposures, of.title, of.how, request, of.purchases, (place,))
-    return Release(Answer(columns, []), events, rest)
+    rest = selects.Select(of.exposures, of.title, of.how, request, of.purchases, (place,))
+    return Release(selects.Answer(columns, []), events, rest)

@@ -31,26 +31,8 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.plan import plan as p
 from jostle.plan.digest import plan_digest
-from jostle.plan.plan import (
-    Bound,
-    Column,
-    Derive,
-    Filter,
-    FixedSum,
-    Join,
-    Key,
-    Known,
-    Listed,
-    Plan,
-    RowExpr,
-    Scan,
-    Term,
-    Truncate,
-    Union,
-    inputs,
-    names_in,
-)
 from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.measurement import LinearMeasurement, Measured, stability_of
 from jostle.privacy.ledger.ledger import Account
@@ -111,7 +93,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
     request: Request
     steps: Steps
     layout: Layout
-    terms: tuple[Term, ...]
+    terms: tuple[p.Term, ...]
     matrix: Roots | Tree
     stream: str
     released: int
@@ -132,12 +114,12 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
             message = f"{numbers:,} numbers at each step are too many"
             raise refuse("ValueError", message, help=f"at most {MOST_NUMBERS:,}: group more coarsely")
 
-        def noisy(term: Term) -> Linear:
+        def noisy(term: p.Term) -> Linear:
             (l1, l2), (reach, _) = matrix.norms, reach_of(term, table, False)
             one = Linear.of(how, reach * l1, reach * l2, grid_of(term) + matrix.bits)
             return one.part((1 - 2.0**-40) / len(layout.bought))
 
-        terms: tuple[Term, ...] = layout.bought  # type: ignore[assignment]
+        terms: tuple[p.Term, ...] = layout.bought  # type: ignore[assignment]
         if matrix.bits:
             terms = tuple(_coarser(term, noisy(term).law.smooth.deviation / steps.steps) for term in terms)
         linear = map(noisy, terms)
@@ -170,7 +152,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
     def read(self, reader: Reader) -> list[Ints]:
         place, until = self.steps.place, self.steps.until
         keys = list(self.request.keys)
-        keys[place] = Key(keys[place].expr, keys[place].values[:until])
+        keys[place] = p.Key(keys[place].expr, keys[place].values[:until])
         pairs = zip(self.terms, self.layout.bought, strict=True)
         fine = tuple(coarse if coarse.weighted else term for coarse, term in pairs)  # of rows; a step's sum is rounded
         exact = reader.answers.group(self.request.table.plan, tuple(keys), fine)  # type: ignore[arg-type]
@@ -228,7 +210,9 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         )
 
     def numbers(self, parts: Sequence[Floats]) -> RunningNumbers:
-        measured = [(p.reshape(-1, self.steps.groups), one.law) for p, one in zip(parts, self.linear, strict=True)]
+        measured = [
+            (part.reshape(-1, self.steps.groups), one.law) for part, one in zip(parts, self.linear, strict=True)
+        ]
         return RunningNumbers(self.request, self.steps, self.layout, self.matrix, measured)
 
 
@@ -279,43 +263,43 @@ def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
 # What rows may do between runs --------------------------------------------------------------------
 
 
-def need_stable(plan: Plan, key: Key, unit: Sequence[str]) -> None:
+def need_stable(plan: p.Plan, key: p.Key, unit: Sequence[str]) -> None:
     """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone.
 
     Where a step follows from what tells the protected units apart, all rows of a unit are at one step, and which of
     them are kept does not matter. Else whoever keeps some rows of a person must keep those of the first steps, which
     are listed in the order by which rows are put.
     """
-    step, own, rising = key.expr, names_in([key.expr]), [*key.values] == sorted(key.values)
+    step, own, rising = key.expr, p.names_in([key.expr]), [*key.values] == sorted(key.values)
     waiting = [(plan, True)]
     while waiting:
         here, same = waiting.pop()  # `same`: whether a step is here the same expression
         one_step = same and own <= {*unit} & {*schema_of(here)}
-        if isinstance(here, Truncate):
+        if isinstance(here, p.Truncate):
             first = same and (here.order, here.descending, here.keys) == (step, False, ())
             if not (one_step or (first and rising)):
                 raise _not_stable(step, first)
-        elif isinstance(here, Bound):
+        elif isinstance(here, p.Bound):
             if here.owners is not None:
                 raise _of_several()
             if here.most is not None and not one_step:
                 raise _not_stable(step)
-        elif isinstance(here, Derive):
+        elif isinstance(here, p.Derive):
             columns = dict(here.columns)
-            same = same and all(columns.get(name) == Column(name) for name in own)
-        elif not (isinstance(here, Filter | Scan | Known | Listed | Union) or _of_all_pairs(here)):
+            same = same and all(columns.get(name) == p.Column(name) for name in own)
+        elif not (isinstance(here, p.Filter | p.Scan | p.Known | p.Listed | p.Union) or _of_all_pairs(here)):
             raise _of_several()
-        waiting += [(one, same and not own & _hidden(here, one)) for one in inputs(here)]
+        waiting += [(one, same and not own & _hidden(here, one)) for one in p.inputs(here)]
 
 
-def _hidden(plan: Plan, part: Plan) -> frozenset[str]:
+def _hidden(plan: p.Plan, part: p.Plan) -> frozenset[str]:
     """The columns of a plan that are not those of this part: of two sides of a join the left has its own."""
-    return frozenset(schema_of(plan.left)) if isinstance(plan, Join) and part is plan.right else frozenset()
+    return frozenset(schema_of(plan.left)) if isinstance(plan, p.Join) and part is plan.right else frozenset()
 
 
-def _of_all_pairs(plan: Plan) -> bool:
+def _of_all_pairs(plan: p.Plan) -> bool:
     """Whether it is a join with public rows, which keeps all pairs: then each row has its own."""
-    return isinstance(plan, Join) and plan.most is None and not plan.person and plan.kind == "inner"
+    return isinstance(plan, p.Join) and plan.most is None and not plan.person and plan.kind == "inner"
 
 
 def _of_several() -> Refusal:
@@ -325,8 +309,8 @@ def _of_several() -> Refusal:
     )  # fmt: skip
 
 
-def _not_stable(step: RowExpr, first: bool = False) -> Refusal:
-    name = step.name if isinstance(step, Column) else "the step"
+def _not_stable(step: p.RowExpr, first: bool = False) -> Refusal:
+    name = step.name if isinstance(step, p.Column) else "the step"
     way = "list the steps in order, smaller ones first" if first else f"read the first ones, `up to 3 rows by {name}`"
     return refuse(
         "TypeError", "which rows of a person are read may change from run to run",
@@ -334,13 +318,13 @@ def _not_stable(step: RowExpr, first: bool = False) -> Refusal:
     )  # fmt: skip
 
 
-def _coarser(term: Term, noise: float) -> Term:
+def _coarser(term: p.Term, noise: float) -> p.Term:
     """The term on a grid for sums of rows at a step, to which noise of this deviation is added.
 
     Sums are rounded, not rows: a table of many rows would be off by all that they were rounded by.
     """
-    most = max(abs(term.low), abs(term.high)) if isinstance(term, FixedSum) else 0.0
-    if not most or not isinstance(term, FixedSum):
+    most = max(abs(term.low), abs(term.high)) if isinstance(term, p.FixedSum) else 0.0
+    if not most or not isinstance(term, p.FixedSum):
         return term
     enough = term.bits if term.weighted else FINER - math.floor(math.log2(noise))
     return replace(term, bits=min(term.bits, enough, SUM_BITS - math.frexp(most)[1] if term.bits > 0 else 0))

@@ -28,15 +28,7 @@ from jostle.integers import fixed_width
 from jostle.lazy import Ints
 from jostle.noise_laws import Laplace
 from jostle.privacy.kernel.exposures import Exposures
-from jostle.privacy.kernel.measurement import (
-    Bought,
-    Measured,
-    Measurement,
-    Payment,
-    Release,
-    common_noise,
-    needed,
-)
+from jostle.privacy.kernel.measurement import Bought, Measured, Measurement, Payment, Release, common_noise, needed
 from jostle.privacy.measurements.choices import OfScores, measured_by, separation
 from jostle.privacy.mechanisms.margin import CLAMP, Compared, Stopping, WatchScales, below, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise

@@ -18,17 +18,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from jostle.accounting import definitions
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import (
-    Measure,
-    Price,
-    gaussian_price,
-    pure_epsilon,
-    pure_price,
-    rho_of,
-    root_two_rho,
-    used_delta,
-)
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Floats, NDArray, np
@@ -45,9 +36,9 @@ def share(amount: Amount, parts: int) -> Amount:
     return Amount(amount.unit, amount.value // parts, amount.delta // parts)
 
 
-def sum_prices(whole: Amount, prices: Sequence[Price]) -> Price:
+def sum_prices(whole: Amount, prices: Sequence[definitions.Price]) -> definitions.Price:
     rho, delta0 = sum(map(attrgetter("rho"), prices)), sum(map(attrgetter("delta0"), prices))
-    return Price(whole, rho, delta0, all(map(attrgetter("pure"), prices)))
+    return definitions.Price(whole, rho, delta0, all(map(attrgetter("pure"), prices)))
 
 
 class Additive(Struct, frozen=True):
@@ -62,7 +53,7 @@ class Additive(Struct, frozen=True):
     delta: float = 0.0
 
     @classmethod
-    def of(cls, amount: Amount, via: str | None, measures: Sequence[Measure]) -> Additive:
+    def of(cls, amount: Amount, via: str | None, measures: Sequence[definitions.Measure]) -> Additive:
         can_gauss = amount.unit == "rho" or amount.delta > 0
         kind = ADDITIVE.get(via) if via is not None else Gaussian if can_gauss else Laplace
         if kind is None:
@@ -71,14 +62,14 @@ class Additive(Struct, frozen=True):
             raise refuse("TypeError", "Gaussian noise needs rho, or epsilon with delta", help="add `delta 1e-6`")
         if amount.value == 0:
             raise refuse("BadAmount", "too little epsilon to share among the parts of this measurement")
-        additive = cls(amount, kind, delta=used_delta(amount, measures))
+        additive = cls(amount, kind, delta=definitions.used_delta(amount, measures))
         if kind is Gaussian and additive.price.rho == 0:
             raise refuse("BadAmount", "too little epsilon and delta for Gaussian noise", help="write `via laplace`")
         return additive
 
     @classmethod
     def fitted(
-        cls, amount: Amount, via: str | None, measures: Sequence[Measure], l1: float = 1.0, l2: float = 1.0
+        cls, amount: Amount, via: str | None, measures: Sequence[definitions.Measure], l1: float = 1.0, l2: float = 1.0
     ) -> Additive:
         """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
         first = cls.of(amount, via, measures)
@@ -100,18 +91,18 @@ class Additive(Struct, frozen=True):
         return self.kind.name
 
     @property
-    def price(self) -> Price:
+    def price(self) -> definitions.Price:
         if self.kind is Gaussian or self.amount.unit == "rho":
-            return gaussian_price(self.amount, self.delta)
-        return pure_price(self.amount)
+            return definitions.gaussian_price(self.amount, self.delta)
+        return definitions.pure_price(self.amount)
 
     @property
     def strength(self) -> float:
         """ε of Laplace noise, and of Gaussian noise μ = √(2ρ): a sensitivity over it is the scale."""
         value = as_float(self.amount.value)
         if self.kind is Laplace:
-            return pure_epsilon(value) if self.amount.unit == "rho" else value
-        return root_two_rho(value if self.amount.unit == "rho" else rho_of(value, self.delta))
+            return definitions.pure_epsilon(value) if self.amount.unit == "rho" else value
+        return definitions.root_two_rho(value if self.amount.unit == "rho" else definitions.rho_of(value, self.delta))
 
     def law(self, l1: float, l2: float) -> Laplace | Gaussian:
         """The noise for these sensitivities, in the units they are given in, of which it is an integer."""

@@ -18,25 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Bools, Floats, Ints, NDArray, np
-from jostle.privacy.rows.factored import (
-    BATCH,
-    CodedRows,
-    FactoredGradient,
-    MomentSums,
-    coded,
-    gradient_scores,
-    total_of,
-)
-from jostle.privacy.rows.norms import (
-    Contributions,
-    RowCount,
-    Weights,
-    clipped,
-    exact_sizes,
-    whole_frames,
-    whole_weights,
-    within_ball,
-)
+from jostle.privacy.rows import factored, norms
 
 if TYPE_CHECKING:
     Block = NDArray[np.int16]
@@ -57,17 +39,17 @@ class BallRows:
     def batches(self) -> Iterator[Floats]:
         """Rows (d, at most `BATCH`)."""
         for block in self.blocks():
-            for start in range(0, block.shape[1], BATCH):
-                yield block[:, start : start + BATCH].astype(float)
+            for start in range(0, block.shape[1], factored.BATCH):
+                yield block[:, start : start + factored.BATCH].astype(float)
 
     def tallied(self) -> Iterator[tuple[Floats, Ints]]:
         """The same, and how many rows each column stands for."""
         for units in self.batches():
             yield units, np.ones(units.shape[1], dtype=np.int64)
 
-    def coded(self, values: tuple[int, ...]) -> CodedRows:
+    def coded(self, values: tuple[int, ...]) -> factored.CodedRows:
         """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
-        return coded((block.astype(float) for block in self.blocks()), values)
+        return factored.coded((block.astype(float) for block in self.blocks()), values)
 
 
 class Ball(Protocol):
@@ -106,7 +88,7 @@ class AtRows:
         return cls(fold, rows.radius, rows.norm)
 
     def __call__(self, read: Iterable[Floats]) -> list[object]:
-        return self.fold.over(BallRows(lambda: (within_ball(rows, self.radius, self.norm) for rows in read)))
+        return self.fold.over(BallRows(lambda: (norms.within_ball(rows, self.radius, self.norm) for rows in read)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +96,7 @@ class CountFold:
     """Sums of whole numbers of each row, or rows at each place, of rows of codes (n, d) as an engine gives them: one
     for each of several `counts` of the same columns."""
 
-    counts: tuple[RowCount, ...]
+    counts: tuple[norms.RowCount, ...]
 
     def __call__(self, read: Iterable[Array]) -> list[object]:
         totals = [np.zeros(count.cells, dtype=object) if count.cells else 0 for count in self.counts]
@@ -144,16 +126,16 @@ class RowsOf:
 class MomentFold:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2 (`sums.MomentSums`)."""
 
-    weights: Weights
+    weights: norms.Weights
     columns: int
     degree: int
 
     def over(self, rows: BallRows) -> list[Any]:
-        sums = MomentSums(self.weights.size, self.columns, self.degree)
+        sums = factored.MomentSums(self.weights.size, self.columns, self.degree)
         for units in rows.batches():
             gamma, *frames = self.weights.program(units)
-            views = whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
-            sums.add(views, whole_weights(gamma))
+            views = norms.whole_frames(frames[0], frames[1], self.weights.radius) if frames else units
+            sums.add(views, norms.whole_weights(gamma))
         return sums.whole()
 
 
@@ -161,20 +143,20 @@ class MomentFold:
 class ContributionFold:
     """The sum of what a program gives for each row, clipped to a norm of `bound`."""
 
-    function: Contributions
+    function: norms.Contributions
     bound: float
     norm: str
 
     def over(self, rows: BallRows) -> list[Any]:
         total: Any = np.zeros(self.function.size, dtype=object)
-        most = max(1, min(BATCH, MOST_NUMBERS // self.function.size))
+        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
             for start in range(0, len(times), most):
                 part = slice(start, start + most)
                 (numbers,) = self.function.program(units[:, part])
-                sizes = exact_sizes(numbers, self.function.largest, self.norm, scale)
-                total = total + total_of(clipped(numbers * scale, self.norm, sizes), times[part])
+                sizes = norms.exact_sizes(numbers, self.function.largest, self.norm, scale)
+                total = total + factored.total_of(norms.clipped(numbers * scale, self.norm, sizes), times[part])
         return [total]
 
 
@@ -198,11 +180,11 @@ class SampledFold:
 class GradientFold:
     """The scores of a factored gradient."""
 
-    function: FactoredGradient
+    function: factored.FactoredGradient
     bound: float
 
     def over(self, rows: BallRows) -> list[Any]:
-        return [gradient_scores(rows.coded(self.function.values), self.function, self.bound)]
+        return [factored.gradient_scores(rows.coded(self.function.values), self.function, self.bound)]
 
 
 # Leaves of a public tree ---------------------------------------------------------------------------

@@ -18,17 +18,8 @@ from jostle.lazy import Ints, np
 from jostle.plan.plan import Column, Key, Summands
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.reading.vault import Reader
+from jostle.privacy.rows import folds
 from jostle.privacy.rows.factored import FactoredGradient, moments_of
-from jostle.privacy.rows.folds import (
-    AtRows,
-    ContributionFold,
-    CountFold,
-    Fold,
-    GradientFold,
-    MomentFold,
-    SampledFold,
-    Sampler,
-)
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
 from jostle.privacy.scores import Rule, Score, Scores
 from jostle.privacy.scores.splits import key_of_column, table_of
@@ -40,7 +31,7 @@ class Coordinates(Rule):
         rows: Any = score.base
         function, bound = score.arguments
         if isinstance(function, FactoredGradient):
-            sums = fixed_width(_folded(reader, rows, GradientFold(function, bound))[0])
+            sums = fixed_width(_folded(reader, rows, folds.GradientFold(function, bound))[0])
         else:
             sums = contributions(reader, rows, function, bound, "sup")
         coordinates = [int(v) for v in sums]
@@ -64,23 +55,23 @@ def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGra
         raise refuse("ValueError", f"`{function.name}` is for {function.columns} columns, not for {len(rows.names)}")
 
 
-def _folded(reader: Reader, rows: Vectors, fold: Fold) -> list[Any]:
-    return reader.answers.fold(rows.plan, rows.exprs, AtRows.of(fold, rows))
+def _folded(reader: Reader, rows: Vectors, fold: folds.Fold) -> list[Any]:
+    return reader.answers.fold(rows.plan, rows.exprs, folds.AtRows.of(fold, rows))
 
 
 def moments(reader: Reader, rows: Vectors, weights: Weights, degree: int) -> list[Ints]:
     """Σ γ_k, Σ γ_k x and Σ γ_k xxᵀ up to a degree of 2, in units of 2^-BITS."""
-    return moments_of(_folded(reader, rows, MomentFold(weights, len(rows.names), degree)))
+    return moments_of(_folded(reader, rows, folds.MomentFold(weights, len(rows.names), degree)))
 
 
 def contributions(
     reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str,
-    sampled: tuple[Sampler, int] | None = None,
+    sampled: tuple[folds.Sampler, int] | None = None,
 ) -> Ints:  # fmt: skip
     """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it; of a
     sample of the rows where it says by which noise and which share."""
-    fold: Fold = ContributionFold(function, bound, norm)
-    return fixed_width(_folded(reader, rows, fold if sampled is None else SampledFold(fold, *sampled))[0])
+    fold: folds.Fold = folds.ContributionFold(function, bound, norm)
+    return fixed_width(_folded(reader, rows, fold if sampled is None else folds.SampledFold(fold, *sampled))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:
@@ -129,7 +120,7 @@ class RowCountRule(Rule, Summands):
         for i, one in enumerate(scores):
             together.setdefault((id(one.base), one.arguments[1]), []).append(i)
         for (_, keys), places in together.items():
-            fold = CountFold(tuple(scores[i].arguments[0] for i in places))
+            fold = folds.CountFold(tuple(scores[i].arguments[0] for i in places))
             sums = reader.answers.fold_codes(table_of(scores[places[0]]).plan, keys, fold)
             totals.update(
                 (i, [int(number) for number in np.asarray(some).ravel()]) for i, some in zip(places, sums, strict=True)

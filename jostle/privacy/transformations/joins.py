@@ -26,22 +26,8 @@ from msgspec import Struct
 
 from jostle.accounting.amounts import Path
 from jostle.diagnostics import refuse
+from jostle.plan import plan as p
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import (
-    Column,
-    Count,
-    Derive,
-    Domain,
-    Exact,
-    Filter,
-    GroupRows,
-    Join,
-    Listed,
-    Plan,
-    Union,
-    has_persons,
-    rows_below,
-)
 from jostle.plan.schemas import schema_of, united_schema
 from jostle.privacy.kernel.exposures import Exposure, Exposures
 from jostle.privacy.kernel.handles import Table
@@ -85,11 +71,11 @@ def join(
     check_keys(left, right, on)
     _check_sides(left, right, on, most, kind)
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
-    plan = Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
+    plan = p.Join(left.plan, right.plan, mine, most, theirs=() if mine == theirs else theirs, kind=kind)
     return Table(_exposures(data, left, right, plan), plan, _schema(plan, left), facts=left.facts)
 
 
-def _schema(plan: Plan, like: Table) -> tuple[tuple[str, Domain], ...]:
+def _schema(plan: p.Plan, like: Table) -> tuple[tuple[str, p.Domain], ...]:
     """The columns of a plan, with what is known of them as of those of a table."""
     return tuple(schema_of(plan, like.facts).items())
 
@@ -115,7 +101,7 @@ def _check_sides(left: Table, right: Table, on: Sequence[tuple[str, str]], most:
         )  # fmt: skip
 
 
-def _exposures(data: PublicData, left: Table, right: Table, plan: Join) -> Exposures:
+def _exposures(data: PublicData, left: Table, right: Table, plan: p.Join) -> Exposures:
     """What a join depends on, and by how many rows, as above."""
     most, mine, theirs = plan.most, plan.on, plan.theirs or plan.on
     sides = (right, theirs, plan.kind in ("right", "full")), (left, mine, plan.kind in ("left", "full"))
@@ -129,7 +115,7 @@ def _exposures(data: PublicData, left: Table, right: Table, plan: Join) -> Expos
 def _of_same_persons(left: Table, right: Table) -> bool:
     """Whether a person's rows of one side can be joined with their own of the other."""
     sources = {id(exposure.source) for exposure in (*left.exposures, *right.exposures)}
-    return len(sources) == 1 and all(has_persons(side.plan) and not side.weighted for side in (left, right))
+    return len(sources) == 1 and all(p.has_persons(side.plan) and not side.weighted for side in (left, right))
 
 
 def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
@@ -137,20 +123,20 @@ def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None
     for mine, theirs in on:
         need_column(left.domains, mine)
         need_column(right.domains, theirs)
-        if kind_of(Column(mine), left.domains) != kind_of(Column(theirs), right.domains):
+        if kind_of(p.Column(mine), left.domains) != kind_of(p.Column(theirs), right.domains):
             name = f"`{mine}`" if mine == theirs else f"`{mine} = {theirs}`"
             raise refuse("TypeError", f"{name} is a number on one side of the join and a text on the other")
 
 
-def made_of(plan: Plan, names: tuple[str, ...]) -> tuple[Plan, tuple[str, ...]]:
+def made_of(plan: p.Plan, names: tuple[str, ...]) -> tuple[p.Plan, tuple[str, ...]]:
     """What a plan is made of by filters and derived columns, and what these columns of it are called there.
 
     A row of the plan is one of those rows, and its columns have the same cells.
     """
-    while isinstance(plan, Filter | Derive):
-        if isinstance(plan, Derive):
+    while isinstance(plan, p.Filter | p.Derive):
+        if isinstance(plan, p.Derive):
             columns = [dict(plan.columns)[name] for name in names]
-            same = tuple(column.name for column in columns if isinstance(column, Column))
+            same = tuple(column.name for column in columns if isinstance(column, p.Column))
             if len(same) < len(names):
                 break
             names = same
@@ -163,11 +149,13 @@ def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> i
     most rows of one key, a public number (1 where the side is private, and unused), or twice that."""
     if table.private:
         return 1
-    plan = GroupRows(table.plan, False, tuple((f"k{i}", Column(name)) for i, name in enumerate(on)), (("n", Count()),))
+    plan = p.GroupRows(
+        table.plan, False, tuple((f"k{i}", p.Column(name)) for i, name in enumerate(on)), (("n", p.Count()),)
+    )
     groups = replace(table, plan=plan, schema=_schema(plan, table), origin=None)
 
     def most_of_one_key() -> int:
-        ((most,),) = data.exact(groups, (), (Exact("max", Column("n")),))[1]
+        ((most,),) = data.exact(groups, (), (p.Exact("max", p.Column("n")),))[1]
         return int(most or 1)
 
     return data.remembered(groups, most_of_one_key) * (2 if outer else 1)
@@ -182,7 +170,7 @@ Place = tuple[int, str]
 class Side(Struct, frozen=True):
     """A table of such a join, and what it is joined with those before it on: their columns, and its own."""
 
-    plan: Plan
+    plan: p.Plan
     exposures: Exposures
     mine: tuple[Place, ...] = ()
     theirs: tuple[str, ...] = ()
@@ -191,8 +179,8 @@ class Side(Struct, frozen=True):
 class Frequency(Struct, frozen=True):
     """The most rows of a table that have one value of these columns, and how far one unit of each source raises it."""
 
-    plan: Plan
-    columns: tuple[Column, ...]
+    plan: p.Plan
+    columns: tuple[p.Column, ...]
     grows: tuple[int, ...]
 
 
@@ -213,7 +201,7 @@ class FreeJoin(Table):
     `paid` are those that a measurement by frequencies is charged to.
     """
 
-    joined: Plan | None = None
+    joined: p.Plan | None = None
     sides: tuple[Side, ...] = ()
     paid: Exposures = ()
 
@@ -221,10 +209,10 @@ class FreeJoin(Table):
     def filtered(self) -> bool:
         """Whether its rows are those that met, each at most once: filtered, with columns of their own, in groups."""
         plan = self.plan
-        while plan != self.joined and isinstance(plan, Filter | Derive | Join):
-            if isinstance(plan, Join) and not isinstance(plan.right, Listed):
+        while plan != self.joined and isinstance(plan, p.Filter | p.Derive | p.Join):
+            if isinstance(plan, p.Join) and not isinstance(plan.right, p.Listed):
                 break
-            plan = plan.left if isinstance(plan, Join) else plan.source
+            plan = plan.left if isinstance(plan, p.Join) else plan.source
         return plan == self.joined
 
     def moves(self) -> tuple[list[Frequency], list[list[Product]]]:
@@ -248,7 +236,7 @@ def free_join(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJ
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     places = _places(sides)
     sides = (*sides, Side(right.plan, _bounded(right.exposures), tuple(places[name] for name in mine), theirs))
-    plan = Join(left.plan, right.plan, mine, theirs=() if mine == theirs else theirs)
+    plan = p.Join(left.plan, right.plan, mine, theirs=() if mine == theirs else theirs)
     paid = join_exposures([side.exposures for side in sides], [1] * len(sides))
     unbounded = tuple(replace(exposure, rows=None) for exposure in paid)
     return FreeJoin(unbounded, plan, _schema(plan, left), facts=left.facts, joined=plan, sides=sides, paid=paid)
@@ -303,7 +291,7 @@ class _Frequencies:
 
     def _of(self, at: int, names: Iterable[str]) -> int:
         """The place of a table's frequency among those that are found."""
-        columns = tuple(Column(name) for name in sorted(set(names)))
+        columns = tuple(p.Column(name) for name in sorted(set(names)))
         frequency = Frequency(self._sides[at].plan, columns, tuple(rows[at] for rows in self._rows))
         if frequency not in self.items:
             self.items.append(frequency)
@@ -329,7 +317,7 @@ def union(tables: Sequence[Table]) -> Table:
     schema = united_schema([table.domains for table in tables], facts)
     weighted = any(table.weighted for table in tables)
     exposures = join_exposures([_weighted(t) if weighted else t.exposures for t in tables], [1] * len(tables))
-    return Table(exposures, Union(tuple(table.plan for table in tables)), tuple(schema.items()), facts=facts)
+    return Table(exposures, p.Union(tuple(table.plan for table in tables)), tuple(schema.items()), facts=facts)
 
 
 def _weighted(table: Table) -> Exposures:
@@ -340,7 +328,7 @@ def _weighted(table: Table) -> Exposures:
 def common_table(tables: Sequence[Table]) -> Table:
     """The table below all of these. Refuses those that are not made of one in this way, and rows that have weights."""
     first = tables[0]
-    base, exposures = rows_below(first.plan), first.exposures
+    base, exposures = p.rows_below(first.plan), first.exposures
     for table in tables:
         if table.weighted:
             raise refuse(
@@ -350,7 +338,7 @@ def common_table(tables: Sequence[Table]) -> Table:
         same = [(e.source, e.rows, e.declared) for e in table.exposures] == [
             (e.source, e.rows, e.declared) for e in exposures
         ]
-        if rows_below(table.plan) != base or not same:
+        if p.rows_below(table.plan) != base or not same:
             raise refuse(
                 "TypeError", "a `jointly` block answers selects of one table, and these read different ones",
                 help="give each table a block of its own",

@@ -19,24 +19,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from jostle.diagnostics import refuse
+from jostle.plan import plan as p
 from jostle.plan.kinds import kind_of
-from jostle.plan.plan import (
-    Apply,
-    Beside,
-    Column,
-    Constant,
-    Count,
-    Derive,
-    Filter,
-    GroupRows,
-    GroupTerm,
-    Join,
-    Key,
-    Plan,
-    RowExpr,
-    Truncate,
-    has_persons,
-)
 from jostle.plan.schemas import floors, person_columns, schema_of, whole_key
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
@@ -46,8 +30,8 @@ from jostle.records import replace
 
 
 def truncate(
-    table: Table, keys: Sequence[Key | RowExpr], groups: int | None, rows: int | None, order: RowExpr | None = None,
-    descending: bool = False, *, in_all: bool = False,
+    table: Table, keys: Sequence[p.Key | p.RowExpr], groups: int | None, rows: int | None,
+    order: p.RowExpr | None = None, descending: bool = False, *, in_all: bool = False,
 ) -> Table:  # fmt: skip
     """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
 
@@ -62,17 +46,17 @@ def truncate(
         raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
     if in_all:
         exprs, groups = (), None
-    sizes = [len(key.values) for key in keys if isinstance(key, Key)]
+    sizes = [len(key.values) for key in keys if isinstance(key, p.Key)]
     count = math.prod(sizes) if len(sizes) == len(keys) else None
     there = 1 if in_all else _least(groups, count)
     most = None if there is None or rows is None else there * rows
     exposures = tuple(_bounded(e, most, rows) for e in table.exposures)
-    plan = Truncate(plan, exprs, groups if exprs else None, rows, order, descending)
+    plan = p.Truncate(plan, exprs, groups if exprs else None, rows, order, descending)
     return replace(table, exposures=exposures, plan=plan, origin=None)
 
 
 def group_rows(
-    table: Table, person: bool, keys: Sequence[tuple[str, Key | RowExpr]], terms: Sequence[tuple[str, GroupTerm]]
+    table: Table, person: bool, keys: Sequence[tuple[str, p.Key | p.RowExpr]], terms: Sequence[tuple[str, p.GroupTerm]]
 ) -> Table:
     """A row for each group of rows, of each person where `person` is true.
 
@@ -82,7 +66,7 @@ def group_rows(
         _need_persons(table, "rows are grouped by person")
     if table.weighted:
         raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
-    if not (person and keys) and any(isinstance(term, Beside) for _, term in terms):
+    if not (person and keys) and any(isinstance(term, p.Beside) for _, term in terms):
         raise refuse("TypeError", "rows of several persons have no order")  # one would move what stands beside others
     groups = _most_groups(table, [key for _, key in keys])
     exposures = tuple(replace(_bounded(e, groups, None), each=None) for e in table.exposures)
@@ -90,17 +74,17 @@ def group_rows(
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
     exprs = tuple((name, _expr(key, table)) for name, key in keys)
-    plan = GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
+    plan = p.GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan, table.facts).items()), facts=table.facts)
 
 
-def persons_of_groups(table: Table, keys: Sequence[tuple[str, Key | RowExpr]]) -> Table:
+def persons_of_groups(table: Table, keys: Sequence[tuple[str, p.Key | p.RowExpr]]) -> Table:
     """A row for each person and group, to be counted by the same keys: in a group a person has one."""
     grouped = group_rows(table, True, keys, ())
     return replace(grouped, exposures=tuple(replace(e, each=1) for e in grouped.exposures))
 
 
-GROUPS = Column("\0groups")
+GROUPS = p.Column("\0groups")
 """In how many groups the person of a row is; no program can write its name."""
 
 
@@ -110,62 +94,64 @@ def of_persons(table: Table) -> Exposure | None:
     plan, exposures = table.plan, table.exposures
     if table.weighted or len(exposures) != 1 or exposures[0].path or not exposures[0].unit.columns:
         return None
-    return exposures[0] if has_persons(plan) else None
+    return exposures[0] if p.has_persons(plan) else None
 
 
-def groups_of_person(table: Table, keys: Sequence[RowExpr]) -> int | None:
+def groups_of_person(table: Table, keys: Sequence[p.RowExpr]) -> int | None:
     """In how many groups by open keys a person can be, of rows `of_persons`."""
     plan, exposure = table.plan, of_persons(table)
     if exposure is None:
         return None
-    return _least(plan.groups if isinstance(plan, Truncate) and plan.keys == tuple(keys) else None, exposure.rows)
+    return _least(plan.groups if isinstance(plan, p.Truncate) and plan.keys == tuple(keys) else None, exposure.rows)
 
 
-def persons_by_groups(table: Table, keys: Sequence[RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]) -> Plan:
+def persons_by_groups(
+    table: Table, keys: Sequence[p.RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]
+) -> p.Plan:
     """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
 
     Rows of `earlier` keys are left out before groups are chosen, and before rows are where some of each count.
     """
-    limit = table.plan if isinstance(table.plan, Truncate) else None
+    limit = table.plan if isinstance(table.plan, p.Truncate) else None
     rows = table if limit is None else replace(table, plan=limit.source)
     plan = _without(rows, keys, earlier) if earlier else rows.plan
     if limit is not None and limit.keys == tuple(keys):
         plan = replace(limit, source=plan, groups=groups, rows=1)
     else:
-        plan = Truncate(plan if limit is None else replace(limit, source=plan), tuple(keys), groups, 1)
-    each = GroupRows(plan, True, (), ((GROUPS.name, Count()),), groups)
-    return Join(plan, each, (), person=True)
+        plan = p.Truncate(plan if limit is None else replace(limit, source=plan), tuple(keys), groups, 1)
+    each = p.GroupRows(plan, True, (), ((GROUPS.name, p.Count()),), groups)
+    return p.Join(plan, each, (), person=True)
 
 
-def _without(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]]) -> Plan:
+def _without(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any, ...]]) -> p.Plan:
     """The rows whose values of the expressions are none of those listed, which are all different."""
     placed = with_place(table, exprs, rows, "left").plan
-    own: tuple[tuple[str, RowExpr], ...] = tuple([(name, Column(name)) for name in table.domains])
-    return Derive(Filter(placed, Apply("missing", (Column(PLACE),))), own)
+    own: tuple[tuple[str, p.RowExpr], ...] = tuple([(name, p.Column(name)) for name in table.domains])
+    return p.Derive(p.Filter(placed, p.Apply("missing", (p.Column(PLACE),))), own)
 
 
-def _expr(key: Key | RowExpr, table: Table) -> RowExpr:
+def _expr(key: p.Key | p.RowExpr, table: Table) -> p.RowExpr:
     """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
-    if not isinstance(key, Key):
+    if not isinstance(key, p.Key):
         return key
     return whole_key(key.expr, table.domains) if floors(key) else key.expr
 
 
-def _in_listed(table: Table, keys: Sequence[Key | RowExpr]) -> Plan:
+def _in_listed(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> p.Plan:
     """The rows that are in a group of every key whose values are public."""
     plan = table.plan
     for key in keys:
-        plan = Filter(plan, _listed(key, table)) if isinstance(key, Key) else plan
+        plan = p.Filter(plan, _listed(key, table)) if isinstance(key, p.Key) else plan
     return plan
 
 
-def _most_groups(table: Table, keys: Sequence[Key | RowExpr]) -> int | None:
+def _most_groups(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> int | None:
     """In how many groups by these keys a person can have rows: of public values, or as many as were left."""
     own, plan = person_columns(table.plan), table.plan
-    shared = [key for key in keys if not (isinstance((expr := _expr(key, table)), Column) and expr.name in own)]
-    sizes = [len(key.values) for key in shared if isinstance(key, Key)]
+    shared = [key for key in keys if not (isinstance((expr := _expr(key, table)), p.Column) and expr.name in own)]
+    sizes = [len(key.values) for key in shared if isinstance(key, p.Key)]
     count = math.prod(sizes) if len(sizes) == len(shared) else None
-    left = isinstance(plan, Truncate) and plan.keys and {_expr(key, table) for key in shared} <= set(plan.keys)
+    left = isinstance(plan, p.Truncate) and plan.keys and {_expr(key, table) for key in shared} <= set(plan.keys)
     return _least(count, plan.groups if left else None)  # type: ignore[union-attr]
 
 
@@ -190,7 +176,7 @@ def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind
         )  # fmt: skip
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
     names = () if mine == theirs else theirs
-    plan = Join(left.plan, right.plan, mine, person=True, theirs=names, kind=kind)
+    plan = p.Join(left.plan, right.plan, mine, person=True, theirs=names, kind=kind)
     schema = tuple(schema_of(plan, left.facts).items())
     (joined,) = join_exposures([left.exposures, right.exposures], [1, 1])
     rows = [side.exposures[0].rows for side in (left, right)]
@@ -214,7 +200,7 @@ def _need_persons(table: Table, what: str) -> None:
         raise refuse("TypeError", f"{what} where rows have no weights", help="declare without `weighted`")
     if not table.private:
         raise refuse("TypeError", "a public table has no persons to protect", help="group it by a column: `per id`")
-    if has_persons(table.plan) and len(table.exposures) == 1:
+    if p.has_persons(table.plan) and len(table.exposures) == 1:
         return
     if not any(e.unit.columns for e in table.exposures):
         raise refuse(
@@ -227,11 +213,13 @@ def _need_persons(table: Table, what: str) -> None:
     )  # fmt: skip
 
 
-def _listed(key: Key, table: Table) -> RowExpr:
+def _listed(key: p.Key, table: Table) -> p.RowExpr:
     """Whether a row is in one of the groups of a key."""
     value = _expr(key, table)
     if isinstance(key.values, range):
         first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)
-        return Apply("and", (Apply(">=", (value, Constant(float(first)))), Apply("<=", (value, Constant(float(last))))))
-    values = [Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
-    return Apply("in", (value, *values))
+        return p.Apply(
+            "and", (p.Apply(">=", (value, p.Constant(float(first)))), p.Apply("<=", (value, p.Constant(float(last)))))
+        )
+    values = [p.Constant(float(v) if isinstance(v, int) and not isinstance(v, bool) else v) for v in key.values]
+    return p.Apply("in", (value, *values))

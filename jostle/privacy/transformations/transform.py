@@ -23,35 +23,9 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import plain
 from jostle.language.moments import kind_of_moment, moment_of, number_of
 from jostle.lazy import Bools, Ints, np
+from jostle.plan import plan as p
+from jostle.plan import schemas
 from jostle.plan.kinds import as_number, kind_of, mixed, value_kind
-from jostle.plan.plan import (
-    Apply,
-    Column,
-    Constant,
-    Derive,
-    Domain,
-    Exact,
-    Filter,
-    Integer,
-    Join,
-    Key,
-    Listed,
-    Open,
-    RowExpr,
-)
-from jostle.plan.schemas import (
-    MOST_KEYS,
-    Facts,
-    Values,
-    derived_domain,
-    dimensions,
-    floors,
-    holds,
-    key_of,
-    need_unicode,
-    open_keys,
-    schema_of,
-)
 from jostle.privacy.kernel.exposures import Allotment, Handle, extended
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Restricted, Table, Tallied, partition_label
 from jostle.privacy.kernel.kernel import check_unit
@@ -59,31 +33,31 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.records import replace
 
 MOST_CELLS = 2**26
-Over = Values | None
+Over = schemas.Values | None
 
 
-def where(table: Table, condition: RowExpr) -> Table:
+def where(table: Table, condition: p.RowExpr) -> Table:
     """The rows for which the condition is true."""
     if kind_of(condition, table.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return replace(table, plan=Filter(table.plan, condition))
+    return replace(table, plan=p.Filter(table.plan, condition))
 
 
-def cells_where(cube: Cube, condition: RowExpr, mask: Bools) -> Cube:
+def cells_where(cube: Cube, condition: p.RowExpr, mask: Bools) -> Cube:
     """The cells that a public mask leaves, whatever it says; `condition` is what it was made of."""
     if np.broadcast_shapes(mask.shape, cube.shape) != cube.shape:
         raise refuse("ValueError", f"an array of {mask.shape} is of no cube of {cube.shape}")
     return replace(cube, cells=Restricted(cube.cells, condition, mask))
 
 
-def derive(table: Table, columns: Sequence[tuple[str, RowExpr]]) -> Table:
+def derive(table: Table, columns: Sequence[tuple[str, p.RowExpr]]) -> Table:
     """The table with columns added or redefined; their bounds are those of their expressions."""
     domains = dict(table.domains)
-    exprs: dict[str, RowExpr] = {name: Column(name) for name in domains}
+    exprs: dict[str, p.RowExpr] = {name: p.Column(name) for name in domains}
     for name, expr in columns:
         exprs[name] = expr
-        domains[name] = derived_domain(expr, table.domains, table.facts)
-    return Table(table.exposures, Derive(table.plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
+        domains[name] = schemas.derived_domain(expr, table.domains, table.facts)
+    return Table(table.exposures, p.Derive(table.plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
 
 
 def pick(table: Table, names: Sequence[str]) -> Table:
@@ -91,35 +65,35 @@ def pick(table: Table, names: Sequence[str]) -> Table:
     domains = table.domains
     for name in names:
         need_column(table.domains, name)
-    plan = Derive(table.plan, tuple((name, Column(name)) for name in names))
+    plan = p.Derive(table.plan, tuple((name, p.Column(name)) for name in names))
     return Table(table.exposures, plan, tuple((name, domains[name]) for name in names), facts=table.facts)
 
 
-def partition(data: PublicData, table: Table, expr: RowExpr, name: str, over: Over) -> list[tuple[object, Table]]:
+def partition(data: PublicData, table: Table, expr: p.RowExpr, name: str, over: Over) -> list[tuple[object, Table]]:
     """(key, part) for every public key, in order. A bare column of an unaltered table names its own partition."""
-    key = table.key_of(expr, over, MOST_KEYS)
+    key = table.key_of(expr, over, schemas.MOST_KEYS)
     if key is None:
         if table.private:
-            raise open_keys(name)
-        keys, _ = data.exact(table, (expr,), (Exact("count"),))
-        key = Key(expr, tuple(keys[0]))
-    label = partition_label(table, expr, exact=not floors(key))
-    return [(_plain(value), _rows_part(table, label, holds(key, value), _plain(value))) for value in key.values]
+            raise schemas.open_keys(name)
+        keys, _ = data.exact(table, (expr,), (p.Exact("count"),))
+        key = p.Key(expr, tuple(keys[0]))
+    label = partition_label(table, expr, exact=not schemas.floors(key))
+    return [(_plain(value), _rows_part(table, label, schemas.holds(key, value), _plain(value))) for value in key.values]
 
 
 def cube_parts(
-    cube: Cube, expr: RowExpr, name: str, over: Over, codes: Callable[[Key], Ints], facts: Facts
+    cube: Cube, expr: p.RowExpr, name: str, over: Over, codes: Callable[[p.Key], Ints], facts: schemas.Facts
 ) -> list[tuple[object, Cube]]:  # fmt: skip
     """The same of a cube. `codes` says where each cell stands among the values of a key, a public array: parts by it
     are disjoint, whatever it says. Those by a dimension, which may meet parts made elsewhere, are by its positions."""
-    key = key_of(expr, over, dict(cube.schema), MOST_KEYS, facts)
+    key = schemas.key_of(expr, over, dict(cube.schema), schemas.MOST_KEYS, facts)
     if key is None:
-        raise open_keys(name)
-    if isinstance(expr, Column):
+        raise schemas.open_keys(name)
+    if isinstance(expr, p.Column):
         return [(_plain(value), _at(cube, expr.name, _plain(value))) for value in key.values]
     label, at = object(), codes(key)
     return [
-        (_plain(value), _cells_part(cube, label, holds(key, value), _plain(value), at == place))
+        (_plain(value), _cells_part(cube, label, schemas.holds(key, value), _plain(value), at == place))
         for place, value in enumerate(key.values)
     ]
 
@@ -130,17 +104,17 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
         need_column(handle.domains, column)
     elif column not in handle.names:
         raise refuse("NameError", f"the cube has no dimension `{column}`", help=did_you_mean(column, handle.names))
-    need_unicode(value)
-    condition = Apply("==", (Column(column), Constant(value)))
+    schemas.need_unicode(value)
+    condition = p.Apply("==", (p.Column(column), p.Constant(value)))
     kind_of(condition, dict(handle.schema))
     if isinstance(handle, Cube):
         return _at(handle, column, _plain(value))
-    return _rows_part(handle, partition_label(handle, Column(column), exact=True), condition, _plain(value))
+    return _rows_part(handle, partition_label(handle, p.Column(column), exact=True), condition, _plain(value))
 
 
-def histogram(table: Table, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
+def histogram(table: Table, dims: Sequence[tuple[str, p.RowExpr, Any]]) -> Cube:
     """Counts of rows over public keys, one dimension an expression."""
-    keys, names, shape = dimensions(dims, table.domains, MOST_CELLS, table.facts)
+    keys, names, shape = schemas.dimensions(dims, table.domains, MOST_CELLS, table.facts)
     if (cells := math.prod(shape)) > MOST_CELLS:
         raise too_large(cells)
     return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
@@ -165,26 +139,26 @@ def columns(table: Table) -> list[ColumnHandle]:
     return [ColumnHandle(table.exposures, table, name) for name in table.domains]
 
 
-def need_column(domains: Mapping[str, Domain], name: str, of: str = "the described columns") -> None:
+def need_column(domains: Mapping[str, p.Domain], name: str, of: str = "the described columns") -> None:
     if name not in domains:
         help = did_you_mean(name, domains) or f"{of} are {', '.join(domains)}"
         raise refuse("NameError", f"no column `{name}`", help=help)
 
 
-def _rows_part(table: Table, label: object, condition: RowExpr, key: object) -> Table:
-    return replace(table, exposures=extended(table.exposures, label, key), plan=Filter(table.plan, condition))
+def _rows_part(table: Table, label: object, condition: p.RowExpr, key: object) -> Table:
+    return replace(table, exposures=extended(table.exposures, label, key), plan=p.Filter(table.plan, condition))
 
 
-def _cells_part(cube: Cube, label: object, condition: RowExpr, key: object, mask: Bools) -> Cube:
+def _cells_part(cube: Cube, label: object, condition: p.RowExpr, key: object, mask: Bools) -> Cube:
     return replace(cells_where(cube, condition, mask), exposures=extended(cube.exposures, label, key))
 
 
 def _at(cube: Cube, name: str, number: float) -> Cube:
     """The cells at one position of a dimension."""
-    axis, expr = cube.names.index(name), Column(name)
+    axis, expr = cube.names.index(name), p.Column(name)
     positions = np.arange(cube.shape[axis]).reshape([-1 if i == axis else 1 for i in range(len(cube.shape))])
     label = partition_label(cube, expr, exact=False)
-    return _cells_part(cube, label, Apply("==", (expr, Constant(number))), number, positions == number)
+    return _cells_part(cube, label, p.Apply("==", (expr, p.Constant(number))), number, positions == number)
 
 
 def _plain(value: Any) -> Any:
@@ -199,7 +173,7 @@ PLACE = "\0place"
 _STORED = {"text": "text", "date": "date", "time": "time"}
 
 
-def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any, ...]], how: str = "inner") -> Table:
+def with_place(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any, ...]], how: str = "inner") -> Table:
     """The rows whose values of the expressions are listed, with the place of these in the list as a further column.
 
     Values are compared as they are. In a `left` join all rows stay. Stability is the table's, since a row of `rows`
@@ -214,15 +188,15 @@ def with_place(table: Table, exprs: Sequence[RowExpr], rows: Sequence[tuple[Any,
             if kind != kind_of(expr, table.domains):
                 raise mixed("`over`", kind_of(expr, table.domains), kind)
     names = tuple(f"\0key{i}" for i in range(len(exprs)))
-    own: list[tuple[str, RowExpr]] = [(name, Column(name)) for name in table.domains]
+    own: list[tuple[str, p.RowExpr]] = [(name, p.Column(name)) for name in table.domains]
     keys = [(name, as_number(expr, table.domains)) for name, expr in zip(names, exprs, strict=True)]
-    kinds: list[Domain] = [Open(_STORED.get(kind_of(expr, table.domains), "real")) for expr in exprs]
+    kinds: list[p.Domain] = [p.Open(_STORED.get(kind_of(expr, table.domains), "real")) for expr in exprs]
     cells = tuple((*map(_cell, row), float(place)) for place, row in enumerate(rows))
-    columns = (*zip(names, kinds, strict=True), (PLACE, Integer(0, max(0, len(rows) - 1))))
-    plan = Join(Derive(table.plan, (*own, *keys)), Listed(columns, cells), names, kind=how)
-    return replace(table, plan=plan, schema=tuple(schema_of(plan, table.facts).items()), origin=None)
+    columns = (*zip(names, kinds, strict=True), (PLACE, p.Integer(0, max(0, len(rows) - 1))))
+    plan = p.Join(p.Derive(table.plan, (*own, *keys)), p.Listed(columns, cells), names, kind=how)
+    return replace(table, plan=plan, schema=tuple(schemas.schema_of(plan, table.facts).items()), origin=None)
 
 
 def _cell(value: Any) -> Any:
-    need_unicode(value)
+    schemas.need_unicode(value)
     return float(value) if isinstance(value, bool) else value

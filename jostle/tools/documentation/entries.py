@@ -178,7 +178,7 @@ _RULE = re.compile(r" -{5,}$")  # a comment that heads a section of its file
 
 def modules() -> Iterator[Documentation]:
     """An entry for each module, and for each name that it defines and a program may use."""
-    for name in names():
+    for name in resources.library():
         tree = _tree(name)
         source = tree.span.source
         about, more = _about(source.text, 0)
@@ -187,12 +187,6 @@ def modules() -> Iterator[Documentation]:
         for definition in tree.body:
             if isinstance(definition, n.Def | n.Assign) and not definition.name.startswith("_"):
                 yield _entry(name, definition)
-
-
-@cache
-def names() -> tuple[str, ...]:
-    """The modules of the library."""
-    return tuple(sorted(path.stem for path in resources.folder("stdlib").glob("*.jst")))
 
 
 def _entry(module: str, definition: n.Def | n.Assign) -> Documentation:
@@ -264,8 +258,8 @@ def _blocks(text: str) -> tuple[_Block, ...]:
 @cache
 def _charging() -> frozenset[tuple[str, str]]:
     """The definitions of the library, by module and name, in which something is measured."""
-    bodies = {(m, d.name): d for m in names() for d in _tree(m).body if isinstance(d, n.Def | n.Assign)}
-    homes = {m: _homes(m) for m in names()}
+    bodies = {(m, d.name): d for m in resources.library() for d in _tree(m).body if isinstance(d, n.Def | n.Assign)}
+    homes = {m: _homes(m) for m in resources.library()}
     calls: dict[tuple[str, str], set[tuple[str, str]]] = {}
     charging: set[tuple[str, str]] = set()
     for key, body in bodies.items():
@@ -286,7 +280,7 @@ def _homes(module: str, around: tuple[str, ...] = ()) -> dict[str, tuple[str, st
     homes: dict[str, tuple[str, str]] = {}
     body = _tree(module).body if module not in around else ()
     for statement in body:
-        if isinstance(statement, n.Use) and ".".join(statement.path) in names():
+        if isinstance(statement, n.Use) and ".".join(statement.path) in resources.library():
             homes = _homes(".".join(statement.path), (*around, module)) | homes
     for statement in body:
         if isinstance(statement, n.Def | n.Assign):

@@ -23,6 +23,7 @@ from jostle.diagnostics import Refusal, refuse, unwritable
 from jostle.engine.files import open_file
 from jostle.plan.plan import Domain, Integer, Open, Real
 from jostle.readers.filesets import Reading
+from jostle.readers.formats import format_of, has_names
 from jostle.readers.survey import NUMBERS, Survey
 from jostle.records import replace
 from jostle.resources import folder
@@ -261,7 +262,6 @@ def _header_line(options: Namespace) -> int | None:
     """The line that has the names, where the first one is a title: it names less than two of several columns, or none
     of those that are described. It is the first one below that has them, or most texts and no number."""
     from jostle.readers.csvfile import header
-    from jostle.readers.formats import format_of
     from jostle.readers.workbook import header as names_of_sheet
 
     if remote_data(options.file) is not None:
@@ -294,7 +294,6 @@ def _with_fractions(domain: Domain) -> Domain:
 def _columns(options: Namespace, reading: Reading) -> list[Column]:
     """The columns of the file, with what a codebook says of them."""
     from jostle.readers.databases import names_of
-    from jostle.readers.formats import has_names
 
     data = remote_data(options.file)
     if data is not None:

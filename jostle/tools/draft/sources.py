@@ -21,7 +21,7 @@ from jostle.engine.files import open_file
 from jostle.lazy import pa
 from jostle.readers.filesets import Reading, reader_of
 from jostle.records import replace
-from jostle.resources import Json
+from jostle.resources import Json, loads
 from jostle.tools.draft.columns import Column, as_number, columns_of_arrow
 
 _TOKEN = re.compile(
@@ -328,8 +328,6 @@ def _kind(word: object) -> str:
 
 
 def _json(text: str, table: str | None) -> list[Column]:
-    from jostle.resources import loads
-
     try:
         document = loads(text)
     except ValueError:

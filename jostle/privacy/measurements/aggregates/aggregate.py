@@ -28,22 +28,8 @@ from jostle.diagnostics import refuse
 from jostle.integers import LIMIT, fixed_width
 from jostle.lazy import Floats, Ints
 from jostle.noise_laws import Selected
+from jostle.plan import plan as p
 from jostle.plan.kinds import check_depth, grid_bits, kind_of
-from jostle.plan.plan import (
-    WEIGHT_BITS,
-    Apply,
-    Bound,
-    Column,
-    Constant,
-    Count,
-    Exact,
-    Filter,
-    FixedSum,
-    Key,
-    RowExpr,
-    Term,
-    rows_below,
-)
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, stability_of, weighted_stability_of
 from jostle.privacy.mechanisms.additive import Additive, share
@@ -60,7 +46,7 @@ Chosen = tuple[Any, Any]
 class Aggregate(ABC):
     """An aggregate with its expressions on rows and its public numbers."""
 
-    expressions: tuple[RowExpr, ...] = ()
+    expressions: tuple[p.RowExpr, ...] = ()
     numbers: tuple[float, ...] = ()
 
     name: ClassVar[str]
@@ -68,7 +54,7 @@ class Aggregate(ABC):
     """Whether its expressions may be of any kind; those of a private table are numbers otherwise."""
 
     @property
-    def expr(self) -> RowExpr:
+    def expr(self) -> p.RowExpr:
         """The first of its expressions."""
         return self.expressions[0]
 
@@ -81,9 +67,9 @@ class Aggregate(ABC):
 
     # Public tables -----------------------------------------------------------------------------------
 
-    def statistics(self) -> tuple[Exact, ...]:
+    def statistics(self) -> tuple[p.Exact, ...]:
         """What an engine is asked of a public table: the statistic of the same name, unless an aggregate has others."""
-        return (Exact(self.name, next(iter(self.expressions), None), next(iter(self.numbers), None)),)
+        return (p.Exact(self.name, next(iter(self.expressions), None), next(iter(self.numbers), None)),)
 
     def of_statistics(self, values: Sequence[Any]) -> Any:
         """The exact answer of one group, from these statistics; they are None where they have no value."""
@@ -102,7 +88,7 @@ class Aggregate(ABC):
     def check_private(self, table: Table) -> None:
         """Refuses expressions that are measured in no way: without public bounds, or without candidates."""
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
+    def terms(self, table: Table) -> tuple[p.Term, ...]:
         """What an engine adds up in every group, in one pass for all aggregates of a select."""
         return ()
 
@@ -113,10 +99,10 @@ class AdditiveAggregate(Aggregate):
     direct: ClassVar[bool] = True
 
     @abstractmethod
-    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
+    def measured(self, table: Table) -> tuple[p.Term | Pair, ...]:
         """Its terms in their order as they get noise: each by itself, or two of them as a pair."""
 
-    def terms(self, table: Table) -> tuple[Term, ...]:
+    def terms(self, table: Table) -> tuple[p.Term, ...]:
         return tuple([term for one in self.measured(table) for term in terms_of(one)])
 
     def check_private(self, table: Table) -> None:
@@ -124,7 +110,7 @@ class AdditiveAggregate(Aggregate):
             if term.expr is not None:
                 kind_of(term.expr, table.domains)
 
-    def shares(self, amount: Amount, table: Table) -> list[tuple[Term | Pair, Amount]]:
+    def shares(self, amount: Amount, table: Table) -> list[tuple[p.Term | Pair, Amount]]:
         """What gets noise, with its part of an amount: an equal one of every term."""
         measured = self.measured(table)
         sizes = list(map(len, map(terms_of, measured)))
@@ -132,7 +118,7 @@ class AdditiveAggregate(Aggregate):
         parts = [Amount(one.unit, one.value * size, one.delta * size) for size in sizes]
         return list(zip(measured, parts, strict=True))
 
-    def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[Term | Pair, Additive]]:
+    def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[p.Term | Pair, Additive]]:
         """What gets noise with the law of that, within an amount."""
         shares, (l1, l2) = self.shares(amount, table), (1, 1.0)
         if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio counts, in groups or not the same
@@ -177,7 +163,7 @@ class GroupAggregate(Aggregate):
         """The public candidates, or the bounds that they lie between; refused where there are none."""
 
     @abstractmethod
-    def places(self, table: Table) -> Key:
+    def places(self, table: Table) -> p.Key:
         """The place of a row, as a group key: an engine counts the rows of all groups at all places in one pass."""
 
     @abstractmethod
@@ -232,11 +218,11 @@ class Pair(Struct, frozen=True):
     N = (A + B)/2H (docs/privacy/aggregates.md). The numbers are brought within half of the limit first.
     """
 
-    total: FixedSum
-    count: Count
+    total: p.FixedSum
+    count: p.Count
 
     @classmethod
-    def of(cls, total: FixedSum, count: Count) -> Pair:
+    def of(cls, total: p.FixedSum, count: p.Count) -> Pair:
         """The pair on a grid that has room for four times as many rows as that of the sum alone, 2^33 and more."""
         return cls(replace(total, bits=total.bits - 2), count)
 
@@ -255,27 +241,27 @@ class Pair(Struct, frozen=True):
         return rows + total, rows - total
 
 
-def terms_of(term: Term | Pair) -> tuple[Term, ...]:
+def terms_of(term: p.Term | Pair) -> tuple[p.Term, ...]:
     """What an engine adds up for it."""
     return (term.total, term.count) if isinstance(term, Pair) else (term,)
 
 
-def grid_of(term: Term | Pair) -> int:
+def grid_of(term: p.Term | Pair) -> int:
     """A term is an integer in units of 2^-this."""
     if isinstance(term, Pair):
         return term.total.bits
-    if isinstance(term, FixedSum):
+    if isinstance(term, p.FixedSum):
         return term.bits
-    return WEIGHT_BITS if term.weighted else 0
+    return p.WEIGHT_BITS if term.weighted else 0
 
 
-def sensitivity_of(term: Term | Pair, table: Table) -> int:
+def sensitivity_of(term: p.Term | Pair, table: Table) -> int:
     """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
     if isinstance(term, Pair):
         rows = term.step(table) * sensitivity_of(term.count, table)
         return 2 * max(sensitivity_of(term.total, table), rows)
-    if isinstance(term, Count):
-        return 1 << WEIGHT_BITS if term.weighted else 1
+    if isinstance(term, p.Count):
+        return 1 << p.WEIGHT_BITS if term.weighted else 1
     most = max(abs(term.low), abs(term.high))
     whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
     if not (term.weighted and whole):
@@ -285,16 +271,16 @@ def sensitivity_of(term: Term | Pair, table: Table) -> int:
     return whole + 1 + -(-rows // 2)
 
 
-def stability_of_term(term: Term | Pair, table: Table, undivided: bool) -> int:
+def stability_of_term(term: p.Term | Pair, table: Table, undivided: bool) -> int:
     """How many rows of a protected unit, or how much weight, a term can be moved by."""
     if term.weighted:
         return weighted_stability_of(table)
-    if isinstance(term, Count) and term.distinct and undivided and _counts_persons(term.expr, table):
+    if isinstance(term, p.Count) and term.distinct and undivided and _counts_persons(term.expr, table):
         return 1
     return stability_of(table)
 
 
-def reach_of(term: Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
+def reach_of(term: p.Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
     """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
 
     Of k rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum
@@ -314,18 +300,18 @@ def rows_in_one(table: Table, stability: int) -> int:
     return stability if None in limits or not limits else max(1, min(stability, max(limits)))
 
 
-def _counts_persons(expr: RowExpr | None, table: Table) -> bool:
+def _counts_persons(expr: p.RowExpr | None, table: Table) -> bool:
     """Whether the values of `expr` are those of the one protected column, undivided.
 
     All rows of a person have the same value, so that the person is one value more or less. In groups or parts
     their rows might be in each, and the losses would add up to more than the largest.
     """
-    plan = rows_below(table.plan, (Filter,))
+    plan = p.rows_below(table.plan, (p.Filter,))
     whole = all(not e.path for e in table.exposures)
-    return whole and isinstance(plan, Bound) and isinstance(expr, Column) and plan.by == (expr.name,)
+    return whole and isinstance(plan, p.Bound) and isinstance(expr, p.Column) and plan.by == (expr.name,)
 
 
-def public_bounds(expr: RowExpr, table: Table, name: str) -> tuple[float, float]:
+def public_bounds(expr: p.RowExpr, table: Table, name: str) -> tuple[float, float]:
     """The bounds of what is added; refused where there are none that can be added exactly."""
     bounds = table.bounds_of(expr)
     if bounds is None:
@@ -338,15 +324,15 @@ def public_bounds(expr: RowExpr, table: Table, name: str) -> tuple[float, float]
     return bounds
 
 
-def fixed_sum(expr: RowExpr, most: float, table: Table) -> FixedSum:
+def fixed_sum(expr: p.RowExpr, most: float, table: Table) -> p.FixedSum:
     """The sum of an expression between ±`most`."""
-    return FixedSum(expr, -most, most, grid_for(most), weighted=table.weighted)
+    return p.FixedSum(expr, -most, most, grid_for(most), weighted=table.weighted)
 
 
-def sum_and_count(expr: RowExpr, table: Table, name: str) -> Pair:
+def sum_and_count(expr: p.RowExpr, table: Table, name: str) -> Pair:
     """The sum of an expression less the middle of its bounds, and how many rows it is of."""
     x = Centred.of(expr, table, name)
-    return Pair.of(fixed_sum(x.expr, x.half, table), Count(expr, weighted=table.weighted))
+    return Pair.of(fixed_sum(x.expr, x.half, table), p.Count(expr, weighted=table.weighted))
 
 
 def grid_for(most: float) -> int:
@@ -357,13 +343,13 @@ def grid_for(most: float) -> int:
 class Centred(Struct, frozen=True):
     """A bounded expression less the middle of its bounds, which halves what a row can add: between ±`half`."""
 
-    expr: RowExpr
+    expr: p.RowExpr
     middle: float
     half: float
     width: float
 
     @classmethod
-    def of(cls, expr: RowExpr, table: Table, name: str) -> Centred:
+    def of(cls, expr: p.RowExpr, table: Table, name: str) -> Centred:
         low, high = public_bounds(expr, table, name)
         middle = low + (high - low) / 2
-        return cls(Apply("-", (expr, Constant(middle))), middle, max(high - middle, middle - low), high - low)
+        return cls(p.Apply("-", (expr, p.Constant(middle))), middle, max(high - middle, middle - low), high - low)

@@ -36,7 +36,7 @@ from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
-from jostle.run.margins import cut_of, hidden_groups, marked
+from jostle.run.margins import cut_of, expected_answer, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -89,7 +89,10 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
         return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
     bound = _bound(interp, form, table, tables, scope)
     result = partial(_result, interp, bound, scope=scope)
-    form.try_out(interp, bound.request, bound.aggregates, bound.moments, result, scope)
+    expected = expected_answer(bound.request, bound.aggregates, bound.moments, bound.via)
+    if expected is not None:
+        interp.expect(bound, expected, partial(_columns, interp, bound, scope=scope))
+        form.try_out(interp, partial(result, expected), scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
         if isinstance(answer, Handle):
@@ -309,6 +312,15 @@ def _read_for(request: Request | CubeRequest, aggregate: Aggregate) -> Request |
 
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:
+    columns = _columns(interp, bound, answer, scope)
+    if bound.keys:
+        return Grouped(bound.arrangement.arranged(interp, columns, bound.form.calls, answer.values), len(bound.keys))
+    record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
+    return next(iter(record.values())) if len(record) == 1 else record
+
+
+def _columns(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> dict[str, Sequence[Any]]:
+    """The keys and the results, group by group."""
     calls = bound.form.calls
     columns: dict[str, Sequence[Any]] = {}
     for key, values in zip(bound.keys, answer.keys, strict=True):
@@ -324,10 +336,7 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
         else:
             keys = {key: columns[key] for key in bound.keys if not scope.holds(key)}
             columns[output.name] = _result_column(interp, output.value, simple, keys, scope)
-    if bound.keys:
-        return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
-    record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
-    return next(iter(record.values())) if len(record) == 1 else record
+    return columns
 
 
 def _result_column(
@@ -341,7 +350,7 @@ def _result_column(
         interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
         inner = Scope(scope, {key: values[group] for key, values in keys.items()}) if keys else scope
         try:
-            column.append(interp.eval(value, inner))
+            column.append(interp.argument(value, inner))
         except NoValue:
             column.append(None)
         finally:

@@ -5,7 +5,7 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,15 +18,30 @@ from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.selects import Answer
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
+from jostle.run.margins import EXAMPLES
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
+from jostle.run.selects import BoundSelect
+from jostle.run.sequences import NumberColumn
+from jostle.run.values import (
+    Builtin,
+    Function,
+    Grouped,
+    Interval,
+    Record,
+    RowForm,
+    is_model,
+    is_number,
+    is_vector,
+    kind_name,
+)
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
@@ -47,6 +62,7 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
+        self.expected: Callable[[], object] | None = None  # what the select at hand gives
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
         self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
         self.forms: dict[type, Callable[[Any, Scope], object]] = {
@@ -90,7 +106,7 @@ class Forms(Interpreter):
             return self._of_several(value, node, scope)
         at = self.part(node.args[0], scope)
         if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
-            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
+            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at)))
         if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
             raise Unknown(like=likes.item(value, value).like)
         if not isinstance(value, NotKnown):
@@ -132,16 +148,19 @@ class Forms(Interpreter):
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
-        like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
+        like = value.like
         if is_model(likes.example(value)):
             like = likes.example(value)
+        elif isinstance(like, likes.SomeGroups):
+            cell = (self._evaluated(node, scope, (node.value, likes.example(like))), *like.column(node.name))[1]
+            raise Unknown(like=likes.Anything(NumberColumn() if is_number(cell) else [], cell))
         elif like is None or isinstance(like, likes.Anything):
             tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
             raise Unknown(like=tried)
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
-        raise Unknown(like=likes.NUMBERS if isinstance(value.like, likes.SomeGroups) else likes.form(field))
+        raise Unknown(like=likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
@@ -154,9 +173,8 @@ class Forms(Interpreter):
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
-            # itself less itself is 0; what is no number is refused
-            return 0.0 if one is likes.ONE else self._operated(node, one, two, scope)
+        if node.op == "-" and same and (isinstance(one, float) or is_vector(one)):
+            return self._operated(node, one, two, scope)  # itself less itself is 0
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
             raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
         raise Unknown(like=self._by_kinds(node, left, right, scope))
@@ -283,17 +301,20 @@ class Forms(Interpreter):
 
     def item(self, source: object, span: Span) -> NotKnown:
         """What is known of the items of a value; refuses one that has none."""
-        like = likes.operand(source, 1.0) if isinstance(source, NotKnown) else None
+        like = likes.operand(source) if isinstance(source, NotKnown) else None
         items = list(self.walk(like, span)) if like is not None else []
         return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
 
     def _call(self, node: n.Call, scope: Scope) -> object:
         if id(node) in self.aggregates:
-            return super().eval(node, scope)
+            value = super().eval(node, scope)
+            if isinstance(value, NotKnown):
+                raise Unknown(like=value.like, called=True)
+            return value
         around, self.selecting, self.calling = (self.selecting, self.calling), False, node
         try:
             function = self.part(node.function, scope)
-            kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
+            kind = likes.kind(function)
             of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
             if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function", "a ChoiceMaker")):
                 raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
@@ -334,13 +355,13 @@ class Forms(Interpreter):
                 raise Refusal(no_free_join(node))
         self._need_tables(node, scope)
         around = self.blurred, self.selecting
-        self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
+        self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:
             with suppress(Unknown):
                 value = self._selected(node, scope)
                 if not self.blurred:
                     return value
-            like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
+            like = None if self.joint is not None or self.expected is None else self.expected()
             if self.blurred:
                 self._whatever(node, scope)
             elif node.spend is not None:
@@ -348,6 +369,15 @@ class Forms(Interpreter):
             raise Unknown(like=like)
         finally:
             self.blurred, self.selecting = around
+
+    def expect(
+        self, select: BoundSelect, answer: Answer, columns: Callable[[Answer], Mapping[str, Sequence[object]]]
+    ) -> None:  # fmt: skip
+        """Keeps what the results of a select are like."""
+        values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
+        of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
+        door: Any = self.kernel
+        self.expected = lambda: likes.of_select(select, columns(of), door.last)
 
     def _selected(self, node: n.Select, scope: Scope) -> object:
         try:
@@ -362,7 +392,7 @@ class Forms(Interpreter):
         refusals = list[Refusal]()
         self.places.clear()
         try:
-            for self.cell in (*likes.CELLS, True, [1.0], ["a"]):
+            for self.cell in (*EXAMPLES.values(), [1.0], ["a"]):
                 try:
                     super().eval(node, scope)
                     return
@@ -383,8 +413,7 @@ class Forms(Interpreter):
         """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
         for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
             of = self.part(table, scope) if isinstance(table, n.Name) else None
-            numbers = likes.like_of(of) is likes.NUMBERS
-            like = 1.0 if numbers else likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
+            like = likes.example(of) if isinstance(of, NotKnown) else None
             if not (like is None or is_rows(like) or isinstance(like, Handle)):
                 word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
                 raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
@@ -399,7 +428,7 @@ class Forms(Interpreter):
     ) -> object:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
         whole = function.name == "answer"  # of lists of numbers alone
-        values = [likes.operand(value, 1.0) if whole else likes.like_of(value) for value in args]
+        values = [likes.operand(value) if whole else likes.like_of(value) for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
         formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)

@@ -5,7 +5,7 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,24 +15,23 @@ from jostle.language.facts import Effect
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.selects import Answer
 from jostle.privacy.reading.minting import public_table
+from jostle.run.arguments import exact_amount
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import EXAMPLES
+from jostle.run.operators import fold
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.selects import BoundSelect
 from jostle.run.sequences import NumberColumn
 from jostle.run.values import (
     Builtin,
-    Function,
     Grouped,
     Interval,
     Record,
@@ -44,10 +43,10 @@ from jostle.run.values import (
 )
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 
+UNITS = ("epsilon", "rho")
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -69,6 +68,7 @@ class Forms(Interpreter):
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
             n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
+            n.Range: self._range, n.Over: self._over,
         }  # fmt: skip
 
     def value_of(self, value: object) -> object:
@@ -105,7 +105,7 @@ class Forms(Interpreter):
         if isinstance(value, Handle) or len(node.args) != 1:
             return self._of_several(value, node, scope)
         at = self.part(node.args[0], scope)
-        if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
+        if isinstance(at, NotKnown) and likes.kind(at) not in (None, *map(kind_name, EXAMPLES.values())):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at)))
         if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
             raise Unknown(like=likes.item(value, value).like)
@@ -166,6 +166,12 @@ class Forms(Interpreter):
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
             return self._operated(node, left, right, scope)
+        if (
+            node.op in ("==", "!=")
+            and (left, right).count(None) == 1
+            and likes.is_some(right if left is None else left)
+        ):
+            return node.op == "!="
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if likes.is_open(one) or likes.is_open(two):
             tried = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right, by_kind=True)
@@ -283,12 +289,42 @@ class Forms(Interpreter):
             inner = likes.ANY if unread else self._of_item(node, like, scope)
             raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
 
+    def _range(self, node: n.Range, scope: Scope) -> object:
+        ends = self.part(node.low, scope), self.part(node.high, scope)
+        if not any(isinstance(end, NotKnown) for end in ends):
+            return self._evaluated(node, scope, (node.low, ends[0]), (node.high, ends[1]))
+
+        def between(low: object, high: object) -> object:
+            return self._evaluated(node, scope, (node.low, low), (node.high, high))
+
+        raise Unknown(like=likes.tried(between, *ends, by_kind=True))
+
+    def _over(self, node: n.Over, scope: Scope) -> object:
+        source = self.part(node.source, scope)
+        if not isinstance(source, NotKnown):
+            return self._evaluated(node, scope, (node.source, source))
+        names, value = self.item_names((node.name,), source, node.source.span, scope), NotKnown()
+        try:
+            value = self.part(node.body, Scope(scope, names))
+        except Refusal as refusal:
+            if refusal.first.kind in EVERYWHERE:
+                raise
+        if not isinstance(value, NotKnown):
+            raise Unknown
+        raise Unknown(like=likes.tried(lambda one: fold(node.fold, [1.0], [one]), value, by_kind=True))
+
+    def item_names(self, names: tuple[str, ...], source: object, span: Span, scope: Scope) -> Names:
+        """The names of an item of what is not known, with what each is like; refuses an item that has not so many."""
+        one = self.item(source, span)
+        if len(names) == 1:
+            return Names({names[0]: one})
+        likes.tried(lambda item: self.bind(names, item, Scope(scope), span), one, by_kind=likes.kind(one) != "a list")
+        parts = one.like if isinstance(one.like, list) and len(one.like) == len(names) else [None] * len(names)
+        return Names({name: NotKnown(like=like) for name, like in zip(names, parts, strict=True)})
+
     def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
         """What a comprehension makes of an item of what is not known."""
-        one = self.item(source, node.source.span)
-        if len(node.names) > 1:
-            likes.tried(lambda item: self.bind(node.names, item, Scope(scope), node.source.span), one)
-        inner = Scope(scope, Names({name: one if len(node.names) == 1 else NotKnown() for name in node.names}))
+        inner = Scope(scope, self.item_names(node.names, source, node.source.span, scope))
         try:
             if node.condition is not None:
                 with suppress(Unknown):
@@ -331,6 +367,7 @@ class Forms(Interpreter):
 
     def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
+        self.need_amount(node.spend.amount, scope)
         try:
             return super().eval(node, scope)
         except Refusal as refusal:
@@ -346,7 +383,16 @@ class Forms(Interpreter):
         finally:
             self.calling = around
 
+    def need_amount(self, node: n.Amount, scope: Scope) -> None:
+        """Refuses an amount of which the kind is known, and which is no number."""
+        if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
+            value = self.part(node.value, scope)
+            if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
+                exact_amount(node, likes.example(value), None)
+
     def _select(self, node: n.Select, scope: Scope) -> object:
+        if node.spend is not None:
+            self.need_amount(node.spend.amount, scope)
         if is_smooth(node):
             sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
             own = [isinstance(side, Handle) and side.private for side in sides]
@@ -457,29 +503,3 @@ class Forms(Interpreter):
         if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
             return False
         return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)
-
-
-def wishes_of(statement: n.Stmt) -> list[n.Spend]:
-    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
-    if isinstance(statement, n.With):
-        return [statement.spend] if statement.jointly else []
-    nodes = every(statement)
-    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
-        return []
-    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
-
-
-def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
-    """The columns of the sources of a table's rows, as they are described."""
-    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
-    for plan in plans:
-        plans.extend(inputs(plan))
-        if isinstance(plan, Scan):
-            yield from plan.columns
-
-
-def adaptive_name(function: object) -> str:
-    """The name of an option of the library whose answers have no known error; empty of what is none."""
-    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
-        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
-    return ""

@@ -44,10 +44,19 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import Forms, adaptive_name, source_columns, wishes_of
+from jostle.tools.dry_forms import Forms
 from jostle.tools.likes import EVERYWHERE, Left, Names, NotKnown, TooLong, Unknown
 from jostle.tools.outlet import deep
-from jostle.tools.stand_ins import Untrained, declared_choice, door, of_measurement
+from jostle.tools.stand_ins import (
+    Untrained,
+    adaptive_name,
+    declared_choice,
+    door,
+    need_origin,
+    of_measurement,
+    source_columns,
+    wishes_of,
+)
 
 if TYPE_CHECKING:
     from jostle.events import Stream
@@ -96,6 +105,8 @@ class Foresight(Forms):
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
             if isinstance(node, n.Private):
                 self._check_declaration(node, scope)
+            if isinstance(node, n.With):
+                self.need_amount(node.spend.amount, scope)
             if isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
@@ -171,17 +182,20 @@ class Foresight(Forms):
             self.returned = None
             return {}
         names, ways, around = scope.names, list[dict[str, object]](), (self.unsure, self.looks)
-        begun, self.unsure, self.looks = Names(names), True, Looks() if self.depth else self.looks
+        begun, sure, self.unsure, self.looks = Names(names), False, True, Looks() if self.depth else self.looks
         try:
             if isinstance(node, n.For):
-                begun |= dict.fromkeys(node.names, self._item_of(node, scope))
+                source = self.part(node.source, scope)
+                begun |= self.item_names(node.names, source, node.source.span, scope)
+                sure = self.returned is None and likes.has_items(source)
             for block in blocks(node):
                 scope.names = Names(begun)
-                if self._goes_on(block, scope):
+                if self._goes_on(block, scope, sure):
                     ways.append(scope.names)
         except Refusal as refusal:
-            if not self.depth:
-                self._refused(refusal, node, scope)
+            if self.depth:
+                raise
+            self._refused(refusal, node, scope)
         finally:
             scope.names, (self.unsure, self.looks) = names, around
         self.looks = self.looks if self.returned is None else Looks()  # of what a run may not come by
@@ -189,14 +203,8 @@ class Foresight(Forms):
         after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
         return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
 
-    def _item_of(self, node: n.For, scope: Scope) -> NotKnown:
-        """What is known of the name of a loop, and nothing where there are several."""
-        if len(node.names) > 1:
-            return NotKnown()
-        return self.item(self.part(node.source, scope), node.source.span)
-
-    def _goes_on(self, block: n.Block, scope: Scope) -> bool:
-        """Walks a branch, notes what it returns, and whether what follows may come."""
+    def _goes_on(self, block: n.Block, scope: Scope, sure: bool) -> bool:
+        """Walks a branch, notes what it returns, and whether what follows may come; `sure`: a run comes by."""
         try:
             ended = self.block(block.body, scope)
             if ended is not None and self.returned is not None:
@@ -207,8 +215,8 @@ class Foresight(Forms):
                 self.returned.append(unknown.value)
             else:
                 self.returned = None
-        except Refusal:
-            if not self.depth:
+        except Refusal as refusal:
+            if not self.depth or (sure and refusal.first.kind in EVERYWHERE):
                 raise
         return False
 
@@ -241,8 +249,8 @@ class Foresight(Forms):
         if isinstance(node, n.Described):
             return self.described(node, scope)
         if isinstance(node, n.Call) and self.opens(node, scope):
-            for arg in node.args:
-                self.part(arg, scope)
+            for value in [self.part(arg, scope) for arg in node.args][:1]:
+                need_origin(self, node, value, scope)
             raise Unknown(like=likes.A_SOURCE)
         looked_at = self.forms.get(type(node))
         try:

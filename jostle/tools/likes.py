@@ -127,6 +127,20 @@ def is_open(value: object) -> bool:
     return isinstance(it, list | Record | Grouped) or is_vector(it) or is_model(it)
 
 
+def is_some(value: object) -> bool:
+    """Whether it is sure not to be none: a container, and a number that was measured itself."""
+    like = like_of(value)
+    it = example(like)
+    return isinstance(it, list | Record | Grouped) or (isinstance(it, Noised) and it.law is not None)
+
+
+def has_items(value: object) -> bool:
+    """Whether it is a container that is sure to hold something."""
+    like = like_of(value)
+    known = isinstance(like, list | Record | Grouped) and not isinstance(like, SomeGroups)
+    return known and bool(len(like))  # type: ignore[arg-type]
+
+
 def kind_alone(value: object) -> object:
     """What is known of what was made of a list, a record or a model of which only the kind is known."""
     if is_vector(value) or isinstance(value, NumberColumn):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -11,17 +11,20 @@ from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, number_from, only_record, score_from
 from jostle.diagnostics import Refusal
 from jostle.lazy import np
-from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.plan.plan import Domain, Plan, Scan, inputs
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import exposures_of
+from jostle.run.faults import LIBRARY, exposures_of
 from jostle.run.interpreter import Interpreter
+from jostle.run.origins import is_paths, origin_of
 from jostle.run.scope import Scope
 from jostle.run.values import Function, Part, Record, is_number, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
@@ -199,3 +202,37 @@ def _name(part: object) -> str:
 
 def _names(parts: Sequence[object]) -> list[object]:
     return [_name(part) for part in parts]
+
+
+def need_origin(interp: Interpreter, node: n.Call, value: object, scope: Scope) -> None:
+    """Refuses a table that is opened of what is neither a path nor rows, where the kind of that is known."""
+    origin = likes.example(value) if isinstance(value, NotKnown) else None
+    if origin is not None and not is_paths(origin):
+        interp.parts[id(node.args[0])] = origin  # type: ignore[attr-defined]
+        origin_of(interp, node, scope)
+
+
+def wishes_of(statement: n.Stmt) -> list[n.Spend]:
+    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
+    if isinstance(statement, n.With):
+        return [statement.spend] if statement.jointly else []
+    nodes = every(statement)
+    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
+        return []
+    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
+
+
+def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
+    """The columns of the sources of a table's rows, as they are described."""
+    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
+    for plan in plans:
+        plans.extend(inputs(plan))
+        if isinstance(plan, Scan):
+            yield from plan.columns
+
+
+def adaptive_name(function: object) -> str:
+    """The name of an option of the library whose answers have no known error; empty of what is none."""
+    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
+    return ""

@@ -241,7 +241,7 @@ row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangl
 row("marginals", "cube, over: dimensions = 1",
     "The workload of all marginals over so many dimensions, or of those named.", Gives.WORKLOAD, HANDLES)  # fmt: skip
 row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", Gives.WORKLOAD, ROWS)
-row("answer", "queries, cells: numbers", "The answers of a workload on released cells.", reads=HANDLES)
+row("answer", "queries, cells: list", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("same_cells", "cube, queries", "Refuses a workload that was made from another cube.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
@@ -320,7 +320,7 @@ row("explain", "value: choice", "What a ChoiceMaker has learned, as a text.", re
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
 row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
-row("bootstrap", "cells, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
+row("bootstrap", "cells: list, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
 row("spent", "value: source", "What a private source has lost.", Gives.BALANCE, HANDLES)
 row("left", "value: source", "What a private source has left.", Gives.BALANCE, HANDLES)

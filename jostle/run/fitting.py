@@ -63,6 +63,7 @@ TAKEN = {
     "dimensions": frozenset({NUMBER, LIST}),
     "list": frozenset({LIST}),
     "matrix": frozenset({LIST}),
+    "component": frozenset({LIST}),
     "record": frozenset({RECORD}),
     "watch": frozenset({WATCH}),
     "source": OF_HANDLES,
@@ -85,7 +86,8 @@ WORDS = {
     "options": "a set or list to choose from", "pairs": "pairs of a name and a value",
     "utilities": "a list of utilities", "edges": "a list of edges",
     "dimensions": "how many dimensions, or lists of names",
-    "list": "a list", "matrix": "a list of rows or of numbers", "record": "a record", "source": "a private source",
+    "list": "a list", "matrix": "a list of rows",
+    "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
     "watch": "a watch", "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
@@ -100,7 +102,7 @@ OF_DATA = frozenset({
 
 OF_KERNELS = {
     "shape": "shape", "workload": "queries", "seed": "number", "ridge": "number",
-    **dict.fromkeys(("matrix", "right", "a", "b"), "matrix"),
+    "matrix": "matrix", **dict.fromkeys(("right", "a", "b"), "component"),
 }  # fmt: skip
 """What a kernel of the library takes, by the names that the parameters of all kernels have."""
 OF_COLUMNS = {
@@ -293,8 +295,13 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
         message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
         return _fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
     wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED)]
-    if takes in ("numbers", "each", "matrix") and wrong:
+    if takes in ("numbers", "each", "matrix", "component") and wrong:
         return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
+    in_a_row = type(value) is list or (is_vector(value) and value.ndim == 1)
+    if takes == "matrix" and in_a_row and inside and set(inside) == {NUMBER}:
+        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
+    if takes in COLUMNS and inside and inside[0] == NUMBER:
+        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
     if takes == "pairs" and inside and inside[0] in PUBLIC - {LIST}:
         return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
     return None

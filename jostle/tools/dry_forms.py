@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from jostle.diagnostics import Refusal, refuse
@@ -23,13 +24,13 @@ from jostle.run.arguments import exact_amount
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
+from jostle.run.groups import column_of_keys, public_keys
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import EXAMPLES
 from jostle.run.operators import fold
 from jostle.run.publictables import is_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.selects import BoundSelect
-from jostle.run.sequences import NumberColumn
 from jostle.run.values import (
     Builtin,
     Grouped,
@@ -37,16 +38,17 @@ from jostle.run.values import (
     Record,
     RowForm,
     is_model,
-    is_number,
     is_vector,
     kind_name,
 )
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 
 UNITS = ("epsilon", "rho")
+_KINDS = {kind_name(cell): kind for kind, cell in EXAMPLES.items() if kind not in ("number", "boolean")}
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -118,6 +120,8 @@ class Forms(Interpreter):
 
             like = likes.tried(indexed, value, at, by_kind=True)
             raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
+        if isinstance(value.like, likes.SomeGroups) and isinstance(at, str) and at in value.like.parts:
+            raise Unknown(like=likes.column_of_groups(value.like, at))
         if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
             raise Unknown
         if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
@@ -152,8 +156,8 @@ class Forms(Interpreter):
         if is_model(likes.example(value)):
             like = likes.example(value)
         elif isinstance(like, likes.SomeGroups):
-            cell = (self._evaluated(node, scope, (node.value, likes.example(like))), *like.column(node.name))[1]
-            raise Unknown(like=likes.Anything(NumberColumn() if is_number(cell) else [], cell))
+            self._evaluated(node, scope, (node.value, likes.example(like)))
+            raise Unknown(like=likes.column_of_groups(like, node.name))
         elif like is None or isinstance(like, likes.Anything):
             tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
             raise Unknown(like=tried)
@@ -311,7 +315,10 @@ class Forms(Interpreter):
                 raise
         if not isinstance(value, NotKnown):
             raise Unknown
-        raise Unknown(like=likes.tried(lambda one: fold(node.fold, [1.0], [one]), value, by_kind=True))
+        like = likes.tried(lambda one: fold(node.fold, [1.0], [one]), value, by_kind=True)
+        raise Unknown(
+            like=like if not node.fold.startswith("arg") else likes.like_of(dict.__getitem__(names, node.name))
+        )
 
     def item_names(self, names: tuple[str, ...], source: object, span: Span, scope: Scope) -> Names:
         """The names of an item of what is not known, with what each is like; refuses an item that has not so many."""
@@ -357,7 +364,9 @@ class Forms(Interpreter):
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
-                example = likes.operand(value) if likes.kind(value) is not None else None
+                groups = isinstance(likes.like_of(value), likes.SomeGroups)
+                example = likes.example(value) if groups else likes.operand(value)
+                example = example if likes.kind(value) is not None else None
                 self.parts[id(first)] = value if example is None else example
             return super().eval(node, scope)
         finally:
@@ -400,6 +409,9 @@ class Forms(Interpreter):
             if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
                 raise Refusal(no_free_join(node))
         self._need_tables(node, scope)
+        for key in node.keys:
+            if key.over is not None and isinstance(listed := self.part(key.over, scope), NotKnown):
+                likes.tried(partial(self._listed, key), listed, by_kind=True)
         around = self.blurred, self.selecting
         self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:
@@ -455,6 +467,11 @@ class Forms(Interpreter):
         if len(self.places) < 2:  # of several each may be of another kind
             raise refusals[0]
 
+    def _listed(self, key: n.GroupKey, value: object) -> object:
+        """The keys that a value lists."""
+        span = key.value.span if key.over is None else key.over.span
+        return public_keys(column_of_keys(self, value, key.name or own_name(key.value) or "", span), span)
+
     def _need_tables(self, node: n.Select, scope: Scope) -> None:
         """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
         for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
@@ -463,10 +480,9 @@ class Forms(Interpreter):
             if not (like is None or is_rows(like) or isinstance(like, Handle)):
                 word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
                 raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
-            groups = likes.operand(of)
-            if like is not None and isinstance(groups, Grouped) and len(groups):
-                own, cells = f"\u00b7{id(table)}", [(name, groups.column(name)[0]) for name in groups.parts]
-                columns = tuple((name, Open("text" if isinstance(cell, str) else "real")) for name, cell in cells)
+            if isinstance(like, Grouped) and len(like):
+                own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
+                columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
                 self.parts[id(table)] = public_table(self.data, own, columns, object(), table.span, facts=FACTS)
 
     def structure(

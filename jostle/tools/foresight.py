@@ -325,7 +325,9 @@ class Foresight(Forms):
             if self.cell is None:
                 self.blurred = True
                 return None
-            if (like := likes.operand(unknown.value)) is None:
+            groups = isinstance(unknown.value.like, likes.SomeGroups)
+            like = likes.example(unknown.value) if groups else likes.operand(unknown.value)
+            if like is None:
                 self.places.add(id(node))
             return self.cell if like is None else like
 
@@ -411,7 +413,8 @@ class Foresight(Forms):
                     of_data = isinstance(arguments[0], Table)
                     example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
-                    like = like if number is None else likes.form(own)
+                    formed = likes.kind_alone if likes.is_open(arguments[0]) else likes.form
+                    like = like if number is None else formed(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if _is_unknown(function.name, self.kernel):
@@ -439,7 +442,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values())
+        return likes.tried(of, *args, *keywords.values(), by_kind=row is not None and row.reads is not Reads.DRAWS)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:

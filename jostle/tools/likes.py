@@ -30,7 +30,7 @@ from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.selects import BoundSelect
 from jostle.run.sequences import NumberColumn
-from jostle.run.values import Builtin, Grouped, Record, is_model, is_number, is_vector
+from jostle.run.values import Builtin, Grouped, JSet, Record, is_model, is_number, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -58,8 +58,8 @@ ANY, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything("a"), Anything
 A_SCORE, SCORES = Anything(), Anything()
 """What is measured of private rows: a number, or several."""
 PLAIN = Plain(1.0)
-A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
-NUMBER_LIST = Anything([], 1.0)
+A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn([1.0]))
+NUMBER_LIST, PLACES = Anything([1.0], 1.0), Anything([PLAIN], PLAIN)
 NOISED = Noised(1.0, Laplace(1.0))
 """A number that was measured."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
@@ -100,6 +100,8 @@ def _form(value: object) -> object:
         return np.ones(value.shape)
     if isinstance(value, Grouped | Record):
         return _of_parts(value, _form)
+    if isinstance(value, JSet):
+        return Anything(value, like_of(item(None, list(value))))
     if not isinstance(value, list) or len(value) > MOST:
         return ANY
     parts = {id(item): _form(item) for item in value}
@@ -117,21 +119,24 @@ def _of_parts(value: Grouped | Record, work: Callable[[object], object]) -> obje
 
 def plain(value: object) -> object:
     """An example of which all numbers without an error are known as such."""
+    if type(value) is list:
+        return list(map(plain, value))
     return _of_parts(value, plain) if isinstance(value, Record) else Plain(value) if type(value) is float else value
 
 
 def is_open(value: object) -> bool:
-    """Whether of a list, a record, groups or a model only the kind is known, and of a model what it has."""
+    """Whether of a list, a record, groups or a model only the kind is known, or not all that it holds."""
     like = like_of(value)
     it = like.example if isinstance(like, Anything) else like if isinstance(like, SomeGroups) else None
-    return isinstance(it, list | Record | Grouped) or is_vector(it) or is_model(it)
+    partly = isinstance(like, list | Record) and _whole(like) is None
+    return partly or isinstance(it, list | Record | Grouped) or is_vector(it) or is_model(it)
 
 
 def is_some(value: object) -> bool:
-    """Whether it is sure not to be none: a container, and a number that was measured itself."""
-    like = like_of(value)
-    it = example(like)
-    return isinstance(it, list | Record | Grouped) or (isinstance(it, Noised) and it.law is not None)
+    """Whether it is sure not to be none: a container, a model, and a number or date that was measured itself."""
+    it = example(value)
+    is_one = is_vector(it) or is_model(it) or isinstance(it, list | Record | Grouped | date)
+    return is_one or (isinstance(it, Noised) and it.law is not None)
 
 
 def has_items(value: object) -> bool:
@@ -160,6 +165,8 @@ def example(value: object) -> object:
     like = like_of(value)
     if isinstance(like, SomeGroups):
         return Grouped({name: [example(cell) for cell in column] for name, column in like.columns.items()}, like.keys)
+    if isinstance(like, list | Record) and _whole(like) is None:
+        return type(like)()
     return like.example if isinstance(like, Anything) else like
 
 
@@ -194,7 +201,9 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
     `by_kind`: what is refused for a kind is refused whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
     like = [example(value) if by_kind and is_open(value) else operand(value) for value in values]
-    if _lacks(like):
+    if _lacks(like) or any(
+        _lacks(one.column(name)[:1]) for one in examples if isinstance(one, Grouped) for name in one.parts
+    ):
         return None
     try:
         result = work(*like)
@@ -211,7 +220,10 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
 def measured(value: object) -> object:
     """An example of a value that is not known, whose numbers have the errors that they are known to have, or may have;
     None where its form is not known."""
-    return _with_errors(operand(value)) if isinstance(value, NotKnown) else None
+    like = operand(value) if isinstance(value, NotKnown) else None
+    if like is None and isinstance(value, NotKnown) and isinstance(it := example(value), list | Grouped) and len(it):
+        like = _whole(it)
+    return None if like is None else _with_errors(like)
 
 
 def _with_errors(like: object) -> object:
@@ -223,6 +235,12 @@ def _with_errors(like: object) -> object:
         items = [_with_errors(item) for item in like]
         return None if _lacks(items) else NumberColumn(items) if isinstance(like, NumberColumn) else items
     return None if is_vector(like) else like
+
+
+def column_of_groups(groups: SomeGroups, name: str) -> Anything:
+    """What a column of so many groups is like."""
+    (cell,) = groups.column(name)
+    return Anything(NumberColumn([cell]) if is_number(cell) else [example(cell)], cell)
 
 
 def common(values: Sequence[object]) -> object:
@@ -251,8 +269,7 @@ def _common_fields(records: Sequence[Record]) -> object:
 def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
-    several = isinstance(it, NumberColumn) or (is_vector(it) and it.ndim == 1)
-    return "a list" if several else None if it is None else kind_of(it)
+    return "a list" if isinstance(it, NumberColumn) or is_vector(it) else None if it is None else kind_of(it)
 
 
 def is_of_numbers(like: object) -> bool:

@@ -14,6 +14,7 @@ from jostle.lazy import np
 from jostle.plan.plan import Domain, Plan, Scan, inputs
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.privacy.measurements.gradual import Refinable
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
 from jostle.run.evaluator import Evaluator
@@ -94,12 +95,15 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
 def _of_choice(name: str, values: Sequence[object]) -> object:
     """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
     if name == "exp_mech" and isinstance(values[0], list):
-        return likes.item(None, values[0]).like
+        return likes.common([NotKnown(like=likes.form(likes.plain(likes.like_of(one)))) for one in values[0]])
     if name == "noisy_max" and not isinstance(values[0], NotKnown):
         scores = values[0] if isinstance(values[0], Scores) else None
-        return likes.NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
-    if name == "largest" and len(values) <= 2:
-        return likes.NUMBER_LIST
+        return likes.PLACES if scores and (scores.groups or scores.rule.name == "subtrees") else likes.PLAIN
+    if name == "largest":
+        leads = len(values) > 2 and values[2] is not False
+        return Record(places=likes.PLACES, leads=likes.NUMBER_LIST, within=1.0) if leads else likes.PLACES
+    if name == "refine" and isinstance(values[0], Refinable):
+        return _of_noise(values[0].base)
     return likes.NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
@@ -108,7 +112,7 @@ def _of_noise(exposed: object) -> object:
     if exposed is likes.SCORES or isinstance(exposed, Scores):
         return likes.NUMBER_LIST
     if exposed is likes.A_SCORE or isinstance(exposed, Score):
-        return 1.0
+        return likes.NOISED
     if isinstance(exposed, Cube):
         return np.ones(exposed.shape) if exposed.size <= likes.MOST else None
     if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):

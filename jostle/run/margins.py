@@ -315,6 +315,11 @@ def no_error(option: str) -> Refusal:
     )  # fmt: skip
 
 
+def exact(answer: Answer) -> Answer:
+    """An answer whose numbers have an error of 0: of public data, and what is public of private ones."""
+    return Answer(answer.keys, [[Exact(v) if type(v) is float else v for v in column] for column in answer.values])
+
+
 EXAMPLES = {"number": 1.0, "text": "a", "boolean": True, "date": date(2000, 1, 1), "time": datetime(2000, 1, 1)}
 """A cell of each kind."""
 

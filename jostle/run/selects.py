@@ -16,7 +16,6 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import NoValue
-from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, Kinds, of_no_numbers
 from jostle.language.forms import PERSON
@@ -36,7 +35,7 @@ from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
-from jostle.run.margins import cut_of, expected_answer, hidden_groups, marked
+from jostle.run.margins import cut_of, exact, expected_answer, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -241,9 +240,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         return _sizes(interp, bound, request)
     if not bound.table.private:
         event["public"] = True
-        answer = answers.exactly(interp.kernel, interp.data, request)
-        exact = [[Exact(v) if type(v) is float else v for v in values] for values in answer.values]
-        return Answer(answer.keys, exact)
+        return exact(answers.exactly(interp.kernel, interp.data, request))
     if isinstance(request, Request) and not request.aggregates and not request.open_keys:
         message = "these keys are public, and nothing else is asked"
         raise refuse("TypeError", message, node.span, help="add `count(*) as n`")
@@ -264,7 +261,7 @@ def _sizes(interp: Evaluator, bound: BoundSelect, request: Request) -> object:
     """Numbers of rows that are public: the other answers of a `jointly` block agree with them."""
     from jostle.run.joint import takes_public
 
-    sizes, block = request.size(interp.data), interp.joint
+    sizes, block = exact(request.size(interp.data)), interp.joint
     if block is None or not takes_public(request):
         return sizes
     return block.answer(request, bound.form.node, bound.wish, bound.given or tuple(sizes.values[0]))

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
-from jostle.diagnostics import Refusal, refuse
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect
+from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
@@ -20,16 +17,14 @@ from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.measurements.selects import Answer
 from jostle.privacy.reading.minting import public_table
-from jostle.run.arguments import exact_amount
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
-from jostle.run.groups import column_of_keys, public_keys
 from jostle.run.interpreter import Interpreter
+from jostle.run.looks import Looks
 from jostle.run.margins import EXAMPLES
 from jostle.run.operators import fold
-from jostle.run.publictables import is_rows
-from jostle.run.scope import MISSING, Scope
+from jostle.run.scope import Scope
 from jostle.run.selects import BoundSelect
 from jostle.run.values import (
     Builtin,
@@ -43,12 +38,10 @@ from jostle.run.values import (
 )
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import own_name
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
+from jostle.tools.stand_ins import need_amount, need_keys, need_tables
 
-UNITS = ("epsilon", "rho")
-_KINDS = {kind_name(cell): kind for kind, cell in EXAMPLES.items() if kind not in ("number", "boolean")}
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -63,6 +56,7 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
+        self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
         self.expected: Callable[[], object] | None = None  # what the select at hand gives
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
         self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
@@ -376,7 +370,7 @@ class Forms(Interpreter):
 
     def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
-        self.need_amount(node.spend.amount, scope)
+        need_amount(self, node.spend.amount, scope)
         try:
             return super().eval(node, scope)
         except Refusal as refusal:
@@ -392,30 +386,23 @@ class Forms(Interpreter):
         finally:
             self.calling = around
 
-    def need_amount(self, node: n.Amount, scope: Scope) -> None:
-        """Refuses an amount of which the kind is known, and which is no number."""
-        if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
-            value = self.part(node.value, scope)
-            if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
-                exact_amount(node, likes.example(value), None)
-
     def _select(self, node: n.Select, scope: Scope) -> object:
         if node.spend is not None:
-            self.need_amount(node.spend.amount, scope)
+            need_amount(self, node.spend.amount, scope)
         if is_smooth(node):
             sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
             own = [isinstance(side, Handle) and side.private for side in sides]
             unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
             if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
                 raise Refusal(no_free_join(node))
-        self._need_tables(node, scope)
-        for key in node.keys:
-            if key.over is not None and isinstance(listed := self.part(key.over, scope), NotKnown):
-                likes.tried(partial(self._listed, key), listed, by_kind=True)
+        need_tables(self, node, scope)
+        self.unlisted = need_keys(self, node, scope)
         around = self.blurred, self.selecting
         self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:
             with suppress(Unknown):
+                if self.unlisted:
+                    self._of_unlisted(node, scope, self.unlisted)
                 value = self._selected(node, scope)
                 if not self.blurred:
                     return value
@@ -434,8 +421,21 @@ class Forms(Interpreter):
         """Keeps what the results of a select are like."""
         values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
         of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
-        door: Any = self.kernel
-        self.expected = lambda: likes.of_select(select, columns(of), door.last)
+        door, unlisted = self.kernel, bool(self.unlisted)
+        self.expected = lambda: likes.of_select(select, columns(of), door.last, unlisted)  # type: ignore[attr-defined]
+
+    def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
+        """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""
+        looks, bare_left, self.looks = self.looks, self.bare_left, Looks()
+        try:
+            for cell in EXAMPLES.values():
+                self.parts |= {id(key.over): [cell] for key in keys}
+                with suppress(Refusal):
+                    super().eval(node, scope)
+        finally:
+            self.looks, self.bare_left = looks, bare_left
+            for key in keys:
+                self.parts.pop(id(key.over), None)
 
     def _selected(self, node: n.Select, scope: Scope) -> object:
         try:
@@ -467,24 +467,6 @@ class Forms(Interpreter):
         if len(self.places) < 2:  # of several each may be of another kind
             raise refusals[0]
 
-    def _listed(self, key: n.GroupKey, value: object) -> object:
-        """The keys that a value lists."""
-        span = key.value.span if key.over is None else key.over.span
-        return public_keys(column_of_keys(self, value, key.name or own_name(key.value) or "", span), span)
-
-    def _need_tables(self, node: n.Select, scope: Scope) -> None:
-        """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
-        for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
-            of = self.part(table, scope) if isinstance(table, n.Name) else None
-            like = likes.example(of) if isinstance(of, NotKnown) else None
-            if not (like is None or is_rows(like) or isinstance(like, Handle)):
-                word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
-                raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
-            if isinstance(like, Grouped) and len(like):
-                own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
-                columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
-                self.parts[id(table)] = public_table(self.data, own, columns, object(), table.span, facts=FACTS)
-
     def structure(
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
     ) -> object:
@@ -512,10 +494,3 @@ class Forms(Interpreter):
             domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)
         return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)
-
-    def opens(self, node: n.Call, scope: Scope) -> bool:
-        """Whether a call opens data; counts that are written in the program are none."""
-        row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
-        if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
-            return False
-        return row.name != "counts" or len(node.args) != 1 or isinstance(self.eval(node.args[0], scope), str)

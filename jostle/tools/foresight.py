@@ -32,7 +32,6 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
-from jostle.run.externals import KERNELS
 from jostle.run.fitting import no_argument, row_of
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
@@ -45,15 +44,21 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import Forms
-from jostle.tools.likes import EVERYWHERE, Left, Names, NotKnown, TooLong, Unknown
+from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 from jostle.tools.outlet import deep
 from jostle.tools.stand_ins import (
+    Left,
+    TooLong,
     Untrained,
     adaptive_name,
     declared_choice,
     door,
+    is_structural,
+    is_unknown,
+    need_amount,
     need_origin,
     of_measurement,
+    opens,
     source_columns,
     wishes_of,
 )
@@ -70,9 +75,6 @@ MOST_STEPS = 30_000
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
 
-STRUCTURAL = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED)
-MATRICES = ("answer", "eigen", "svd", "transpose")
-"""What functions give, and functions of numbers, that fail on no number, only on what has another form."""
 _QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
 """How functions read that may be tried with examples: nobody sees what the walk draws."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
@@ -106,7 +108,7 @@ class Foresight(Forms):
             if isinstance(node, n.Private):
                 self._check_declaration(node, scope)
             if isinstance(node, n.With):
-                self.need_amount(node.spend.amount, scope)
+                need_amount(self, node.spend.amount, scope)
             if isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
@@ -248,7 +250,7 @@ class Foresight(Forms):
             raise TooLong
         if isinstance(node, n.Described):
             return self.described(node, scope)
-        if isinstance(node, n.Call) and self.opens(node, scope):
+        if isinstance(node, n.Call) and opens(self, node, scope):
             for value in [self.part(arg, scope) for arg in node.args][:1]:
                 need_origin(self, node, value, scope)
             raise Unknown(like=likes.A_SOURCE)
@@ -353,7 +355,7 @@ class Foresight(Forms):
             return function.body(*map(likes.example, args), **by_name)
         if isinstance(function, Builtin):
             need_public(function, arguments)
-            if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
+            if is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Untrained | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
@@ -417,7 +419,7 @@ class Foresight(Forms):
                     like = like if number is None else formed(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
-            if _is_unknown(function.name, self.kernel):
+            if is_unknown(function.name, self.kernel):
                 self._need_source(function, arguments)
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
@@ -442,7 +444,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values(), by_kind=row is not None and row.reads is not Reads.DRAWS)
+        return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
@@ -454,20 +456,6 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like
     like = of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
-
-
-def _is_unknown(name: str, kernel: Any) -> bool:
-    """Whether what a function gives is not known, whatever it is given."""
-    if name in KERNELS:
-        return KERNELS[name] not in likes.QUICK
-    row = BUILTINS.get(name)
-    spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
-    return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
-
-
-def _is_structural(name: str) -> bool:
-    row = BUILTINS.get(name)
-    return name in MATRICES or (row is not None and row.gives in STRUCTURAL)
 
 
 def _bound(node: n.Stmt) -> set[str]:

@@ -285,13 +285,17 @@ class SomeGroups(Grouped):
     """Stands for groups of which the names of the columns are known, and not how many there are."""
 
 
-def of_select(select: BoundSelect, columns: Mapping[str, Sequence[object]], measurement: object) -> object:
-    """What a select gives that asks this, of whose results, group by group, these are the first."""
+def of_select(
+    select: BoundSelect, columns: Mapping[str, Sequence[object]], measurement: object, unlisted: bool
+) -> object:  # fmt: skip
+    """What a select gives that asks this, of whose results, group by group, these are the first; `unlisted`: of keys
+    that are not known."""
     cells, request = {name: inside(values[0]) for name, values in columns.items()}, select.request
+    cells |= dict.fromkeys(select.keys, ANY) if unlisted else {}
     node, many = select.form.node, len(select.keys)
     if not many:
         return form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
-    is_listed = isinstance(request, Request) and request.table.private and not request.open_keys
+    is_listed = isinstance(request, Request) and request.table.private and not request.open_keys and not unlisted
     if not is_listed or node.having is not None or node.first is not None or node.limit is not None:
         return SomeGroups({name: [cell] for name, cell in cells.items()}, many)
     steps = getattr(measurement, "steps", None)
@@ -441,10 +445,6 @@ def is_of_call(node: n.Stmt) -> bool:
     return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
 
 
-class TooLong(Exception):
-    """The walk ends here."""
-
-
 class Names(dict[str, object]):
     """The names of a scope, some of which are not known."""
 
@@ -453,10 +453,6 @@ class Names(dict[str, object]):
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
-
-
-class Left(float):
-    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
 
 
 class Nothing:

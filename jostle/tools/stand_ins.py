@@ -9,23 +9,33 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, number_from, only_record, score_from
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Refusal, refuse
+from jostle.language.builtins import BUILTINS, SLOW
+from jostle.language.facts import Effect, Gives
 from jostle.lazy import np
-from jostle.plan.plan import Domain, Plan, Scan, inputs
+from jostle.plan.facts import FACTS
+from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
+from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel, check_unit
 from jostle.privacy.measurements.gradual import Refinable
+from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
+from jostle.run.arguments import exact_amount
 from jostle.run.evaluator import Evaluator
+from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.groups import column_of_keys, public_keys
 from jostle.run.interpreter import Interpreter
+from jostle.run.margins import EXAMPLES
 from jostle.run.origins import is_paths, origin_of
-from jostle.run.scope import Scope
-from jostle.run.values import Function, Part, Record, is_number, is_vector
+from jostle.run.publictables import is_rows
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
+from jostle.syntax.walk import every, own_name
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
@@ -35,9 +45,23 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.privacy.reading.public_data import PublicData
+    from jostle.tools.dry_forms import Forms
 
 SURE = EVERYWHERE | {"ValueError"}
 """Kinds of refusals that are reported where all parts are sure to run, as they are in training."""
+
+
+class TooLong(Exception):
+    """The walk ends here."""
+
+
+class Left(float):
+    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
+
+
+STRUCTURAL = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED)
+MATRICES = ("answer", "eigen", "svd", "transpose")
+"""What functions give, and functions of numbers, that fail on no number, only on what has another form."""
 
 
 class Door(Kernel):
@@ -208,11 +232,60 @@ def _names(parts: Sequence[object]) -> list[object]:
     return [_name(part) for part in parts]
 
 
-def need_origin(interp: Interpreter, node: n.Call, value: object, scope: Scope) -> None:
+UNITS = ("epsilon", "rho")
+_KINDS = {kind_name(cell): kind for kind, cell in EXAMPLES.items() if kind not in ("number", "boolean")}
+
+
+def need_amount(interp: Forms, node: n.Amount, scope: Scope) -> None:
+    """Refuses an amount of which the kind is known, and which is no number."""
+    if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
+        value = interp.part(node.value, scope)
+        if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
+            exact_amount(node, likes.example(value), None)
+
+
+def need_keys(interp: Forms, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
+    """The keys of a select of which the values are not known; refuses what lists none."""
+
+    def listed(key: n.GroupKey, span: Span, value: object) -> object:
+        return public_keys(column_of_keys(interp, value, key.name or own_name(key.value) or "", span), span)
+
+    unlisted = []
+    for key in node.keys:
+        value = None if key.over is None else interp.part(key.over, scope)
+        if key.over is not None and isinstance(value, NotKnown):
+            likes.tried(partial(listed, key, key.over.span), value, by_kind=True)
+            unlisted.append(key)
+    return unlisted
+
+
+def need_tables(interp: Forms, node: n.Select, scope: Scope) -> None:
+    """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
+    for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
+        of = interp.part(table, scope) if isinstance(table, n.Name) else None
+        like = likes.example(of) if isinstance(of, NotKnown) else None
+        if not (like is None or is_rows(like) or isinstance(like, Handle)):
+            word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
+            raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
+        if isinstance(like, Grouped) and len(like):
+            own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
+            columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
+            interp.parts[id(table)] = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
+
+
+def opens(interp: Forms, node: n.Call, scope: Scope) -> bool:
+    """Whether a call opens data; counts that are written in the program are none."""
+    row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
+    if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
+        return False
+    return row.name != "counts" or len(node.args) != 1 or isinstance(interp.eval(node.args[0], scope), str)
+
+
+def need_origin(interp: Forms, node: n.Call, value: object, scope: Scope) -> None:
     """Refuses a table that is opened of what is neither a path nor rows, where the kind of that is known."""
     origin = likes.example(value) if isinstance(value, NotKnown) else None
     if origin is not None and not is_paths(origin):
-        interp.parts[id(node.args[0])] = origin  # type: ignore[attr-defined]
+        interp.parts[id(node.args[0])] = origin
         origin_of(interp, node, scope)
 
 
@@ -240,3 +313,17 @@ def adaptive_name(function: object) -> str:
     if isinstance(function, Function) and function.name in likes.ADAPTIVE:
         return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
     return ""
+
+
+def is_unknown(name: str, kernel: Any) -> bool:
+    """Whether what a function gives is not known, whatever it is given."""
+    if name in KERNELS:
+        return KERNELS[name] not in likes.QUICK
+    row = BUILTINS.get(name)
+    spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
+    return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def is_structural(name: str) -> bool:
+    row = BUILTINS.get(name)
+    return name in MATRICES or (row is not None and row.gives in STRUCTURAL)

@@ -40,7 +40,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.tools.stand_ins import need_amount, need_keys, need_tables
+from jostle.tools.stand_ins import need_amount, need_keys, need_tables, of_unread
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
@@ -406,7 +406,9 @@ class Forms(Interpreter):
                 value = self._selected(node, scope)
                 if not self.blurred:
                     return value
-            like = None if self.joint is not None or self.expected is None else self.expected()
+            like = None
+            if self.joint is None:
+                like = of_unread(self, node, scope) if self.expected is None else self.expected()
             if self.blurred:
                 self._whatever(node, scope)
             elif node.spend is not None:

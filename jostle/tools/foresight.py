@@ -56,10 +56,10 @@ from jostle.tools.stand_ins import (
     is_structural,
     is_unknown,
     need_amount,
-    need_origin,
     of_measurement,
     opens,
     source_columns,
+    table_of,
     wishes_of,
 )
 
@@ -251,8 +251,9 @@ class Foresight(Forms):
         if isinstance(node, n.Described):
             return self.described(node, scope)
         if isinstance(node, n.Call) and opens(self, node, scope):
-            for value in [self.part(arg, scope) for arg in node.args][:1]:
-                need_origin(self, node, value, scope)
+            table = table_of(self, node, [self.part(arg, scope) for arg in node.args], scope)
+            if table is not None:
+                return table
             raise Unknown(like=likes.A_SOURCE)
         looked_at = self.forms.get(type(node))
         try:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, number_from, only_record, score_from
 from jostle.diagnostics import Refusal, refuse
+from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
+from jostle.language.forms import keys_by_alias
 from jostle.lazy import np
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
@@ -30,8 +32,9 @@ from jostle.run.groups import column_of_keys, public_keys
 from jostle.run.interpreter import Interpreter
 from jostle.run.margins import EXAMPLES
 from jostle.run.origins import is_paths, origin_of
-from jostle.run.publictables import is_rows
+from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
+from jostle.run.select_forms import Output
 from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -273,6 +276,34 @@ def need_tables(interp: Forms, node: n.Select, scope: Scope) -> None:
             interp.parts[id(table)] = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
 
 
+def of_unread(interp: Forms, node: n.Select, scope: Scope) -> object:
+    """What a select gives of a table of which nothing is known: what its text alone tells."""
+    outputs, keys = list(map(Output.of, node.columns)), [key.name or own_name(key.value) or "" for key in node.keys]
+    names = [*keys, *(output.name for output in outputs)]
+    if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:
+        return None
+    around, cells = interp.aggregates, dict.fromkeys(keys, likes.ANY)
+    interp.aggregates = around | {id(call): _of_aggregate(call) for output in outputs for call in output.calls}
+    try:
+        for output in outputs:
+            cells[output.name] = likes.ANY
+            with suppress(Refusal):
+                cells[output.name] = likes.inside(interp.part(output.value, scope))
+    finally:
+        interp.aggregates = around
+    if keys:
+        return likes.SomeGroups({name: [cell] for name, cell in cells.items()}, len(keys))
+    return likes.form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
+
+
+def _of_aggregate(call: n.Call) -> NotKnown:
+    """What an aggregate gives of whatever it is of."""
+    row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+    if row.name == "bounds":
+        return NotKnown(like=Record(low=likes.ANY, high=likes.ANY))
+    return NotKnown(like=1.0 if row.name == "count" or (row.bounded and not row.gives_moments) else None)
+
+
 def opens(interp: Forms, node: n.Call, scope: Scope) -> bool:
     """Whether a call opens data; counts that are written in the program are none."""
     row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
@@ -281,12 +312,15 @@ def opens(interp: Forms, node: n.Call, scope: Scope) -> bool:
     return row.name != "counts" or len(node.args) != 1 or isinstance(interp.eval(node.args[0], scope), str)
 
 
-def need_origin(interp: Forms, node: n.Call, value: object, scope: Scope) -> None:
-    """Refuses a table that is opened of what is neither a path nor rows, where the kind of that is known."""
+def table_of(interp: Forms, node: n.Call, values: Sequence[object], scope: Scope) -> Table | None:
+    """The public table of rows that a program gives; refuses what is known to be neither a path nor rows."""
+    value, name = next(iter(values), None), node.function.id if isinstance(node.function, n.Name) else ""
     origin = likes.example(value) if isinstance(value, NotKnown) else None
     if origin is not None and not is_paths(origin):
         interp.parts[id(node.args[0])] = origin
         origin_of(interp, node, scope)
+    alone = name == "table" and len(values) == 1 and not node.keywords
+    return table_of_rows(value, node.span) if alone and is_rows(value) else None
 
 
 def wishes_of(statement: n.Stmt) -> list[n.Spend]:

@@ -264,7 +264,7 @@ def _fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
 
 def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value: Kind) -> Diagnostic | None:
     """Why a function does not take a value that stands at `span`; `takes`: a word of its signature."""
-    kind = kind_of_value(value)
+    kind = LIST if takes in COLUMNS and is_vector(value) else kind_of_value(value)
     sized = takes == "sized" and hasattr(type(value), "size")  # a model that has so many parts
     if kind is None or sized or (kind in OF_HANDLES and takes not in OF_DATA):
         return None

@@ -300,7 +300,9 @@ class Forms(Interpreter):
     def _over(self, node: n.Over, scope: Scope) -> object:
         source = self.part(node.source, scope)
         if not isinstance(source, NotKnown):
-            return self._evaluated(node, scope, (node.source, source))
+            with suppress(Unknown):
+                return self._evaluated(node, scope, (node.source, source))
+            source = NotKnown(like=likes.form(source))
         names, value = self.item_names((node.name,), source, node.source.span, scope), NotKnown()
         try:
             value = self.part(node.body, Scope(scope, names))

@@ -201,9 +201,8 @@ def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -
     `by_kind`: what is refused for a kind is refused whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
     like = [example(value) if by_kind and is_open(value) else operand(value) for value in values]
-    if _lacks(like) or any(
-        _lacks(one.column(name)[:1]) for one in examples if isinstance(one, Grouped) for name in one.parts
-    ):
+    groups = [[*one.parts.values()][one.keys :] for one in examples if isinstance(one, Grouped)]
+    if _lacks([*like, *(cell for columns in groups for column in columns for cell in column)]):
         return None
     try:
         result = work(*like)

@@ -48,7 +48,6 @@ from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
     from jostle.privacy.measurements.selects import Answer
-    from jostle.run.selects import BoundSelect
 
 Value = Any
 """A value of the language: a number, a text, a list, a handle, a function, …; what kind it is, is asked at run time."""
@@ -168,9 +167,10 @@ class Evaluator(ABC):
 
     @abstractmethod
     def expect(
-        self, select: BoundSelect, answer: Answer, columns: Callable[[Answer], Mapping[str, Sequence[Value]]]
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[Value]]],
     ) -> None:  # fmt: skip
-        """A select is asked next whose answer is like this one, of one group; `columns` calculates its results."""
+        """A request is asked next whose answer is like this one, of one group; `columns` calculates its results."""
 
     def deliver_stop(self) -> None:
         """What was paid for has its name: a stop that waited for it comes now."""

@@ -93,6 +93,13 @@ WORDS = {
 }  # fmt: skip
 COLUMNS = ("number column", "column of values", "column", "number columns", "columns")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
+_NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
+UNFIT = {
+    **dict.fromkeys(("numbers", "each", "component"), _NO_NUMBERS),
+    **dict.fromkeys(COLUMNS, frozenset({NUMBER})),
+    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST},
+}  # fmt: skip
+"""The kinds that no item of a list has, by the word that allows the list."""
 OF_DATA = frozenset({
     "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured",
     "source",
@@ -288,22 +295,18 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
+    return _of_items(name, takes, value, kind_of_value)
+
+
+def _of_items(name: str, takes: str, value: object, kind_of_value: Kind) -> Diagnostic | None:
+    """Why a function does not take a list of such items."""
     inside = list(map(kind_of_value, value)) if type(value) is list or isinstance(value, JSet) else []
-    inside = [NUMBER] if isinstance(value, NumberColumn) or is_vector(value) else inside
+    inside = [NUMBER] if takes != "matrix" and (isinstance(value, NumberColumn) or is_vector(value)) else inside
     if takes == "measured" and inside and all(item == NUMBER for item in inside):
         message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
         return _fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
-    wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED)]
-    if takes in ("numbers", "each", "matrix", "component") and wrong:
-        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
-    in_a_row = type(value) is list or (is_vector(value) and value.ndim == 1)
-    if takes == "matrix" and in_a_row and inside and set(inside) == {NUMBER}:
-        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
-    if takes in COLUMNS and inside and inside[0] == NUMBER:
-        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
-    if takes == "pairs" and inside and inside[0] in PUBLIC - {LIST}:
-        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {inside[0]}")
-    return None
+    wrong = next((item for item in inside if item in UNFIT.get(takes, ())), None)
+    return None if wrong is None else _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong}")
 
 
 def _of_columns(function: str, takes: str, value: object, schema: Mapping[str, Domain]) -> Diagnostic | None:

@@ -46,7 +46,6 @@ from jostle.syntax import parse
 
 if TYPE_CHECKING:
     from jostle.privacy.measurements.selects import Answer
-    from jostle.run.selects import BoundSelect
 
 _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CALLS}
 
@@ -81,7 +80,8 @@ class Interpreter(Evaluator):
     def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None: ...
 
     def expect(
-        self, select: BoundSelect, answer: Answer, columns: Callable[[Answer], Mapping[str, Sequence[object]]]
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
     ) -> None: ...  # fmt: skip
 
     operand = eval  # of a row: a public value beside a column

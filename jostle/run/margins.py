@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from functools import partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
@@ -40,12 +40,10 @@ from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, Request
 from jostle.run.evaluator import builtin
 from jostle.run.operators import elements, need_number
+from jostle.run.persons import Counted
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.sequences import LongColumn, NumberColumn, of_places
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
-
-if TYPE_CHECKING:
-    from jostle.run.persons import Counted
 
 MOST_SHOWN = 2000
 """Elements and rows whose margins go into traces and listings; files and frames have all of them."""

@@ -209,9 +209,13 @@ class SelectForm:
             return None
         return {call.function.id for call in calls if isinstance(call.function, n.Name)}
 
+    def calculates(self, scope: Scope) -> bool:
+        """Whether its results are calculated of what is released, by the language's own functions alone."""
+        return self.calculated_by is not None and not scope.gives(self.calculated_by)
+
     def try_out(self, interp: Evaluator, result: Callable[[], object], scope: Scope) -> None:
         """Refuses, before it is paid for, what cannot be calculated of `examples` of the answers, as `result` does."""
-        if self.calculated_by is None or scope.gives(self.calculated_by):
+        if not self.calculates(scope):
             return
         interp.trying = True
         try:

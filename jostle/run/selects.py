@@ -88,9 +88,11 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
         return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
     bound = _bound(interp, form, table, tables, scope)
     result = partial(_result, interp, bound, scope=scope)
-    expected = expected_answer(bound.request, bound.aggregates, bound.moments, bound.via)
+    tries = interp.walks or form.calculates(scope)
+    expected = expected_answer(bound.request, bound.aggregates, bound.moments, bound.via) if tries else None
     if expected is not None:
-        interp.expect(bound, expected, partial(_columns, interp, bound, scope=scope))
+        columns = partial(_columns, interp, bound, scope=scope)
+        interp.expect(form.node, bound.request, bound.keys, expected, columns)
         form.try_out(interp, partial(result, expected), scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
@@ -316,10 +318,9 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
     return next(iter(record.values())) if len(record) == 1 else record
 
 
-def _columns(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> dict[str, Sequence[Any]]:
+def _columns(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> dict[str, Sequence[object]]:
     """The keys and the results, group by group."""
-    calls = bound.form.calls
-    columns: dict[str, Sequence[Any]] = {}
+    calls, columns = bound.form.calls, dict[str, Sequence[object]]()
     for key, values in zip(bound.keys, answer.keys, strict=True):
         plain = {value: _plain_key(value) for value in set(values)}  # of many groups each is once in memory
         columns[key] = [plain[value] for value in values]

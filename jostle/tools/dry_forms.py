@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
@@ -25,7 +26,6 @@ from jostle.run.looks import Looks
 from jostle.run.margins import EXAMPLES
 from jostle.run.operators import fold
 from jostle.run.scope import Scope
-from jostle.run.selects import BoundSelect
 from jostle.run.values import (
     Builtin,
     Grouped,
@@ -96,6 +96,15 @@ class Forms(Interpreter):
             for part, _ in parts:
                 self.parts.pop(id(part), None)
 
+    def _tried(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
+        """The form of an expression whose parts are like these; refuses what a run refuses whatever they are."""
+        exprs, values = [part for part, _ in parts], [value for _, value in parts]
+
+        def work(*of: object) -> object:
+            return self._evaluated(node, scope, *zip(exprs, of, strict=True))
+
+        return likes.tried(work, *values, by_kind=True)
+
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if isinstance(value, Handle) or len(node.args) != 1:
@@ -108,21 +117,21 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
         if value.like is None or isinstance(value.like, likes.Anything):
-
-            def indexed(of: object, at: object) -> object:
-                return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
-
-            like = likes.tried(indexed, value, at, by_kind=True)
+            like = self._tried(node, scope, (node.value, value), (node.args[0], at))
             raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
-        if isinstance(value.like, likes.SomeGroups) and isinstance(at, str) and at in value.like.parts:
-            raise Unknown(like=likes.column_of_groups(value.like, at))
-        if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
+        self._of_form(value.like, at, node, scope)
+
+    def _of_form(self, like: object, at: object, node: n.Index, scope: Scope) -> NoReturn:
+        """What an element of a value of this form is like."""
+        if isinstance(like, likes.SomeGroups) and isinstance(at, str) and at in like.parts:
+            raise Unknown(like=likes.column_of_groups(like, at))
+        if isinstance(at, NotKnown) or isinstance(like, likes.SomeGroups):
             raise Unknown
-        if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
-            keys = value.like.column(next(iter(value.like.parts)))
+        if isinstance(at, str | bool) and isinstance(like, Grouped) and at not in like.parts:
+            keys = like.column(next(iter(like.parts)))
             listed = not any(isinstance(key, likes.Anything) for key in keys)
-            at = at if value.like.keys != 1 or listed else 0.0  # the group of a key is like the first
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
+            at = at if like.keys != 1 or listed else 0.0  # the group of a key is like the first
+        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, like), (node.args[0], at))))
 
     def _of_several(self, value: object, node: n.Index, scope: Scope) -> object:
         """Of a table, conditions on its columns; of a grouped result, a value for each key."""
@@ -153,8 +162,7 @@ class Forms(Interpreter):
             self._evaluated(node, scope, (node.value, likes.example(like)))
             raise Unknown(like=likes.column_of_groups(like, node.name))
         elif like is None or isinstance(like, likes.Anything):
-            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=self._tried(node, scope, (node.value, value)))
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
@@ -163,24 +171,19 @@ class Forms(Interpreter):
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
-            return self._operated(node, left, right, scope)
-        if (
-            node.op in ("==", "!=")
-            and (left, right).count(None) == 1
-            and likes.is_some(right if left is None else left)
-        ):
+            return self._operated(node, scope, left, right)
+        if node.op in ("==", "!=") and likes.are_apart(left, right):
             return node.op == "!="
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if likes.is_open(one) or likes.is_open(two):
-            tried = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=likes.tried(partial(self._operated, node, scope), left, right, by_kind=True))
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
         if node.op == "-" and same and (isinstance(one, float) or is_vector(one)):
-            return self._operated(node, one, two, scope)  # itself less itself is 0
+            return self._operated(node, scope, one, two)  # itself less itself is 0
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
-            raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
+            raise Unknown(like=likes.form(self._operated(node, scope, one, two)))
         raise Unknown(like=self._by_kinds(node, left, right, scope))
 
     def _by_kinds(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
@@ -188,11 +191,11 @@ class Forms(Interpreter):
         one, two = likes.operand(left), likes.operand(right)
         if one is None or two is None:
             if not any(isinstance(side, Handle) and side.private for side in (one, two)):
-                form = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right)
+                form = likes.tried(partial(self._operated, node, scope), left, right)
                 return likes.A_TRUTH if node.op in COMPARED else form
             one, two = (1.0 if side is None else side for side in (one, two))
         try:
-            return likes.form(self._operated(node, one, two, scope))
+            return likes.form(self._operated(node, scope, one, two))
         except Refusal as refusal:
             if refusal.first.kind in ("TypeError", "PrivateValue"):
                 raise
@@ -214,8 +217,7 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
         if likes.example(value) is None or likes.is_open(value):
-            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=self._tried(node, scope, (node.operand, value)))
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
@@ -251,7 +253,7 @@ class Forms(Interpreter):
                     raise
         raise Unknown(like=likes.common(values))
 
-    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
+    def _operated(self, node: n.Binary, scope: Scope, left: object, right: object) -> object:
         """What a run makes of two values."""
         self.parts[id(node.right)] = right
         try:
@@ -291,11 +293,7 @@ class Forms(Interpreter):
         ends = self.part(node.low, scope), self.part(node.high, scope)
         if not any(isinstance(end, NotKnown) for end in ends):
             return self._evaluated(node, scope, (node.low, ends[0]), (node.high, ends[1]))
-
-        def between(low: object, high: object) -> object:
-            return self._evaluated(node, scope, (node.low, low), (node.high, high))
-
-        raise Unknown(like=likes.tried(between, *ends, by_kind=True))
+        raise Unknown(like=self._tried(node, scope, (node.low, ends[0]), (node.high, ends[1])))
 
     def _over(self, node: n.Over, scope: Scope) -> object:
         source = self.part(node.source, scope)
@@ -420,13 +418,14 @@ class Forms(Interpreter):
             self.blurred, self.selecting = around
 
     def expect(
-        self, select: BoundSelect, answer: Answer, columns: Callable[[Answer], Mapping[str, Sequence[object]]]
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
     ) -> None:  # fmt: skip
         """Keeps what the results of a select are like."""
         values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
         of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
-        door, unlisted = self.kernel, bool(self.unlisted)
-        self.expected = lambda: likes.of_select(select, columns(of), door.last, unlisted)  # type: ignore[attr-defined]
+        door, unlisted, asked = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
+        self.expected = lambda: asked(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
 
     def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
         """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""

@@ -28,7 +28,6 @@ from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
-from jostle.run.selects import BoundSelect
 from jostle.run.sequences import NumberColumn
 from jostle.run.values import Builtin, Grouped, JSet, Record, is_model, is_number, is_vector
 from jostle.source import Span
@@ -137,6 +136,12 @@ def is_some(value: object) -> bool:
     it = example(value)
     is_one = is_vector(it) or is_model(it) or isinstance(it, list | Record | Grouped | date)
     return is_one or (isinstance(it, Noised) and it.law is not None)
+
+
+def are_apart(one: object, other: object) -> bool:
+    """Whether one of two is none, and the other sure not to be."""
+    known = other if one is None else one if other is None else None
+    return known is not None and is_some(known)
 
 
 def has_items(value: object) -> bool:
@@ -285,13 +290,13 @@ class SomeGroups(Grouped):
 
 
 def of_select(
-    select: BoundSelect, columns: Mapping[str, Sequence[object]], measurement: object, unlisted: bool
+    node: n.Select, request: object, names: Sequence[str], columns: Mapping[str, Sequence[object]],
+    measurement: object, unlisted: bool,
 ) -> object:  # fmt: skip
-    """What a select gives that asks this, of whose results, group by group, these are the first; `unlisted`: of keys
-    that are not known."""
-    cells, request = {name: inside(values[0]) for name, values in columns.items()}, select.request
-    cells |= dict.fromkeys(select.keys, ANY) if unlisted else {}
-    node, many = select.form.node, len(select.keys)
+    """What a select gives that asks this, with keys of these names, of whose results, group by group, these are the
+    first; `unlisted`: of keys that are not known."""
+    cells, many = {name: inside(values[0]) for name, values in columns.items()}, len(names)
+    cells |= dict.fromkeys(names, ANY) if unlisted else {}
     if not many:
         return form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
     is_listed = isinstance(request, Request) and request.table.private and not request.open_keys and not unlisted
@@ -303,7 +308,7 @@ def of_select(
         return None
     keys = request.key_columns(listed) if steps is None else listed
     of = {name: [cell] * len(listed[0]) for name, cell in cells.items()}
-    return Grouped(of | dict(zip(select.keys, keys, strict=True)), many)
+    return Grouped(of | dict(zip(names, keys, strict=True)), many)
 
 
 def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:

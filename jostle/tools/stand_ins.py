@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from jostle.privacy.kernel.exposures import Exposure, Exposures
     from jostle.privacy.kernel.measurement import Measurement
     from jostle.privacy.reading.public_data import PublicData
-    from jostle.tools.dry_forms import Forms
 
 SURE = EVERYWHERE | {"ValueError"}
 """Kinds of refusals that are reported where all parts are sure to run, as they are in training."""
@@ -239,15 +238,15 @@ UNITS = ("epsilon", "rho")
 _KINDS = {kind_name(cell): kind for kind, cell in EXAMPLES.items() if kind not in ("number", "boolean")}
 
 
-def need_amount(interp: Forms, node: n.Amount, scope: Scope) -> None:
+def need_amount(interp: Interpreter, node: n.Amount, scope: Scope) -> None:
     """Refuses an amount of which the kind is known, and which is no number."""
     if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
-        value = interp.part(node.value, scope)
+        value = interp.argument(node.value, scope)
         if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
             exact_amount(node, likes.example(value), None)
 
 
-def need_keys(interp: Forms, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
+def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
     """The keys of a select of which the values are not known; refuses what lists none."""
 
     def listed(key: n.GroupKey, span: Span, value: object) -> object:
@@ -255,17 +254,17 @@ def need_keys(interp: Forms, node: n.Select, scope: Scope) -> Sequence[n.GroupKe
 
     unlisted = []
     for key in node.keys:
-        value = None if key.over is None else interp.part(key.over, scope)
+        value = None if key.over is None else interp.argument(key.over, scope)
         if key.over is not None and isinstance(value, NotKnown):
             likes.tried(partial(listed, key, key.over.span), value, by_kind=True)
             unlisted.append(key)
     return unlisted
 
 
-def need_tables(interp: Forms, node: n.Select, scope: Scope) -> None:
+def need_tables(interp: Interpreter, node: n.Select, scope: Scope) -> None:
     """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
     for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
-        of = interp.part(table, scope) if isinstance(table, n.Name) else None
+        of = interp.argument(table, scope) if isinstance(table, n.Name) else None
         like = likes.example(of) if isinstance(of, NotKnown) else None
         if not (like is None or is_rows(like) or isinstance(like, Handle)):
             word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
@@ -273,10 +272,11 @@ def need_tables(interp: Forms, node: n.Select, scope: Scope) -> None:
         if isinstance(like, Grouped) and len(like):
             own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
             columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
-            interp.parts[id(table)] = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
+            described = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
+            interp.parts[id(table)] = described  # type: ignore[attr-defined]
 
 
-def of_unread(interp: Forms, node: n.Select, scope: Scope) -> object:
+def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
     """What a select gives of a table of which nothing is known: what its text alone tells."""
     outputs, keys = list(map(Output.of, node.columns)), [key.name or own_name(key.value) or "" for key in node.keys]
     names = [*keys, *(output.name for output in outputs)]
@@ -288,7 +288,7 @@ def of_unread(interp: Forms, node: n.Select, scope: Scope) -> object:
         for output in outputs:
             cells[output.name] = likes.ANY
             with suppress(Refusal):
-                cells[output.name] = likes.inside(interp.part(output.value, scope))
+                cells[output.name] = likes.inside(interp.argument(output.value, scope))
     finally:
         interp.aggregates = around
     if keys:
@@ -304,7 +304,7 @@ def _of_aggregate(call: n.Call) -> NotKnown:
     return NotKnown(like=1.0 if row.name == "count" or (row.bounded and not row.gives_moments) else None)
 
 
-def opens(interp: Forms, node: n.Call, scope: Scope) -> bool:
+def opens(interp: Interpreter, node: n.Call, scope: Scope) -> bool:
     """Whether a call opens data; counts that are written in the program are none."""
     row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
     if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
@@ -312,12 +312,12 @@ def opens(interp: Forms, node: n.Call, scope: Scope) -> bool:
     return row.name != "counts" or len(node.args) != 1 or isinstance(interp.eval(node.args[0], scope), str)
 
 
-def table_of(interp: Forms, node: n.Call, values: Sequence[object], scope: Scope) -> Table | None:
+def table_of(interp: Interpreter, node: n.Call, values: Sequence[object], scope: Scope) -> Table | None:
     """The public table of rows that a program gives; refuses what is known to be neither a path nor rows."""
     value, name = next(iter(values), None), node.function.id if isinstance(node.function, n.Name) else ""
     origin = likes.example(value) if isinstance(value, NotKnown) else None
     if origin is not None and not is_paths(origin):
-        interp.parts[id(node.args[0])] = origin
+        interp.parts[id(node.args[0])] = origin  # type: ignore[attr-defined]
         origin_of(interp, node, scope)
     alone = name == "table" and len(values) == 1 and not node.keywords
     return table_of_rows(value, node.span) if alone and is_rows(value) else None

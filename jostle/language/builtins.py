@@ -96,7 +96,7 @@ row("pick", "@table: tabular, *columns", "The table with these columns alone.", 
 row("columns", "@table", "The columns of a table, to choose among.", Gives.COLUMNS, ROWS, TRANSFORMS)
 row("vectors", "@table: points, *columns, radius, scaled = true, norm = \"l2\", low, high",
     "Rows as vectors of numeric columns, clipped to a norm.", Gives.VECTORS, ROWS, TRANSFORMS)  # fmt: skip
-row("binned", "@table, column, edges", "The table with a numeric column as the number of edges that it reaches.",
+row("binned", "@table, column, edges: edges", "The table with a numeric column as the number of edges that it reaches.",
     Gives.BINNED, HANDLES, TRANSFORMS)  # fmt: skip
 row("split_rows", "@table, parts, seed = 0", "Disjoint parts of a table, by a hash of what is protected.",
     Gives.SHARES, HANDLES, TRANSFORMS)  # fmt: skip
@@ -131,20 +131,25 @@ row("laplace", "@value: measured, strategy = none, *, epsilon = none, via = none
     "Noisy cells of a cube, answers of a strategy, or a noisy score.", reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("gaussian", "@value: measured, strategy = none, *, epsilon = none, via = none",
     "The same as `laplace` with Gaussian noise.", reads=HANDLES, effect=MEASURES)  # fmt: skip
-row("exp_mech", "domain, @utilities, epsilon = none", "An element of `domain`, likely one of large utility.",
-    Gives.ITEM, HANDLES, MEASURES)  # fmt: skip
-row("noisy_max", "@utilities, epsilon = none", "The index of a score that is likely large.", reads=HANDLES,
+row("exp_mech", "domain: options, @utilities: utilities, epsilon = none",
+    "An element of `domain`, likely one of large utility.", Gives.ITEM, HANDLES, MEASURES)  # fmt: skip
+row("noisy_max", "@utilities: utilities, epsilon = none", "The index of a score that is likely large.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("largest", "@utilities, count = 1, leads = false, *, epsilon = none",
+row("largest", "@utilities: utilities, count: number = 1, leads = false, *, epsilon = none",
     "The places of the largest scores, in order, and by how much each leads the next.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("margin_max", "@utilities, *, epsilon = none, delta = none",
+row("margin_max", "@utilities: utilities, *, epsilon = none, delta = none",
     "The index of a score that is likely large, among as few as stand clear of the others.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("above", "value, watch", "Asks a watch whether a table has so many rows, or a score is so large.", reads=HANDLES)
+row(
+    "above",
+    "value, watch: watch",
+    "Asks a watch whether a table has so many rows, or a score is so large.",
+    reads=HANDLES,
+)
 row("in_rho", "@data, f, *, epsilon = none, delta = none",
     "What a function of the data gives, its amounts counted in rho where they are of epsilon and delta.",
     reads=HANDLES, effect=MEASURES)  # fmt: skip
@@ -233,10 +238,10 @@ row("identity", "cube, count = 2000, seed = 0", "The workload of each cell.", Gi
 row("prefixes", "cube, count = 2000, seed = 0", "The workload of all ranges from the start.", Gives.WORKLOAD, HANDLES)
 row("ranges", "cube, count = 2000, seed = 0", "A workload of random ranges.", Gives.WORKLOAD, HANDLES)
 row("rectangles", "cube, count = 2000, seed = 0", "A workload of random rectangles.", Gives.WORKLOAD, HANDLES)
-row("marginals", "cube, over = 1", "The workload of all marginals over so many dimensions, or of those named.",
-    Gives.WORKLOAD, HANDLES)  # fmt: skip
+row("marginals", "cube, over: dimensions = 1",
+    "The workload of all marginals over so many dimensions, or of those named.", Gives.WORKLOAD, HANDLES)  # fmt: skip
 row("predicates", "cube, *conditions", "The workload of conditions on a cube's dimensions.", Gives.WORKLOAD, ROWS)
-row("answer", "queries, cells: numbers", "The answers of a workload on released cells.", reads=HANDLES)
+row("answer", "queries, cells: list", "The answers of a workload on released cells.", reads=HANDLES)
 row("exact", "queries, cube", "The answers of a workload on public counts.", reads=HANDLES)
 row("same_cells", "cube, queries", "Refuses a workload that was made from another cube.", reads=HANDLES)
 row("cells", "cube", "The counts of a public cube, or the rows of public vectors.", reads=HANDLES)
@@ -281,7 +286,11 @@ row("quantile", "values: numbers, q: number", "The quantile of numbers, interpol
 row("idxmax", "value: numbers", "The place of the largest number, the first of equals.")
 row("idxmin", "value: numbers", "The place of the smallest number, the first of equals.")
 row("rmse", "a: numbers, b: numbers", "The root mean square error between two vectors.")
-row("scaled_error", "answers, truth, total", "The L2 error by the number of queries and the total, as DPBench has it.")
+row(
+    "scaled_error",
+    "answers: numbers, truth: numbers, total: number",
+    "The L2 error by the number of queries and the total, as DPBench has it.",
+)
 row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
     "What equal measurements lose together, under each way of adding up.")  # fmt: skip
 
@@ -290,16 +299,16 @@ row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
 row("len", "value: sized", "How many items, letters, queries or listed values there are.", Gives.LENGTH, CONTAINERS)
 row("sample", "items, count, seed = 0", "So many items of a list, or rows of a public table, by a public hash.",
     reads=CONTAINERS)  # fmt: skip
-row("append", "items: items, item", "The list with one more item.", Gives.APPENDED, HANDLES)
+row("append", "items: list, item", "The list with one more item.", Gives.APPENDED, HANDLES)
 row("list", "value: items", "The items as a list.", Gives.ITEMS, HANDLES)
 row("set", "value: items", "The items as a set.", Gives.DISTINCT)
-row("zip", "*columns", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
+row("zip", "*columns: items", "Lists of one item of each.", Gives.ZIPPED, HANDLES)
 row("enumerate", "value: items", "Pairs of a place and an item.", Gives.NUMBERED, HANDLES)
 row("reversed", "value: items", "The items, the last one first.", Gives.REVERSED, HANDLES)
 row("sorted", "values: items, by = none", "In order, by a function or a field's name.", Gives.SORTED, CONTAINERS)
-row("keys", "value", "The names of a record's fields.")
-row("values", "value", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
-row("record", "pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)
+row("keys", "value: record", "The names of a record's fields.")
+row("values", "value: items", "The values of a record's fields, or a list's items.", Gives.FIELDS, HANDLES)
+row("record", "pairs: pairs", "A record of pairs of a name and a value.", Gives.RECORD, HANDLES)
 row("str", "value", "The value as a text.", reads=CONTAINERS)
 
 # For people ------------------------------------------------------------------------------------------
@@ -311,10 +320,10 @@ row("explain", "value: choice", "What a ChoiceMaker has learned, as a text.", re
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
 row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
-row("bootstrap", "cells, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
+row("bootstrap", "cells: list, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
-row("spent", "value", "What a private source has lost.", Gives.BALANCE, HANDLES)
-row("left", "value", "What a private source has left.", Gives.BALANCE, HANDLES)
+row("spent", "value: source", "What a private source has lost.", Gives.BALANCE, HANDLES)
+row("left", "value: source", "What a private source has left.", Gives.BALANCE, HANDLES)
 row("as_epsilon", "share: number = 1", "A share of what is left of the allotment, as an ε; in ρ, a pure mechanism's.")
 row("has_delta", "", "Whether the amount that the allotment has is an ε with a δ.")
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from jostle.accounting.amounts import Amount
 from jostle.diagnostics import Refusal, refuse
@@ -45,6 +45,9 @@ from jostle.run.values import (
 )
 from jostle.source import Span
 from jostle.syntax import nodes as n
+
+if TYPE_CHECKING:
+    from jostle.privacy.measurements.selects import Answer
 
 Value = Any
 """A value of the language: a number, a text, a list, a handle, a function, …; what kind it is, is asked at run time."""
@@ -161,6 +164,13 @@ class Evaluator(ABC):
     @abstractmethod
     def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
         """A select, a form or an index reads rows, of which the walk before a run warns."""
+
+    @abstractmethod
+    def expect(
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[Value]]],
+    ) -> None:  # fmt: skip
+        """A request is asked next whose answer is like this one, of one group; `columns` calculates its results."""
 
     def deliver_stop(self) -> None:
         """What was paid for has its name: a stop that waited for it comes now."""

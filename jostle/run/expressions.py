@@ -21,6 +21,7 @@ from jostle.language.operations import COMPARISONS
 from jostle.plan.plan import Domain, Integer, Moments, Real, listed
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
+from jostle.privacy.scores import Score
 from jostle.records import replace
 from jostle.run import declare, operators, selects
 from jostle.run.arguments import left_of_allotment
@@ -270,7 +271,7 @@ def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> object:
     return value
 
 
-COMPARED = COMPARISONS | {"between", "not between", "like", "not like"}
+COMPARED = COMPARISONS | {"in", "not in", "between", "not between", "like", "not like"}
 
 
 def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any:
@@ -280,7 +281,8 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
         if type(left) in operators.ATOMS and type(right) in operators.ATOMS:  # nearly always
             return operators.binary(node.op, left, right)
         public = operators.is_atom(left) and operators.is_atom(right)
-        for handle in () if public or node.op in ("-", "+", "in", "not in") else handles_in([left, right]):
+        by_identity = node.op in ("-", "+") or (node.op in ("in", "not in") and not isinstance(left, Score))
+        for handle in () if public or by_identity else handles_in([left, right]):
             raise private_value(handle, f"cannot be {'compared' if node.op in COMPARED else 'calculated with'}")
         return operators.binary(node.op, left, right)
     except PrivateValue as refusal:

@@ -28,11 +28,11 @@ from jostle.syntax.walk import bound_in, children
 
 NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
 RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"
-CHOICE = "a ChoiceMaker"
+CHOICE, DATE, TIME, WATCH = "a ChoiceMaker", "a date", "a time", "a watch for a threshold"
 TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD = (
     "a table", "weighted records", "a cube of counts", "vectors", "a column", "a score", "a workload"
 )  # fmt: skip
-PUBLIC = frozenset({NUMBER, TEXT, BOOLEAN, LIST, SET, RECORD, RANGE, FUNCTION, GROUPED, CHOICE})
+PUBLIC = frozenset({NUMBER, TEXT, BOOLEAN, LIST, SET, RECORD, RANGE, FUNCTION, GROUPED, CHOICE, DATE, TIME})
 OF_HANDLES = frozenset({TABLE, RECORDS, CUBE, VECTORS, COLUMN, SCORE, WORKLOAD})
 _MANY = frozenset({LIST, SET, RANGE, GROUPED})
 
@@ -56,6 +56,17 @@ TAKEN = {
     "numbers": _MANY,
     "each": _MANY | {NUMBER},
     "items": _MANY | {RECORD},
+    "options": frozenset({LIST, SET}),
+    "pairs": frozenset({LIST, SET}),
+    "utilities": frozenset({LIST, SET, GROUPED, SCORE}),
+    "edges": frozenset({LIST, RANGE}),
+    "dimensions": frozenset({NUMBER, LIST}),
+    "list": frozenset({LIST}),
+    "matrix": frozenset({LIST}),
+    "component": frozenset({LIST}),
+    "record": frozenset({RECORD}),
+    "watch": frozenset({WATCH}),
+    "source": OF_HANDLES,
     "sized": _MANY | {RECORD, TEXT},
     "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
     "number column": frozenset({TEXT, LIST}),
@@ -72,18 +83,33 @@ WORDS = {
     "table": "a table", "cube": "a cube of counts", "rows": "a table or a cube",
     "tabular": "a table", "filtered": "a table or a cube", "records": "weighted records",
     "points": "a table, or a list of points", "queries": "a workload",
-    "shape": "a cube of counts", "strategy": "a strategy of the library",
+    "options": "a set or list to choose from", "pairs": "pairs of a name and a value",
+    "utilities": "a list of utilities", "edges": "a list of edges",
+    "dimensions": "how many dimensions, or lists of names", "list": "a list", "matrix": "a list of rows",
+    "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
+    "watch": "a watch", "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
 COLUMNS = ("number column", "column of values", "column", "number columns", "columns")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
+_NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
+UNFIT = {
+    **dict.fromkeys(("numbers", "each", "component"), _NO_NUMBERS),
+    **dict.fromkeys(COLUMNS, frozenset({NUMBER})),
+    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST},
+}  # fmt: skip
+"""The kinds that no item of a list has, by the word that allows the list."""
 OF_DATA = frozenset({
-    "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured"
+    "table", "tabular", "filtered", "records", "cube", "rows", "points", "queries", "shape", "strategy", "measured",
+    "source",
 })  # fmt: skip
 """The words of a signature that tell tables, cubes and workloads apart."""
 
-OF_KERNELS = {"shape": "shape", "workload": "queries", "matrix": "items", "seed": "number", "ridge": "number"}
+OF_KERNELS = {
+    "shape": "shape", "workload": "queries", "seed": "number", "ridge": "number",
+    "matrix": "matrix", **dict.fromkeys(("right", "a", "b"), "component"),
+}  # fmt: skip
 """What a kernel of the library takes, by the names that the parameters of all kernels have."""
 OF_COLUMNS = {
     "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
@@ -245,8 +271,9 @@ def _fault(message: str, help: str = "", kind: str = "TypeError") -> Diagnostic:
 
 def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value: Kind) -> Diagnostic | None:
     """Why a function does not take a value that stands at `span`; `takes`: a word of its signature."""
-    kind = kind_of_value(value)
-    if kind is None or (kind in OF_HANDLES and takes not in OF_DATA):
+    kind = LIST if takes in COLUMNS and is_vector(value) else kind_of_value(value)
+    sized = takes == "sized" and hasattr(type(value), "size")  # a model that has so many parts
+    if kind is None or sized or (kind in OF_HANDLES and takes not in OF_DATA):
         return None
     if kind not in TAKEN[takes]:
         it = span.text
@@ -268,15 +295,18 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))
+    return _of_items(name, takes, value, kind_of_value)
+
+
+def _of_items(name: str, takes: str, value: object, kind_of_value: Kind) -> Diagnostic | None:
+    """Why a function does not take a list of such items."""
     inside = list(map(kind_of_value, value)) if type(value) is list or isinstance(value, JSet) else []
-    inside = [NUMBER] if isinstance(value, NumberColumn) or is_vector(value) else inside
+    inside = [NUMBER] if takes != "matrix" and (isinstance(value, NumberColumn) or is_vector(value)) else inside
     if takes == "measured" and inside and all(item == NUMBER for item in inside):
         message = f"`{name}` takes {WORDS[takes]}, and these are public numbers"
         return _fault(message, "`laplace(histogram(t, x = age))` has noise for private counts")
-    wrong = [item for item in inside if item in (TEXT, BOOLEAN, RECORD, FUNCTION)]
-    if takes in ("numbers", "each") and wrong:
-        return _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong[0]}")
-    return None
+    wrong = next((item for item in inside if item in UNFIT.get(takes, ())), None)
+    return None if wrong is None else _fault(f"`{name}` takes {WORDS[takes]}, and this list holds {wrong}")
 
 
 def _of_columns(function: str, takes: str, value: object, schema: Mapping[str, Domain]) -> Diagnostic | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jostle import resources
 from jostle.diagnostics import Refusal, did_you_mean, refuse
@@ -33,6 +33,9 @@ from jostle.run.statements import STATEMENTS
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
+
+if TYPE_CHECKING:
+    from jostle.privacy.measurements.selects import Answer
 
 _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CALLS}
 
@@ -65,6 +68,11 @@ class Interpreter(Evaluator):
         return self.eval(node, scope)
 
     def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None: ...
+
+    def expect(
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
+    ) -> None: ...  # fmt: skip
 
     operand = eval  # of a row: a public value beside a column
 

@@ -31,6 +31,7 @@ from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
 from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
+from jostle.run.margins import exact
 from jostle.run.scope import Scope
 from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
 from jostle.source import Span
@@ -62,7 +63,7 @@ class JointBlock(Struct):
                     "TypeError", "what a `jointly` block selects depends on what it spends", node.span,
                     help="ask for `left`, `spent` and `epsilon` before the block",
                 )  # fmt: skip
-            return answer
+            return answer if given is None else exact(answer)
         with PlacedAt(node.span):
             check_together([*(one.request for one in self.selects[:1]), request])
         self.selects.append(query)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from operator import attrgetter
 from typing import Any
@@ -29,12 +29,18 @@ from typing import Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
-from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace
+from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
 from jostle.plan.cuts import cuts
+from jostle.plan.kinds import kind_of
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
-from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate
+from jostle.privacy.measurements.aggregates.places import Bounds
+from jostle.privacy.measurements.aggregates.quantile import Quantile
+from jostle.privacy.measurements.cubes import CubeRequest
+from jostle.privacy.measurements.selects import Answer, Request
 from jostle.run.evaluator import builtin
 from jostle.run.operators import elements, need_number
+from jostle.run.persons import Counted
 from jostle.run.propagation import Uncertainties, Uncertainty, of_numbers, uncertainties, vector_uncertainties
 from jostle.run.sequences import LongColumn, NumberColumn, of_places
 from jostle.run.values import Grouped, JSet, Record, is_sequence, is_vector, kind_name
@@ -305,6 +311,49 @@ def no_error(option: str) -> Refusal:
         "TypeError", f"{_SAY}, and the error of `{option}` depends on the data",
         help=f"`cells = {option}_cells(cube, queries)`, and `bootstrap(cells, {option}, queries, epsilon = e).error`",
     )  # fmt: skip
+
+
+def exact(answer: Answer) -> Answer:
+    """An answer whose numbers have an error of 0: of public data, and what is public of private ones."""
+    return Answer(answer.keys, [[Exact(v) if type(v) is float else v for v in column] for column in answer.values])
+
+
+EXAMPLES = {"number": 1.0, "text": "a", "boolean": True, "date": date(2000, 1, 1), "time": datetime(2000, 1, 1)}
+"""A cell of each kind."""
+
+
+def _example(aggregate: Aggregate, table: Table | Cube, via: str | None) -> object:
+    """An answer of an aggregate: of the kind that it has whatever the rows are, and a number with its kind of error."""
+    if isinstance(aggregate, Bounds):
+        return Record(low=1.0, high=1.0)
+    chosen = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
+    one = EXAMPLES[kind_of(aggregate.expressions[0], table.domains)] if chosen else 1.0
+    if type(one) is not float or not table.private:
+        return Exact(one) if type(one) is float else one
+    in_values = not chosen or (isinstance(aggregate, Quantile) and via != Selected.name and not _is_end(aggregate, via))
+    return Noised(one, Laplace(1.0) if in_values else Selected(1.0))
+
+
+def _is_end(aggregate: Quantile, via: str | None) -> bool:
+    """Whether it is a smallest or largest value, which has an error in values only where that is asked for."""
+    return via is None and aggregate.rank() in (0, 1)
+
+
+def expected_answer(
+    request: Request | CubeRequest, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None], via: str | None
+) -> Answer | None:
+    """An answer of one group, of the kinds that the request's own has whatever the rows are; None of no group."""
+    table = request.table if isinstance(request, Request) else request.cube
+    if isinstance(request, Request) and not request.keys:
+        keys = request.group_keys
+        firsts = [[EXAMPLES[kind_of(k.expr, table.domains)]] if k.over is None else k.over[:1] for k in keys]
+    else:
+        firsts = [key.values[:1] for key in request.keys]
+    if not all(map(len, firsts)):
+        return None
+    keys, given = list(map(list, firsts)), [_example(one, table, via) for one in aggregates]
+    values = [[one if moment is None else moment.moment(one)] for one, moment in zip(given, moments, strict=True)]
+    return Answer(request.key_columns(keys) if isinstance(request, Request) else keys, values)
 
 
 def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[str, ...]:

@@ -168,7 +168,7 @@ def _need_others(interp: Evaluator, identity: Hashable, span: Span | None) -> No
     with PlacedAt(span):
         name = interp.ledger.known_as(identity) if interp.ledger is not None else None
     if name is not None:
-        raise _registered(name, span, "these data are")
+        raise registered(name, span, "these data are")
 
 
 def registered_table(interp: Evaluator, dataset: Dataset, names: tuple[str, ...], span: Span | None) -> Opened:
@@ -203,10 +203,10 @@ def not_registered(interp: Evaluator, origin: object, span: Span | None) -> None
     with PlacedAt(span):
         name = next(filter(None, map(interp.ledger.named, origin.parts)), None)
     if name is not None:
-        raise _registered(name, span)
+        raise registered(name, span)
 
 
-def _registered(name: str, span: Span | None, what: str = "this file is") -> Refusal:
+def registered(name: str, span: Span | None, what: str = "this file is") -> Refusal:
     help = f'read it as that: `private {name} = dataset("{name}")`'
     return refuse("PrivateValue", f"{what} registered as the dataset `{name}`", span, help=help)
 

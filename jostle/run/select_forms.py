@@ -31,9 +31,8 @@ from jostle.plan.plan import STATISTICS, Categories, Column, Filter, RowExpr, Tr
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.measurements import aggregates as files_of_aggregates
-from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Aggregate
-from jostle.privacy.measurements.aggregates.quantile import Quantile
-from jostle.privacy.measurements.selects import Answer, GroupKey, Request
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate
+from jostle.privacy.measurements.selects import GroupKey
 from jostle.privacy.transformations import transform
 from jostle.privacy.transformations.joins import FreeJoin, free_join, join
 from jostle.privacy.transformations.persons import join_own_rows
@@ -200,23 +199,17 @@ class SelectForm:
             return None
         return {call.function.id for call in calls if isinstance(call.function, n.Name)}
 
-    def try_out(
-        self, interp: Evaluator, request: object, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None],
-        result: Callable[[Answer], object], scope: Scope,
-    ) -> None:  # fmt: skip
-        """Refuses, before it is paid for, what cannot be calculated of the answers, whatever numbers they are."""
-        if self.calculated_by is None or scope.gives(self.calculated_by) or any(moments):
+    def calculates(self, scope: Scope) -> bool:
+        """Whether its results are calculated of what is released, by the language's own functions alone."""
+        return self.calculated_by is not None and not scope.gives(self.calculated_by)
+
+    def try_out(self, interp: Evaluator, result: Callable[[], object], scope: Scope) -> None:
+        """Refuses, before it is paid for, what cannot be calculated of `examples` of the answers, as `result` does."""
+        if not self.calculates(scope):
             return
-        if not all(isinstance(a, AdditiveAggregate | Quantile) for a in aggregates):
-            return
-        if not isinstance(request, Request) or not request.table.private or request.open_keys:
-            return
-        if not all(key.values for key in request.keys):
-            return
-        keys = request.key_columns([[key.values[0]] for key in request.keys])
         interp.trying = True
         try:
-            result(Answer(keys, [[1.0]] * len(aggregates)))
+            result()
         except Refusal as refusal:
             if refusal.first.kind in ("TypeError", "NameError", "PrivateValue"):
                 raise

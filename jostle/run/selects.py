@@ -16,7 +16,6 @@ from msgspec import Struct
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.doubles import NoValue
-from jostle.formulas import Exact
 from jostle.language import row_mistakes
 from jostle.language.aggregates import AGGREGATES, DISTINCT, AggregateRow, Kinds, of_no_numbers
 from jostle.language.forms import PERSON
@@ -36,7 +35,7 @@ from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
-from jostle.run.margins import cut_of, hidden_groups, marked
+from jostle.run.margins import cut_of, exact, expected_answer, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -89,7 +88,12 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
         return _stage(interp, form.node, _where(interp, form.node, table, tables, scope, None)[1], compiler, scope)
     bound = _bound(interp, form, table, tables, scope)
     result = partial(_result, interp, bound, scope=scope)
-    form.try_out(interp, bound.request, bound.aggregates, bound.moments, result, scope)
+    tries = interp.walks or form.calculates(scope)
+    expected = expected_answer(bound.request, bound.aggregates, bound.moments, bound.via) if tries else None
+    if expected is not None:
+        columns = partial(_columns, interp, bound, scope=scope)
+        interp.expect(form.node, bound.request, bound.keys, expected, columns)
+        form.try_out(interp, partial(result, expected), scope)
     with interp.kernel.events.within("query", bound.request.title, node.span) as event:
         answer = _answer(interp, bound, scope, event)
         if isinstance(answer, Handle):
@@ -238,9 +242,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         return _sizes(interp, bound, request)
     if not bound.table.private:
         event["public"] = True
-        answer = answers.exactly(interp.kernel, interp.data, request)
-        exact = [[Exact(v) if type(v) is float else v for v in values] for values in answer.values]
-        return Answer(answer.keys, exact)
+        return exact(answers.exactly(interp.kernel, interp.data, request))
     if isinstance(request, Request) and not request.aggregates and not request.open_keys:
         message = "these keys are public, and nothing else is asked"
         raise refuse("TypeError", message, node.span, help="add `count(*) as n`")
@@ -261,7 +263,7 @@ def _sizes(interp: Evaluator, bound: BoundSelect, request: Request) -> object:
     """Numbers of rows that are public: the other answers of a `jointly` block agree with them."""
     from jostle.run.joint import takes_public
 
-    sizes, block = request.size(interp.data), interp.joint
+    sizes, block = exact(request.size(interp.data)), interp.joint
     if block is None or not takes_public(request):
         return sizes
     return block.answer(request, bound.form.node, bound.wish, bound.given or tuple(sizes.values[0]))
@@ -309,8 +311,16 @@ def _read_for(request: Request | CubeRequest, aggregate: Aggregate) -> Request |
 
 
 def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> Any:
-    calls = bound.form.calls
-    columns: dict[str, Sequence[Any]] = {}
+    columns = _columns(interp, bound, answer, scope)
+    if bound.keys:
+        return Grouped(bound.arrangement.arranged(interp, columns, bound.form.calls, answer.values), len(bound.keys))
+    record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
+    return next(iter(record.values())) if len(record) == 1 else record
+
+
+def _columns(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope) -> dict[str, Sequence[object]]:
+    """The keys and the results, group by group."""
+    calls, columns = bound.form.calls, dict[str, Sequence[object]]()
     for key, values in zip(bound.keys, answer.keys, strict=True):
         plain = {value: _plain_key(value) for value in set(values)}  # of many groups each is once in memory
         columns[key] = [plain[value] for value in values]
@@ -324,10 +334,7 @@ def _result(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope)
         else:
             keys = {key: columns[key] for key in bound.keys if not scope.holds(key)}
             columns[output.name] = _result_column(interp, output.value, simple, keys, scope)
-    if bound.keys:
-        return Grouped(bound.arrangement.arranged(interp, columns, calls, answer.values), len(bound.keys))
-    record = Record(zip(columns, map(_FIRST, columns.values()), strict=True))
-    return next(iter(record.values())) if len(record) == 1 else record
+    return columns
 
 
 def _result_column(
@@ -341,7 +348,7 @@ def _result_column(
         interp.aggregates = {**outer, **{key: values[group] for key, values in simple.items()}}
         inner = Scope(scope, {key: values[group] for key, values in keys.items()}) if keys else scope
         try:
-            column.append(interp.eval(value, inner))
+            column.append(interp.argument(value, inner))
         except NoValue:
             column.append(None)
         finally:

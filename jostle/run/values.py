@@ -370,6 +370,7 @@ def is_workload(value: object) -> bool:
     return hasattr(value, "bounds") and hasattr(value, "answers")
 
 
+IN_A_LINE = str.maketrans("\n\r", "␊␍")  # how line ends stand in a table
 SHOWN = 20  # items of a list or set
 ROWS = 40  # of a table
 
@@ -394,7 +395,7 @@ def _show(value: object, depth: int, error: float = 0.0) -> str:
 def _show_single(value: Any, error: float) -> str | None:
     """A text, a number, a truth or none."""
     if isinstance(value, str):
-        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]
     if is_number(value):
@@ -461,6 +462,7 @@ def _show_table(value: Grouped) -> str:
             texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
         columns.append([name, *texts])
         columns += [["±", *besides]] if any(besides) else []
+    columns = [[cell.translate(IN_A_LINE) for cell in column] for column in columns]
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]

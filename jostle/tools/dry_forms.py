@@ -5,33 +5,42 @@ What is not known raises `Unknown`, with its form where that is known; a run's o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
-from jostle.diagnostics import Refusal, refuse
-from jostle.language.builtins import BUILTINS
-from jostle.language.facts import Effect
+from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
+from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.selects import Answer
 from jostle.privacy.reading.minting import public_table
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
-from jostle.run.faults import LIBRARY
 from jostle.run.interpreter import Interpreter
-from jostle.run.publictables import is_rows
-from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
+from jostle.run.looks import Looks
+from jostle.run.margins import EXAMPLES
+from jostle.run.operators import fold
+from jostle.run.scope import Scope
+from jostle.run.values import (
+    Builtin,
+    Grouped,
+    Interval,
+    Record,
+    RowForm,
+    is_model,
+    is_vector,
+    kind_name,
+)
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
+from jostle.tools.stand_ins import need_amount, need_keys, need_tables, of_unread
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
@@ -47,12 +56,15 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
+        self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
+        self.expected: Callable[[], object] | None = None  # what the select at hand gives
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
         self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
         self.forms: dict[type, Callable[[Any, Scope], object]] = {
             n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
             n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
+            n.Range: self._range, n.Over: self._over,
         }  # fmt: skip
 
     def value_of(self, value: object) -> object:
@@ -84,31 +96,42 @@ class Forms(Interpreter):
             for part, _ in parts:
                 self.parts.pop(id(part), None)
 
+    def _tried(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
+        """The form of an expression whose parts are like these; refuses what a run refuses whatever they are."""
+        exprs, values = [part for part, _ in parts], [value for _, value in parts]
+
+        def work(*of: object) -> object:
+            return self._evaluated(node, scope, *zip(exprs, of, strict=True))
+
+        return likes.tried(work, *values, by_kind=True)
+
     def _index(self, node: n.Index, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if isinstance(value, Handle) or len(node.args) != 1:
             return self._of_several(value, node, scope)
         at = self.part(node.args[0], scope)
-        if isinstance(at, NotKnown) and likes.kind(at) not in (None, "a number", "a text", "a boolean"):
-            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at, 1.0)))
+        if isinstance(at, NotKnown) and likes.kind(at) not in (None, *map(kind_name, EXAMPLES.values())):
+            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at)))
         if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
             raise Unknown(like=likes.item(value, value).like)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
         if value.like is None or isinstance(value.like, likes.Anything):
-
-            def indexed(of: object, at: object) -> object:
-                return self._evaluated(node, scope, (node.value, of), (node.args[0], at))
-
-            like = likes.tried(indexed, value, at, by_kind=True)
+            like = self._tried(node, scope, (node.value, value), (node.args[0], at))
             raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
-        if isinstance(at, NotKnown) or isinstance(value.like, likes.SomeGroups):
+        self._of_form(value.like, at, node, scope)
+
+    def _of_form(self, like: object, at: object, node: n.Index, scope: Scope) -> NoReturn:
+        """What an element of a value of this form is like."""
+        if isinstance(like, likes.SomeGroups) and isinstance(at, str) and at in like.parts:
+            raise Unknown(like=likes.column_of_groups(like, at))
+        if isinstance(at, NotKnown) or isinstance(like, likes.SomeGroups):
             raise Unknown
-        if isinstance(at, str | bool) and isinstance(value.like, Grouped) and at not in value.like.parts:
-            keys = value.like.column(next(iter(value.like.parts)))
+        if isinstance(at, str | bool) and isinstance(like, Grouped) and at not in like.parts:
+            keys = like.column(next(iter(like.parts)))
             listed = not any(isinstance(key, likes.Anything) for key in keys)
-            at = at if value.like.keys != 1 or listed else 0.0  # the group of a key is like the first
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, value.like), (node.args[0], at))))
+            at = at if like.keys != 1 or listed else 0.0  # the group of a key is like the first
+        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, like), (node.args[0], at))))
 
     def _of_several(self, value: object, node: n.Index, scope: Scope) -> object:
         """Of a table, conditions on its columns; of a grouped result, a value for each key."""
@@ -132,33 +155,35 @@ class Forms(Interpreter):
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
-        like = 1.0 if value.like is likes.ONE else value.like  # no cell has fields
+        like = value.like
         if is_model(likes.example(value)):
             like = likes.example(value)
+        elif isinstance(like, likes.SomeGroups):
+            self._evaluated(node, scope, (node.value, likes.example(like)))
+            raise Unknown(like=likes.column_of_groups(like, node.name))
         elif like is None or isinstance(like, likes.Anything):
-            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=self._tried(node, scope, (node.value, value)))
         field = self._evaluated(node, scope, (node.value, like))
         if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
-        raise Unknown(like=likes.NUMBERS if isinstance(value.like, likes.SomeGroups) else likes.form(field))
+        raise Unknown(like=likes.form(field))
 
     def _binary(self, node: n.Binary, scope: Scope) -> object:
         left, right = self.part(node.left, scope), self.part(node.right, scope)
         if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
-            return self._operated(node, left, right, scope)
+            return self._operated(node, scope, left, right)
+        if node.op in ("==", "!=") and likes.are_apart(left, right):
+            return node.op == "!="
         one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
         if likes.is_open(one) or likes.is_open(two):
-            tried = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=likes.tried(partial(self._operated, node, scope), left, right, by_kind=True))
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and (one is likes.ONE or isinstance(one, float) or is_vector(one)):
-            # itself less itself is 0; what is no number is refused
-            return 0.0 if one is likes.ONE else self._operated(node, one, two, scope)
+        if node.op == "-" and same and (isinstance(one, float) or is_vector(one)):
+            return self._operated(node, scope, one, two)  # itself less itself is 0
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
-            raise Unknown(like=likes.form(self._operated(node, one, two, scope)))
+            raise Unknown(like=likes.form(self._operated(node, scope, one, two)))
         raise Unknown(like=self._by_kinds(node, left, right, scope))
 
     def _by_kinds(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
@@ -166,11 +191,11 @@ class Forms(Interpreter):
         one, two = likes.operand(left), likes.operand(right)
         if one is None or two is None:
             if not any(isinstance(side, Handle) and side.private for side in (one, two)):
-                form = likes.tried(lambda a, b: self._operated(node, a, b, scope), left, right)
+                form = likes.tried(partial(self._operated, node, scope), left, right)
                 return likes.A_TRUTH if node.op in COMPARED else form
             one, two = (1.0 if side is None else side for side in (one, two))
         try:
-            return likes.form(self._operated(node, one, two, scope))
+            return likes.form(self._operated(node, scope, one, two))
         except Refusal as refusal:
             if refusal.first.kind in ("TypeError", "PrivateValue"):
                 raise
@@ -192,8 +217,7 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
         if likes.example(value) is None or likes.is_open(value):
-            tried = likes.tried(lambda of: self._evaluated(node, scope, (node.operand, of)), value, by_kind=True)
-            raise Unknown(like=tried)
+            raise Unknown(like=self._tried(node, scope, (node.operand, value)))
         raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
@@ -229,7 +253,7 @@ class Forms(Interpreter):
                     raise
         raise Unknown(like=likes.common(values))
 
-    def _operated(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
+    def _operated(self, node: n.Binary, scope: Scope, left: object, right: object) -> object:
         """What a run makes of two values."""
         self.parts[id(node.right)] = right
         try:
@@ -265,12 +289,43 @@ class Forms(Interpreter):
             inner = likes.ANY if unread else self._of_item(node, like, scope)
             raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
 
+    def _range(self, node: n.Range, scope: Scope) -> object:
+        ends = self.part(node.low, scope), self.part(node.high, scope)
+        if not any(isinstance(end, NotKnown) for end in ends):
+            return self._evaluated(node, scope, (node.low, ends[0]), (node.high, ends[1]))
+        raise Unknown(like=self._tried(node, scope, (node.low, ends[0]), (node.high, ends[1])))
+
+    def _over(self, node: n.Over, scope: Scope) -> object:
+        source = self.part(node.source, scope)
+        if not isinstance(source, NotKnown):
+            with suppress(Unknown):
+                return self._evaluated(node, scope, (node.source, source))
+            source = NotKnown(like=likes.form(source))
+        names, value = self.item_names((node.name,), source, node.source.span, scope), NotKnown()
+        try:
+            value = self.part(node.body, Scope(scope, names))
+        except Refusal as refusal:
+            if refusal.first.kind in EVERYWHERE:
+                raise
+        if not isinstance(value, NotKnown):
+            raise Unknown
+        like = likes.tried(lambda one: fold(node.fold, [1.0], [one]), value, by_kind=True)
+        raise Unknown(
+            like=like if not node.fold.startswith("arg") else likes.like_of(dict.__getitem__(names, node.name))
+        )
+
+    def item_names(self, names: tuple[str, ...], source: object, span: Span, scope: Scope) -> Names:
+        """The names of an item of what is not known, with what each is like; refuses an item that has not so many."""
+        one = self.item(source, span)
+        if len(names) == 1:
+            return Names({names[0]: one})
+        likes.tried(lambda item: self.bind(names, item, Scope(scope), span), one, by_kind=likes.kind(one) != "a list")
+        parts = one.like if isinstance(one.like, list) and len(one.like) == len(names) else [None] * len(names)
+        return Names({name: NotKnown(like=like) for name, like in zip(names, parts, strict=True)})
+
     def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
         """What a comprehension makes of an item of what is not known."""
-        one = self.item(source, node.source.span)
-        if len(node.names) > 1:
-            likes.tried(lambda item: self.bind(node.names, item, Scope(scope), node.source.span), one)
-        inner = Scope(scope, Names({name: one if len(node.names) == 1 else NotKnown() for name in node.names}))
+        inner = Scope(scope, self.item_names(node.names, source, node.source.span, scope))
         try:
             if node.condition is not None:
                 with suppress(Unknown):
@@ -283,24 +338,29 @@ class Forms(Interpreter):
 
     def item(self, source: object, span: Span) -> NotKnown:
         """What is known of the items of a value; refuses one that has none."""
-        like = likes.operand(source, 1.0) if isinstance(source, NotKnown) else None
+        like = likes.operand(source) if isinstance(source, NotKnown) else None
         items = list(self.walk(like, span)) if like is not None else []
         return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
 
     def _call(self, node: n.Call, scope: Scope) -> object:
         if id(node) in self.aggregates:
-            return super().eval(node, scope)
+            value = super().eval(node, scope)
+            if isinstance(value, NotKnown):
+                raise Unknown(like=value.like, called=True)
+            return value
         around, self.selecting, self.calling = (self.selecting, self.calling), False, node
         try:
             function = self.part(node.function, scope)
-            kind = "an answer" if likes.like_of(function) is likes.ONE else likes.kind(function)
+            kind = likes.kind(function)
             of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
             if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function", "a ChoiceMaker")):
                 raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
-                example = likes.operand(value) if likes.kind(value) is not None else None
+                groups = isinstance(likes.like_of(value), likes.SomeGroups)
+                example = likes.example(value) if groups else likes.operand(value)
+                example = example if likes.kind(value) is not None else None
                 self.parts[id(first)] = value if example is None else example
             return super().eval(node, scope)
         finally:
@@ -310,6 +370,7 @@ class Forms(Interpreter):
 
     def _spending(self, node: n.Spending, scope: Scope) -> object:
         around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
+        need_amount(self, node.spend.amount, scope)
         try:
             return super().eval(node, scope)
         except Refusal as refusal:
@@ -326,21 +387,28 @@ class Forms(Interpreter):
             self.calling = around
 
     def _select(self, node: n.Select, scope: Scope) -> object:
+        if node.spend is not None:
+            need_amount(self, node.spend.amount, scope)
         if is_smooth(node):
             sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
             own = [isinstance(side, Handle) and side.private for side in sides]
             unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
             if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
                 raise Refusal(no_free_join(node))
-        self._need_tables(node, scope)
+        need_tables(self, node, scope)
+        self.unlisted = need_keys(self, node, scope)
         around = self.blurred, self.selecting
-        self.kernel.last, self.blurred, self.selecting = None, False, True  # type: ignore[attr-defined]
+        self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:
             with suppress(Unknown):
+                if self.unlisted:
+                    self._of_unlisted(node, scope, self.unlisted)
                 value = self._selected(node, scope)
                 if not self.blurred:
                     return value
-            like = None if self.joint is not None else likes.of_select(node, self.kernel.last)  # type: ignore[attr-defined]
+            like = None
+            if self.joint is None:
+                like = of_unread(self, node, scope) if self.expected is None else self.expected()
             if self.blurred:
                 self._whatever(node, scope)
             elif node.spend is not None:
@@ -348,6 +416,29 @@ class Forms(Interpreter):
             raise Unknown(like=like)
         finally:
             self.blurred, self.selecting = around
+
+    def expect(
+        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
+        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
+    ) -> None:  # fmt: skip
+        """Keeps what the results of a select are like."""
+        values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
+        of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
+        door, unlisted, asked = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
+        self.expected = lambda: asked(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
+
+    def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
+        """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""
+        looks, bare_left, self.looks = self.looks, self.bare_left, Looks()
+        try:
+            for cell in EXAMPLES.values():
+                self.parts |= {id(key.over): [cell] for key in keys}
+                with suppress(Refusal):
+                    super().eval(node, scope)
+        finally:
+            self.looks, self.bare_left = looks, bare_left
+            for key in keys:
+                self.parts.pop(id(key.over), None)
 
     def _selected(self, node: n.Select, scope: Scope) -> object:
         try:
@@ -362,7 +453,7 @@ class Forms(Interpreter):
         refusals = list[Refusal]()
         self.places.clear()
         try:
-            for self.cell in (*likes.CELLS, True, [1.0], ["a"]):
+            for self.cell in (*EXAMPLES.values(), [1.0], ["a"]):
                 try:
                     super().eval(node, scope)
                     return
@@ -379,27 +470,12 @@ class Forms(Interpreter):
         if len(self.places) < 2:  # of several each may be of another kind
             raise refusals[0]
 
-    def _need_tables(self, node: n.Select, scope: Scope) -> None:
-        """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
-        for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
-            of = self.part(table, scope) if isinstance(table, n.Name) else None
-            numbers = likes.like_of(of) is likes.NUMBERS
-            like = 1.0 if numbers else likes.operand(of, 1.0) if isinstance(of, NotKnown) else None
-            if not (like is None or is_rows(like) or isinstance(like, Handle)):
-                word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
-                raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
-            groups = likes.operand(of)
-            if like is not None and isinstance(groups, Grouped) and len(groups):
-                own, cells = f"\u00b7{id(table)}", [(name, groups.column(name)[0]) for name in groups.parts]
-                columns = tuple((name, Open("text" if isinstance(cell, str) else "real")) for name, cell in cells)
-                self.parts[id(table)] = public_table(self.data, own, columns, object(), table.span, facts=FACTS)
-
     def structure(
         self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
     ) -> object:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
         whole = function.name == "answer"  # of lists of numbers alone
-        values = [likes.operand(value, 1.0) if whole else likes.like_of(value) for value in args]
+        values = [likes.operand(value) if whole else likes.like_of(value) for value in args]
         if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
         formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)
@@ -421,36 +497,3 @@ class Forms(Interpreter):
             domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)
         return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)
-
-    def opens(self, node: n.Call, scope: Scope) -> bool:
-        """Whether a call opens data; counts that are written in the program are none."""
-        row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
-        if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
-            return False
-        return row.name != "counts" or len(node.args) != 1 or isinstance(self.part(node.args[0], scope), str)
-
-
-def wishes_of(statement: n.Stmt) -> list[n.Spend]:
-    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
-    if isinstance(statement, n.With):
-        return [statement.spend] if statement.jointly else []
-    nodes = every(statement)
-    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
-        return []
-    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
-
-
-def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
-    """The columns of the sources of a table's rows, as they are described."""
-    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
-    for plan in plans:
-        plans.extend(inputs(plan))
-        if isinstance(plan, Scan):
-            yield from plan.columns
-
-
-def adaptive_name(function: object) -> str:
-    """The name of an option of the library whose answers have no known error; empty of what is none."""
-    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
-        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
-    return ""

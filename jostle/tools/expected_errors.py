@@ -32,6 +32,7 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
+from jostle.tools.costs import near_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
@@ -367,14 +368,14 @@ def amount(charge: Charge) -> str:
     if math.isinf(charge.most):
         return "no bound but its budget"
     unit = UNITS.get(charge.unit, charge.unit)
-    return f"{'' if charge.exact else 'at most '}{unit} {as_text(int(charge.most))}".replace("  ", " ")
+    return f"{'' if charge.exact else 'at most '}{unit} {near_text(int(charge.most))}".replace("  ", " ")
 
 
 def left(charge: Charge) -> str:
     """`0.7`, `at least 0.7`; what only the owner of a dataset knows is not said."""
     if charge.left is None:
         return "its owner knows"
-    return f"{'' if charge.left_exact else 'at least '}{as_text(charge.left)}"
+    return f"{'' if charge.left_exact else 'at least '}{near_text(charge.left)}"
 
 
 def prices(charges: Sequence[Charge]) -> list[str]:

@@ -32,7 +32,6 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
-from jostle.run.externals import KERNELS
 from jostle.run.fitting import no_argument, row_of
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
@@ -44,10 +43,25 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
-from jostle.tools.dry_forms import Forms, adaptive_name, source_columns, wishes_of
-from jostle.tools.likes import EVERYWHERE, Left, Names, NotKnown, TooLong, Unknown
+from jostle.tools.dry_forms import Forms
+from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 from jostle.tools.outlet import deep
-from jostle.tools.stand_ins import Untrained, declared_choice, door, of_measurement
+from jostle.tools.stand_ins import (
+    Left,
+    TooLong,
+    Untrained,
+    adaptive_name,
+    declared_choice,
+    door,
+    is_structural,
+    is_unknown,
+    need_amount,
+    of_measurement,
+    opens,
+    source_columns,
+    table_of,
+    wishes_of,
+)
 
 if TYPE_CHECKING:
     from jostle.events import Stream
@@ -61,9 +75,6 @@ MOST_STEPS = 30_000
 ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceeded", "RecursionLimit"})
 """Kinds of refusals that rest on files or on what was spent, of which a run knows more."""
 
-STRUCTURAL = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED)
-MATRICES = ("answer", "eigen", "svd", "transpose")
-"""What functions give, and functions of numbers, that fail on no number, only on what has another form."""
 _QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
 """How functions read that may be tried with examples: nobody sees what the walk draws."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
@@ -96,6 +107,8 @@ class Foresight(Forms):
                 raise Unknown  # what is left, and so whether there is a round, is not known any more
             if isinstance(node, n.Private):
                 self._check_declaration(node, scope)
+            if isinstance(node, n.With):
+                need_amount(self, node.spend.amount, scope)
             if isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
@@ -171,17 +184,20 @@ class Foresight(Forms):
             self.returned = None
             return {}
         names, ways, around = scope.names, list[dict[str, object]](), (self.unsure, self.looks)
-        begun, self.unsure, self.looks = Names(names), True, Looks() if self.depth else self.looks
+        begun, sure, self.unsure, self.looks = Names(names), False, True, Looks() if self.depth else self.looks
         try:
             if isinstance(node, n.For):
-                begun |= dict.fromkeys(node.names, self._item_of(node, scope))
+                source = self.part(node.source, scope)
+                begun |= self.item_names(node.names, source, node.source.span, scope)
+                sure = self.returned is None and likes.has_items(source)
             for block in blocks(node):
                 scope.names = Names(begun)
-                if self._goes_on(block, scope):
+                if self._goes_on(block, scope, sure):
                     ways.append(scope.names)
         except Refusal as refusal:
-            if not self.depth:
-                self._refused(refusal, node, scope)
+            if self.depth:
+                raise
+            self._refused(refusal, node, scope)
         finally:
             scope.names, (self.unsure, self.looks) = names, around
         self.looks = self.looks if self.returned is None else Looks()  # of what a run may not come by
@@ -189,14 +205,8 @@ class Foresight(Forms):
         after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
         return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
 
-    def _item_of(self, node: n.For, scope: Scope) -> NotKnown:
-        """What is known of the name of a loop, and nothing where there are several."""
-        if len(node.names) > 1:
-            return NotKnown()
-        return self.item(self.part(node.source, scope), node.source.span)
-
-    def _goes_on(self, block: n.Block, scope: Scope) -> bool:
-        """Walks a branch, notes what it returns, and whether what follows may come."""
+    def _goes_on(self, block: n.Block, scope: Scope, sure: bool) -> bool:
+        """Walks a branch, notes what it returns, and whether what follows may come; `sure`: a run comes by."""
         try:
             ended = self.block(block.body, scope)
             if ended is not None and self.returned is not None:
@@ -207,8 +217,8 @@ class Foresight(Forms):
                 self.returned.append(unknown.value)
             else:
                 self.returned = None
-        except Refusal:
-            if not self.depth:
+        except Refusal as refusal:
+            if not self.depth or (sure and refusal.first.kind in EVERYWHERE):
                 raise
         return False
 
@@ -240,9 +250,10 @@ class Foresight(Forms):
             raise TooLong
         if isinstance(node, n.Described):
             return self.described(node, scope)
-        if isinstance(node, n.Call) and self.opens(node, scope):
-            for arg in node.args:
-                self.part(arg, scope)
+        if isinstance(node, n.Call) and opens(self.part, node, scope):
+            table = table_of(self, node, [self.part(arg, scope) for arg in node.args], scope)
+            if table is not None:
+                return table
             raise Unknown(like=likes.A_SOURCE)
         looked_at = self.forms.get(type(node))
         try:
@@ -317,7 +328,9 @@ class Foresight(Forms):
             if self.cell is None:
                 self.blurred = True
                 return None
-            if (like := likes.operand(unknown.value)) is None:
+            groups = isinstance(unknown.value.like, likes.SomeGroups)
+            like = likes.example(unknown.value) if groups else likes.operand(unknown.value)
+            if like is None:
                 self.places.add(id(node))
             return self.cell if like is None else like
 
@@ -343,7 +356,7 @@ class Foresight(Forms):
             return function.body(*map(likes.example, args), **by_name)
         if isinstance(function, Builtin):
             need_public(function, arguments)
-            if _is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
+            if is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
                 return self.structure(function, args, keywords, span)
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Untrained | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
@@ -403,10 +416,11 @@ class Foresight(Forms):
                     of_data = isinstance(arguments[0], Table)
                     example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
-                    like = like if number is None else likes.form(own)
+                    formed = likes.kind_alone if likes.is_open(arguments[0]) else likes.form
+                    like = like if number is None else formed(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
-            if _is_unknown(function.name, self.kernel):
+            if is_unknown(function.name, self.kernel):
                 self._need_source(function, arguments)
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
@@ -431,7 +445,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values())
+        return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
 
 
 def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
@@ -443,20 +457,6 @@ def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) ->
         return unknown.value.like
     like = of_measurement(function.name, arguments)
     return likes.of_function(function) if like is None else like
-
-
-def _is_unknown(name: str, kernel: Any) -> bool:
-    """Whether what a function gives is not known, whatever it is given."""
-    if name in KERNELS:
-        return KERNELS[name] not in likes.QUICK
-    row = BUILTINS.get(name)
-    spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
-    return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
-
-
-def _is_structural(name: str) -> bool:
-    row = BUILTINS.get(name)
-    return name in MATRICES or (row is not None and row.gives in STRUCTURAL)
 
 
 def _bound(node: n.Stmt) -> set[str]:

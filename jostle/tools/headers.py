@@ -22,15 +22,28 @@ from jostle.syntax.walk import every, every_of, rebuilt
 from jostle.tools.arguments import misspelt
 
 if TYPE_CHECKING:
+    from jostle.privacy.ledger.ledger import Ledger
     from jostle.readers.csvfile import Header
 
 
-def header_misfits(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:
-    """The described columns that a file's header lacks, and the misspelt names of files, in source order."""
+def header_misfits(program: n.Program, folders: Sequence[Path], ledger: Ledger | None) -> list[Diagnostic]:
+    """The described columns that a file's header lacks, the misspelt names of files, and the files that a ledger has,
+    which are read through their datasets alone, in source order."""
     return [
-        fault for _, path, reading, private in _tables(program)
-        for fault in _misfits(path, reading, private, folders)
+        fault for call, path, reading, private in _tables(program)
+        for fault in (*_registered(call, path.value, folders, ledger), *_misfits(path, reading, private, folders))
     ]  # fmt: skip
+
+
+def _registered(call: n.Call, path: str, folders: Sequence[Path], ledger: Ledger | None) -> Iterator[Diagnostic]:
+    from jostle.engine.files import open_file
+    from jostle.run.origins import registered
+
+    there = next((folder / path for folder in folders if (folder / path).is_file()), None)
+    if there is not None and ledger is not None and ledger.store.exists():
+        with suppress(Refusal):  # which its run tells
+            if (name := ledger.named(open_file(there))) is not None:
+                yield registered(name, call.span).first
 
 
 def doubts(program: n.Program, folders: Sequence[Path]) -> list[Diagnostic]:

@@ -10,39 +10,38 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import date, datetime
+from datetime import date
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
 from jostle.diagnostics import Refusal
 from jostle.formulas import Noised
 from jostle.kernels.statistics import Report
-from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, DOMAINS
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import aggregates, keys_by_alias
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.lazy import np
 from jostle.noise_laws import Laplace
-from jostle.plan.kinds import kind_of as domain_kind
-from jostle.plan.plan import Apply, Domain, RowExpr
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
-from jostle.run.sequences import NumberColumn, column_of
-from jostle.run.values import Builtin, Function, Grouped, Record, is_model, is_number, is_vector
+from jostle.run.sequences import NumberColumn
+from jostle.run.values import Builtin, Grouped, JSet, Record, is_model, is_number, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import own_name
 
 EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
 """Kinds of refusals that are reported also where a run may never come by."""
 
 MOST = 100_000
 """The items of a stand-in; of what is longer none is made."""
+
+
+class Plain(float):
+    """A number that is sure not to have an error; of other floats that is not known."""
 
 
 class Anything:
@@ -53,14 +52,15 @@ class Anything:
         self.example, self.item = example, item
 
 
-ANY, ONE, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(), Anything("a"), Anything(True)
-"""`ONE` is a cell of an answer: a number, a text, a date or none; `A_SOURCE` is public data that nobody opened."""
+ANY, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything("a"), Anything(True)
+"""`A_SOURCE` is public data that nobody opened."""
 A_SCORE, SCORES = Anything(), Anything()
 """What is measured of private rows: a number, or several."""
-A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn())
-NUMBER_LIST = Anything([], 1.0)
-CELLS = (1.0, "a", date(2000, 1, 1), datetime(2000, 1, 1))
-"""What a cell may be, one of a kind."""
+PLAIN = Plain(1.0)
+A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn([1.0]))
+NUMBER_LIST, PLACES = Anything([1.0], 1.0), Anything([PLAIN], PLAIN)
+NOISED = Noised(1.0, Laplace(1.0))
+"""A number that was measured."""
 TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
 """Functions that give a text."""
 
@@ -87,28 +87,68 @@ def form(value: object) -> object:
 def _form(value: object) -> object:
     if isinstance(value, SomeGroups | Anything):
         return value
-    if isinstance(value, bool | str) or value is None:
-        return A_TRUTH if isinstance(value, bool) else A_TEXT if value is not None else ANY
+    if value is None:
+        return ANY
+    if isinstance(value, bool | str):
+        return A_TRUTH if isinstance(value, bool) else A_TEXT
+    if isinstance(value, date):
+        return Anything(value)
     if is_number(value):
-        return 1.0
+        return Noised.of(1.0, value.origin) if type(value) is Noised else PLAIN if type(value) is Plain else 1.0
     if is_vector(value):
         return np.ones(value.shape)
-    if isinstance(value, Grouped):
-        return Grouped({name: [_form(item) for item in column] for name, column in value.columns.items()}, value.keys)
-    if isinstance(value, Record):
-        return Record([(name, _form(item)) for name, item in value.items()])
-    if isinstance(value, NumberColumn):
-        return column_of([1.0] * len(value), of_numbers=True)
-    if isinstance(value, list):
-        return [_form(item) for item in value] if len(value) <= MOST else ANY
-    return ANY
+    if isinstance(value, Grouped | Record):
+        return _of_parts(value, _form)
+    if isinstance(value, JSet):
+        return Anything(value, like_of(item(None, list(value))))
+    if not isinstance(value, list) or len(value) > MOST:
+        return ANY
+    parts = {id(item): _form(item) for item in value}
+    items = [parts[id(item)] for item in value]
+    return NumberColumn(items) if isinstance(value, NumberColumn) else items
+
+
+def _of_parts(value: Grouped | Record, work: Callable[[object], object]) -> object:
+    """Groups or a record of what is made of each part; None where nothing is known of one."""
+    parts = {name: work(part) for name, part in (value.columns if isinstance(value, Grouped) else value).items()}
+    if _lacks(parts.values()):
+        return None
+    return Grouped(parts, value.keys) if isinstance(value, Grouped) else Record(parts)
+
+
+def plain(value: object) -> object:
+    """An example of which all numbers without an error are known as such."""
+    if type(value) is list:
+        return list(map(plain, value))
+    return _of_parts(value, plain) if isinstance(value, Record) else Plain(value) if type(value) is float else value
 
 
 def is_open(value: object) -> bool:
-    """Whether of a list, a record or a model only the kind is known, and of a model what it has."""
+    """Whether of a list, a record, groups or a model only the kind is known, or not all that it holds."""
     like = like_of(value)
-    it = like.example if isinstance(like, Anything) else None
-    return isinstance(it, list | Record) or is_vector(it) or is_model(it)
+    it = like.example if isinstance(like, Anything) else like if isinstance(like, SomeGroups) else None
+    partly = isinstance(like, list | Record) and _whole(like) is None
+    return partly or isinstance(it, list | Record | Grouped) or is_vector(it) or is_model(it)
+
+
+def is_some(value: object) -> bool:
+    """Whether it is sure not to be none: a container, a model, and a number or date that was measured itself."""
+    it = example(value)
+    is_one = is_vector(it) or is_model(it) or isinstance(it, list | Record | Grouped | date)
+    return is_one or (isinstance(it, Noised) and it.law is not None)
+
+
+def are_apart(one: object, other: object) -> bool:
+    """Whether one of two is none, and the other sure not to be."""
+    known = other if one is None else one if other is None else None
+    return known is not None and is_some(known)
+
+
+def has_items(value: object) -> bool:
+    """Whether it is a container that is sure to hold something."""
+    like = like_of(value)
+    known = isinstance(like, list | Record | Grouped) and not isinstance(like, SomeGroups)
+    return known and bool(len(like))  # type: ignore[arg-type]
 
 
 def kind_alone(value: object) -> object:
@@ -128,6 +168,10 @@ def like_of(value: object) -> object:
 def example(value: object) -> object:
     """A value of the same kind; None where that is not known."""
     like = like_of(value)
+    if isinstance(like, SomeGroups):
+        return Grouped({name: [example(cell) for cell in column] for name, column in like.columns.items()}, like.keys)
+    if isinstance(like, list | Record) and _whole(like) is None:
+        return type(like)()
     return like.example if isinstance(like, Anything) else like
 
 
@@ -137,22 +181,18 @@ def stand_in(value: object) -> object:
     return value if like is None else like
 
 
-def operand(value: object, cell: object = None) -> object:
-    """The same; None also where the kind of something in it is not known. `cell` stands for cells of answers."""
-    return _whole(value.like if isinstance(value, NotKnown) else value, cell)
+def operand(value: object) -> object:
+    """The same; None also where the kind of something in it is not known."""
+    return _whole(value.like if isinstance(value, NotKnown) else value)
 
 
-def _whole(like: object, cell: object) -> object:
-    if isinstance(like, Anything):
-        return cell if like is ONE else None if is_open(like) and not is_model(like.example) else like.example
-    if isinstance(like, Grouped) and not isinstance(like, SomeGroups):
-        columns = {name: _whole(column, cell) for name, column in like.columns.items()}
-        return None if _lacks(columns.values()) else Grouped(columns, like.keys)
-    if isinstance(like, Record):
-        fields = {name: _whole(item, cell) for name, item in like.items()}
-        return None if _lacks(fields.values()) else Record(fields)
+def _whole(like: object) -> object:
+    if isinstance(like, Anything | SomeGroups):
+        return None if is_open(like) and not is_model(example(like)) else example(like)
+    if isinstance(like, Grouped | Record):
+        return _of_parts(like, _whole)
     if isinstance(like, list) and any(isinstance(item, Anything | Record | list) for item in like):
-        parts = {id(item): _whole(item, cell) for item in like}
+        parts = {id(item): _whole(item) for item in like}
         return None if _lacks(parts.values()) else [parts[id(item)] for item in like]
     return like
 
@@ -162,40 +202,49 @@ def _lacks(parts: Iterable[object]) -> bool:
 
 
 def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
-    """The form of what is made of values like these, as far as it is known; refuses what is refused whatever cells of
-    an answer are, which are of one kind for all: so one value at most may have such. `by_kind`: what is refused for a
-    kind is refused whatever a list or a record holds."""
+    """The form of what is made of values like these, as far as it is known; refuses what is refused whatever they are.
+    `by_kind`: what is refused for a kind is refused whatever a list or a record holds."""
     examples = [example(value) for value in values if is_open(value)]
-    refusals, unsure = [], sum(operand(value) is None for value in values if not (by_kind and is_open(value)))
-    for cell in CELLS:
-        like = [example(value) if by_kind and is_open(value) else operand(value, cell) for value in values]
-        if _lacks(like):
+    like = [example(value) if by_kind and is_open(value) else operand(value) for value in values]
+    groups = [[*one.parts.values()][one.keys :] for one in examples if isinstance(one, Grouped)]
+    if _lacks([*like, *(cell for columns in groups for column in columns for cell in column)]):
+        return None
+    try:
+        result = work(*like)
+    except Refusal as refusal:
+        any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
+        nameless = any_text or not all(map(is_model, examples))
+        certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
+        if refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
             return None
-        try:
-            result = work(*like)
-            return None if unsure else kind_alone(result) if examples else form(result)
-        except Refusal as refusal:
-            any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
-            nameless = any_text or not all(map(is_model, examples))
-            certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
-            if unsure > 1 or refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
-                return None
-            refusals.append(refusal)
-    raise refusals[0]
+        raise
+    return kind_alone(result) if examples else form(result)
 
 
 def measured(value: object) -> object:
-    """An example of a value that is not known, with numbers that were measured; None where its form is not known."""
-    like = like_of(value) if isinstance(value, NotKnown) else None
-    if is_number(like) or like is ONE:
-        return Noised(1.0, Laplace(1.0))
-    if isinstance(like, list | Record):
-        parts = [measured(NotKnown(like=one)) for one in (like.values() if isinstance(like, Record) else like)]
-        whole = bool(parts) and all(isinstance(part, Noised) for part in parts)
-        return None if not whole else Record(zip(like, parts, strict=True)) if isinstance(like, Record) else parts
-    if isinstance(like, Anything):
-        return None if is_open(value) and not is_model(like.example) else like.example
-    return like if isinstance(like, str | Function) else None
+    """An example of a value that is not known, whose numbers have the errors that they are known to have, or may have;
+    None where its form is not known."""
+    like = operand(value) if isinstance(value, NotKnown) else None
+    if like is None and isinstance(value, NotKnown) and isinstance(it := example(value), list | Grouped) and len(it):
+        like = _whole(it)
+    return None if like is None else _with_errors(like)
+
+
+def _with_errors(like: object) -> object:
+    if is_number(like):
+        return like if type(like) is Noised else float(like) if type(like) is Plain else NOISED
+    if isinstance(like, Grouped | Record):
+        return _of_parts(like, _with_errors)
+    if isinstance(like, list):
+        items = [_with_errors(item) for item in like]
+        return None if _lacks(items) else NumberColumn(items) if isinstance(like, NumberColumn) else items
+    return None if is_vector(like) else like
+
+
+def column_of_groups(groups: SomeGroups, name: str) -> Anything:
+    """What a column of so many groups is like."""
+    (cell,) = groups.column(name)
+    return Anything(NumberColumn([cell]) if is_number(cell) else [example(cell)], cell)
 
 
 def common(values: Sequence[object]) -> object:
@@ -210,8 +259,9 @@ def common(values: Sequence[object]) -> object:
         return _common_fields([one for one in examples if isinstance(one, Record)])
     if kinds == {"a list"}:
         return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
-    simple = is_number(examples[0]) or is_model(examples[0])
-    return likes[0] if simple and len({type(one) for one in examples}) == 1 else None
+    if is_number(examples[0]):
+        return 1.0
+    return likes[0] if is_model(examples[0]) and len({type(one) for one in examples}) == 1 else None
 
 
 def _common_fields(records: Sequence[Record]) -> object:
@@ -223,8 +273,7 @@ def _common_fields(records: Sequence[Record]) -> object:
 def kind(value: object) -> str | None:
     """What a person calls a value, or what is known of one; None where that is nothing."""
     it = example(value)
-    several = isinstance(it, NumberColumn) or (is_vector(it) and it.ndim == 1)
-    return "a list" if several else None if it is None else kind_of(it)
+    return "a list" if isinstance(it, NumberColumn) or is_vector(it) else None if it is None else kind_of(it)
 
 
 def is_of_numbers(like: object) -> bool:
@@ -240,25 +289,26 @@ class SomeGroups(Grouped):
     """Stands for groups of which the names of the columns are known, and not how many there are."""
 
 
-def of_select(node: n.Select, measurement: object) -> object:
-    """What a select gives that asks this, as far as it is known."""
-    names, keys = _names(node.columns), _names(node.keys)
-    all_named = all(names) and all(keys) and len({*names, *keys}) == len(names) + len(keys)
-    if not all_named or keys_by_alias(node, ()).per is not None:
-        return None
-    request = getattr(measurement, "request", None)
-    values = _of_columns(node, request)
-    if not keys:
-        return form(values[0] if len(names) == 1 else Record(zip(names, values, strict=True)))
-    groups = request.keys if isinstance(request, Request) and not request.open_keys else ()
-    if len(groups) != len(keys) or node.having is not None or node.first is not None or node.limit is not None:
-        return SomeGroups({name: [] for name in (*keys, *names)}, len(keys))
+def of_select(
+    node: n.Select, request: object, names: Sequence[str], columns: Mapping[str, Sequence[object]],
+    measurement: object, unlisted: bool,
+) -> object:  # fmt: skip
+    """What a select gives that asks this, with keys of these names, of whose results, group by group, these are the
+    first; `unlisted`: of keys that are not known."""
+    cells, many = {name: inside(values[0]) for name, values in columns.items()}, len(names)
+    cells |= dict.fromkeys(names, ANY) if unlisted else {}
+    if not many:
+        return form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
+    is_listed = isinstance(request, Request) and request.table.private and not request.open_keys and not unlisted
+    if not is_listed or node.having is not None or node.first is not None or node.limit is not None:
+        return SomeGroups({name: [cell] for name, cell in cells.items()}, many)
     steps = getattr(measurement, "steps", None)
-    listed = _keys([list(key.values) for key in groups], None if steps is None else steps.until * steps.groups)
+    listed = _keys([list(key.values) for key in request.keys], None if steps is None else steps.until * steps.groups)
     if len(listed[0]) > MOST:
         return None
-    columns = [*listed, *([value] * len(listed[0]) for value in values)]
-    return Grouped(dict(zip([*keys, *names], columns, strict=True)), len(keys))
+    keys = request.key_columns(listed) if steps is None else listed
+    of = {name: [cell] * len(listed[0]) for name, cell in cells.items()}
+    return Grouped(of | dict(zip(names, keys, strict=True)), many)
 
 
 def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
@@ -266,44 +316,6 @@ def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
     if many is None and math.prod(map(len, values)) <= MOST:
         return key_columns(values)
     return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
-
-
-def _names(parts: Sequence[n.Column] | Sequence[n.GroupKey]) -> list[str]:
-    """What the columns of a select are called; empty for those without a name."""
-    return [part.name or own_name(part.value) or "" for part in parts]
-
-
-def _of_columns(node: n.Select, request: object) -> list[object]:
-    calls = [id(call) for column in node.columns for call in aggregates(column.value)]
-    by_call = dict(zip(calls, getattr(request, "aggregates", ()), strict=False))
-    return [_of_column(column.value, by_call, request) for column in node.columns]
-
-
-def _of_column(value: n.Expr, by_call: Mapping[int, object], request: object) -> object:
-    """What a column of a select gives: of aggregates alone a number, where they are, and what is calculated of them."""
-    match value:
-        case n.RecordOf():
-            return Record({name: _of_column(part, by_call, request) for name, part in value.items})
-        case n.Binary(op="+" | "-" | "*" | "/", left=left, right=right):
-            sides = [_of_column(side, by_call, request) for side in (left, right)]
-            return 1.0 if all(map(is_number, sides)) else ONE
-        case n.Call(function=n.Name(id="bounds")):
-            return Record(low=ONE, high=ONE)
-    called = value.function if isinstance(value, n.Call) else None
-    row = AGGREGATES.get(called.id) if isinstance(called, n.Name) else None
-    if isinstance(value, n.Number) or (row and (row.name == "count" or (row.bounded and not row.gives_moments))):
-        return 1.0
-    domains = request.table.domains if isinstance(request, Request) else {}
-    for expr in getattr(by_call.get(id(value)), "expressions", ()):
-        if not _is_of_dates(expr, domains):
-            return {"number": 1.0, "text": A_TEXT}.get(domain_kind(expr, domains), ONE)
-    return ONE
-
-
-def _is_of_dates(expr: RowExpr, domains: Mapping[str, Domain]) -> bool:
-    """Whether dates are in an expression: of their mean, a number, a date is made again."""
-    parts = expr.args if isinstance(expr, Apply) else ()
-    return domain_kind(expr, domains) in ("date", "time") or any(_is_of_dates(part, domains) for part in parts)
 
 
 def of_function(function: Builtin) -> object:
@@ -406,11 +418,11 @@ class Unknown(Exception):
     """What is looked at depends on an answer, or takes long. `returned`: it is what a function gives; `called`: what
     the call at hand gives."""
 
-    returned = called = False
+    returned = False
 
-    def __init__(self, of: str = "", like: object = None) -> None:
+    def __init__(self, of: str = "", like: object = None, *, called: bool = False) -> None:
         super().__init__(of)
-        self.value = NotKnown(of, like)
+        self.value, self.called = NotKnown(of, like), called
 
 
 def inside(value: object) -> object:
@@ -426,7 +438,7 @@ def item(source: object, items: Sequence[object]) -> NotKnown:
     if isinstance(source, Anything):
         return NotKnown(like=source.item)
     if isinstance(source, Grouped):
-        cells = {name: column[0] if len(column) else ONE for name, column in source.columns.items()}
+        cells = {name: column[0] if len(column) else ANY for name, column in source.columns.items()}
         return NotKnown(like=Record(cells))
     return NotKnown(like=common(items))
 
@@ -437,10 +449,6 @@ def is_of_call(node: n.Stmt) -> bool:
     return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
 
 
-class TooLong(Exception):
-    """The walk ends here."""
-
-
 class Names(dict[str, object]):
     """The names of a scope, some of which are not known."""
 
@@ -449,10 +457,6 @@ class Names(dict[str, object]):
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
-
-
-class Left(float):
-    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
 
 
 class Nothing:

@@ -22,7 +22,7 @@ from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
-from jostle.tools.costs import Charge, Cost
+from jostle.tools.costs import Charge, Cost, near_text
 from jostle.tools.costs.ledger import looks_text
 from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
 from jostle.tools.render import progress_on
@@ -184,7 +184,7 @@ def _direct_text(errors: ErrorPlan, error: float | None, epsilon: float | None) 
 
 def _look_text(charge: Charge) -> str:
     looks = looks_text(charge.looked, charge.columns)
-    return f"line {charge.span.line}: {UNITS[charge.unit]} {as_text(int(charge.most))}{looks}"
+    return f"line {charge.span.line}: {UNITS[charge.unit]} {near_text(int(charge.most))}{looks}"
 
 
 def _calculated_text(errors: ErrorPlan) -> str:

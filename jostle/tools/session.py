@@ -120,8 +120,7 @@ class Session:
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = self._new(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
-        interp.ledger = ledger = self._ledger if isinstance(self._ledger, Ledger) else Ledger(self._ledger)
-        interp.progress = self._progress
+        interp.ledger, interp.progress = (ledger := self._own_ledger()), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
@@ -136,6 +135,9 @@ class Session:
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
         interp.display, interp.made_up_rows = self.show, self._rows or interp.made_up_rows
         return interp
+
+    def _own_ledger(self) -> Ledger:
+        return self._ledger if isinstance(self._ledger, Ledger) else Ledger(self._ledger)
 
     def _rest(self) -> None:
         """A program ended: its engine lets go of what would keep others waiting."""
@@ -285,7 +287,7 @@ class Session:
                 tree = self._checked(source)
                 need_settings(tree, settings or {})
                 sure, looks, *_ = self._ahead(tree, settings, look=self._look)
-                faults = header_misfits(tree, self._folders) or sure
+                faults = header_misfits(tree, self._folders, self._own_ledger() if tries else None) or sure
                 costs = None if faults or not tries else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
         except Refusal as refusal:
@@ -350,10 +352,9 @@ class Session:
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
         interp = self._interp
-        interp.settings, interp.planned = dict(settings), []
+        interp.settings, interp.planned, scope = dict(settings), [], Scope(interp.base)
         interp.kernel.begin(source)
         self._look_beside(source)
-        scope = Scope(interp.base)
         with deep():
             tree = self._checked(source)
             need_settings(tree, self._interp.settings)

@@ -180,7 +180,7 @@ def _rows(value: Sequence[Mapping[str, object]], width: int, margins: object) ->
     columns, numeric = [], []
     for name in value[0]:
         cells = [(row[name], m.get(name)) for row, m in zip(value[:ROWS], beside, strict=False)]
-        columns.append([clean(str(name)), *(clean(measured(*cell)).replace("\n", " ") for cell in cells)])
+        columns.append([clean(str(name)), *(clean(measured(*cell)).replace("\n", "␊") for cell in cells)])
         numeric.append(all(_number(row[name]) or row[name] is None for row in value))
         if any(margin for _, margin in cells):
             columns.append(["", *(_beside(*cell) for cell in cells)])

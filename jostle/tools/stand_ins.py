@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import fields_read, number_from, only_record, score_from
-from jostle.diagnostics import Refusal
+from jostle.diagnostics import Refusal, refuse
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.builtins import BUILTINS, SLOW
+from jostle.language.facts import Effect, Gives
+from jostle.language.forms import keys_by_alias
 from jostle.lazy import np
-from jostle.privacy.kernel.handles import Cube, Vectors
+from jostle.plan.facts import FACTS
+from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.privacy.measurements.gradual import Refinable
+from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
+from jostle.run.arguments import exact_amount
 from jostle.run.evaluator import Evaluator
-from jostle.run.faults import exposures_of
+from jostle.run.externals import KERNELS
+from jostle.run.faults import LIBRARY, exposures_of
+from jostle.run.groups import column_of_keys, public_keys
 from jostle.run.interpreter import Interpreter
-from jostle.run.scope import Scope
-from jostle.run.values import Function, Part, Record, is_number, is_vector
+from jostle.run.margins import EXAMPLES
+from jostle.run.origins import is_paths, origin_of
+from jostle.run.publictables import is_rows, table_of_rows
+from jostle.run.scope import MISSING, Scope
+from jostle.run.select_forms import Output
+from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every, own_name
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
@@ -34,6 +51,19 @@ if TYPE_CHECKING:
 
 SURE = EVERYWHERE | {"ValueError"}
 """Kinds of refusals that are reported where all parts are sure to run, as they are in training."""
+
+
+class TooLong(Exception):
+    """The walk ends here."""
+
+
+class Left(float):
+    """What is left of an allotment in which something may have been spent: at least this is not more than it."""
+
+
+STRUCTURAL = (Gives.LENGTH, Gives.NUMBERED, Gives.REVERSED, Gives.ZIPPED)
+MATRICES = ("answer", "eigen", "svd", "transpose")
+"""What functions give, and functions of numbers, that fail on no number, only on what has another form."""
 
 
 class Door(Kernel):
@@ -91,12 +121,15 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
 def _of_choice(name: str, values: Sequence[object]) -> object:
     """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
     if name == "exp_mech" and isinstance(values[0], list):
-        return likes.item(None, values[0]).like
+        return likes.common([NotKnown(like=likes.form(likes.plain(likes.like_of(one)))) for one in values[0]])
     if name == "noisy_max" and not isinstance(values[0], NotKnown):
         scores = values[0] if isinstance(values[0], Scores) else None
-        return likes.NUMBER_LIST if scores and (scores.groups or scores.rule.name == "subtrees") else 1.0
-    if name == "largest" and len(values) <= 2:
-        return likes.NUMBER_LIST
+        return likes.PLACES if scores and (scores.groups or scores.rule.name == "subtrees") else likes.PLAIN
+    if name == "largest":
+        leads = len(values) > 2 and values[2] is not False
+        return Record(places=likes.PLACES, leads=likes.NUMBER_LIST, within=1.0) if leads else likes.PLACES
+    if name == "refine" and isinstance(values[0], Refinable):
+        return _of_noise(values[0].base)
     return likes.NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
@@ -105,7 +138,7 @@ def _of_noise(exposed: object) -> object:
     if exposed is likes.SCORES or isinstance(exposed, Scores):
         return likes.NUMBER_LIST
     if exposed is likes.A_SCORE or isinstance(exposed, Score):
-        return 1.0
+        return likes.NOISED
     if isinstance(exposed, Cube):
         return np.ones(exposed.shape) if exposed.size <= likes.MOST else None
     if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
@@ -199,3 +232,132 @@ def _name(part: object) -> str:
 
 def _names(parts: Sequence[object]) -> list[object]:
     return [_name(part) for part in parts]
+
+
+UNITS = ("epsilon", "rho")
+_KINDS = {kind_name(cell): kind for kind, cell in EXAMPLES.items() if kind not in ("number", "boolean")}
+
+
+def need_amount(interp: Interpreter, node: n.Amount, scope: Scope) -> None:
+    """Refuses an amount of which the kind is known, and which is no number."""
+    if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
+        value = interp.argument(node.value, scope)
+        if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
+            exact_amount(node, likes.example(value), None)
+
+
+def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
+    """The keys of a select of which the values are not known; refuses what lists none."""
+
+    def listed(key: n.GroupKey, span: Span, value: object) -> object:
+        return public_keys(column_of_keys(interp, value, key.name or own_name(key.value) or "", span), span)
+
+    unlisted = []
+    for key in node.keys:
+        value = None if key.over is None else interp.argument(key.over, scope)
+        if key.over is not None and isinstance(value, NotKnown):
+            likes.tried(partial(listed, key, key.over.span), value, by_kind=True)
+            unlisted.append(key)
+    return unlisted
+
+
+def need_tables(interp: Interpreter, node: n.Select, scope: Scope) -> None:
+    """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
+    for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
+        of = interp.argument(table, scope) if isinstance(table, n.Name) else None
+        like = likes.example(of) if isinstance(of, NotKnown) else None
+        if not (like is None or is_rows(like) or isinstance(like, Handle)):
+            word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
+            raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
+        if isinstance(like, Grouped) and len(like):
+            own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
+            columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
+            described = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
+            interp.parts[id(table)] = described  # type: ignore[attr-defined]
+
+
+def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
+    """What a select gives of a table of which nothing is known: what its text alone tells."""
+    outputs, keys = list(map(Output.of, node.columns)), [key.name or own_name(key.value) or "" for key in node.keys]
+    names = [*keys, *(output.name for output in outputs)]
+    if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:
+        return None
+    around, cells = interp.aggregates, dict.fromkeys(keys, likes.ANY)
+    interp.aggregates = around | {id(call): _of_aggregate(call) for output in outputs for call in output.calls}
+    try:
+        for output in outputs:
+            cells[output.name] = likes.ANY
+            with suppress(Refusal):
+                cells[output.name] = likes.inside(interp.argument(output.value, scope))
+    finally:
+        interp.aggregates = around
+    if keys:
+        return likes.SomeGroups({name: [cell] for name, cell in cells.items()}, len(keys))
+    return likes.form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
+
+
+def _of_aggregate(call: n.Call) -> NotKnown:
+    """What an aggregate gives of whatever it is of."""
+    row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
+    if row.name == "bounds":
+        return NotKnown(like=Record(low=likes.ANY, high=likes.ANY))
+    return NotKnown(like=1.0 if row.name == "count" or (row.bounded and not row.gives_moments) else None)
+
+
+def opens(part: Callable[[n.Expr, Scope], object], node: n.Call, scope: Scope) -> bool:
+    """Whether a call opens data; counts that are written in the program are none. `part` gives an argument's value."""
+    row = BUILTINS.get(node.function.id) if isinstance(node.function, n.Name) else None
+    if row is None or row.effect is not Effect.DECLARES or scope.variable(row.name) is not MISSING:
+        return False
+    return row.name != "counts" or len(node.args) != 1 or isinstance(part(node.args[0], scope), str)
+
+
+def table_of(interp: Interpreter, node: n.Call, values: Sequence[object], scope: Scope) -> Table | None:
+    """The public table of rows that a program gives; refuses what is known to be neither a path nor rows."""
+    value, name = next(iter(values), None), node.function.id if isinstance(node.function, n.Name) else ""
+    origin = likes.example(value) if isinstance(value, NotKnown) else None
+    if origin is not None and not is_paths(origin):
+        interp.parts[id(node.args[0])] = origin  # type: ignore[attr-defined]
+        origin_of(interp, node, scope)
+    alone = name == "table" and len(values) == 1 and not node.keywords
+    return table_of_rows(value, node.span) if alone and is_rows(value) else None
+
+
+def wishes_of(statement: n.Stmt) -> list[n.Spend]:
+    """The errors that a block, or the selects of a statement without a block, are wanted with: once each in a run."""
+    if isinstance(statement, n.With):
+        return [statement.spend] if statement.jointly else []
+    nodes = every(statement)
+    if not {n.Block, n.Lambda, n.Comprehension}.isdisjoint(map(type, nodes)):
+        return []
+    return [node.spend for node in nodes if isinstance(node, n.Select) and node.spend is not None]
+
+
+def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
+    """The columns of the sources of a table's rows, as they are described."""
+    plans: list[Plan] = [handle.plan] if isinstance(handle, Table) else []
+    for plan in plans:
+        plans.extend(inputs(plan))
+        if isinstance(plan, Scan):
+            yield from plan.columns
+
+
+def adaptive_name(function: object) -> str:
+    """The name of an option of the library whose answers have no known error; empty of what is none."""
+    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+        return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
+    return ""
+
+
+def is_unknown(name: str, kernel: Any) -> bool:
+    """Whether what a function gives is not known, whatever it is given."""
+    if name in KERNELS:
+        return KERNELS[name] not in likes.QUICK
+    row = BUILTINS.get(name)
+    spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
+    return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def is_structural(name: str) -> bool:
+    row = BUILTINS.get(name)
+    return name in MATRICES or (row is not None and row.gives in STRUCTURAL)

@@ -172,3 +172,12 @@ def test_the_ledger_of_the_environment_is_used(owned: Place, monkeypatch: pytest
 
     assert Session(cwd=owned.folder).attempt(Source(str(Path(owned.folder) / "p.jst"), COUNT)).ok
     assert verify(Ledger(owned.path), "people").entries == 2
+
+
+def test_a_check_refuses_a_registered_file_as_a_run_does(owned: Place) -> None:
+    text = 'private p = table("people.csv") described by {age: 0..99} protecting rows budget epsilon 1\n'
+    session = owned.session()
+    (fault,) = session.check(text)
+    (late,) = session.attempt(text).diagnostics
+    assert "registered as the dataset `people`" in fault.message and (late.message, late.span) == (
+        fault.message, fault.span)  # fmt: skip

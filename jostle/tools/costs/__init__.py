@@ -64,7 +64,7 @@ class Cost(Struct, frozen=True):
         if self.bound == math.inf:
             bound = f"its budget of {as_text(self.limit)} is the only bound" if self.limit is not None else "no bound"
             return f"{bound}: {self.why.reason} ({self.why.span})" if self.why is not None else bound
-        much = as_text(int(self.bound))
+        much = near_text(int(self.bound))
         amount = f"{self.unit} {much}" if self.unit else f"{much}, in the unit that its owner gave"
         if self.bound == 0:
             line = f"nothing{whole}"
@@ -93,6 +93,12 @@ class Cost(Struct, frozen=True):
             "looks": as_text(looked), "looks_at": list(columns),
             "why": self.why.reason if self.why is not None else "", "at": str(place) if place is not None else "",
         }  # fmt: skip
+
+
+def near_text(amount: int) -> str:
+    """An amount as a person means it: shares are rounded down, so that three thirds of 5 are 4.999999999998."""
+    near = as_text(round(amount, 10 - len(str(amount))))
+    return near if len(near) < 9 else as_text(amount)
 
 
 def literal_identity(kind: str, args: list[object]) -> Hashable:

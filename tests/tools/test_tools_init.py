@@ -109,6 +109,8 @@ def test_the_choice_buys_a_look_and_decides_by_the_number_of_rows(
     (["--describe", "{age: }"], ""), (["--describe", AGES, "--budget", "one"], "is no budget"),
     (["--describe", AGES, "--budget", "epsilon -1"], "is no budget"),
     (["--describe", AGES, "--protecting", "nobody at all"], ""), (["--describe", AGES, "--out", "no/where.jst"], ""),
+    (["--describe", AGES, "--protecting", "town"], "--protecting 'town up to 5 rows'"),
+    (["--describe", AGES, "--protecting", "`City Name`"], "--protecting '`City Name` up to 5 rows'"),
 ])  # fmt: skip
 def test_what_cannot_be_drafted_is_refused_and_writes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str

@@ -124,7 +124,7 @@ def _rounded_down(value: float) -> int:
 
 
 def part_of(quanta: int, share: float) -> int:
-    """`share` is taken for the simplest fraction within its rounding: three times `1/3` are all, and `0.7`, `1 - 0.7`."""
+    """`share` is taken for the simplest fraction within its rounding: three times `1/3` are all."""
     return math.floor(quanta * _simplest(float(share)))
 
 

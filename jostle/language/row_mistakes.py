@@ -470,6 +470,9 @@ def no_fit(name: str, params: Sequence[Parameter], node: n.Call, help: str) -> D
     wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
     if not wrong:
         return None
+    if wrong.endswith("is missing") and not node.keywords:  # the usage, with the arguments that are there
+        needed = [param.name for param in params if param.default is None]
+        help = f"{name}({', '.join([*(arg.span.text for arg in node.args), *needed[len(node.args) :]])})"
     names = {param.name for param in params}
     unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
     way_out = _amount_after(name, params, node) or other_call(name, node) or f"write `{help}`"

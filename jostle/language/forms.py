@@ -100,9 +100,12 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
     `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
     """
     names = () if PERSON in columns or not protected else {name for name in protected if name not in columns}
-    where = select.where if PERSON in columns or not protected else _of_somebody(select.where, {PERSON, *names})
-    if where is not select.where:
-        select = replace(select, where=where)
+    where = select.where
+    if protected and PERSON not in columns and isinstance(where, n.Logic) and where.op == "and":
+        at, none = where.span, n.Constant(None, span=where.span)  # each row is somebody's
+        known = [n.Binary("!=", n.Name(name, span=at), none, span=at) for name in (PERSON, *names)]
+        rest = tuple(part for part in where.operands if part not in known)
+        select = replace(select, where=replace(where, operands=rest) if rest[1:] else next(iter(rest), None))
 
     def meant(node: n.Node) -> n.Node:
         column = node.value if isinstance(node, n.Distinct) else None
@@ -113,21 +116,6 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
         return select
     per = [_of_person(key, names) for key in select.per or ()]
     return replace(select, columns=rebuilt(select.columns, meant), per=tuple(per) if per else select.per)
-
-
-def _of_somebody(where: n.Expr | None, names: Collection[str]) -> n.Expr | None:
-    """A condition without `person != none`, as `person not in (select …)` has it: each row is somebody's."""
-
-    def idle(part: n.Expr) -> bool:
-        match part:
-            case n.Binary(left=n.Name(id=name), op="!=", right=n.Constant(value=None)):
-                return name in names
-        return False
-
-    if not isinstance(where, n.Logic) or where.op != "and" or not any(map(idle, where.operands)):
-        return where
-    rest = tuple(part for part in where.operands if not idle(part))
-    return replace(where, operands=rest) if len(rest) > 1 else rest[0] if rest else None
 
 
 def _of_person(key: n.GroupKey, names: Collection[str]) -> n.GroupKey:

@@ -57,6 +57,9 @@ def no_column(
     help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, [*columns, *results]))
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"
+    if name == "person" and not help:
+        help = "where persons are protected it stands in `count(distinct person)`, `per person`, `join u on person` and "
+        help += "`person in (select person from u)`"
     help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
     message = f"there is no column `{name}`: only described columns exist"
     return Diagnostic("NameError", message, span, label="no such column", help=help)

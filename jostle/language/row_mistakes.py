@@ -58,8 +58,8 @@ def no_column(
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"
     if name == "person" and not help:
-        help = "where persons are protected it stands in `count(distinct person)`, `per person`, `join u on person` and "
-        help += "`person in (select person from u)`"
+        help = "where persons are protected it stands in `count(distinct person)`, `per person`, `join u on person` "
+        help += "and `person in (select person from u)`"
     help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
     message = f"there is no column `{name}`: only described columns exist"
     return Diagnostic("NameError", message, span, label="no such column", help=help)

@@ -203,10 +203,12 @@ def test_fractions_beside_signs_are_kept_where_whole_numbers_are_described(folde
 def test_what_stands_beside_numbers_and_what_nothing_fills_has_its_way_out(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("units.csv").write_text("weight,smokes,later\n" + "70 kg,ja,\n" * 40)
-    assert main(["init", "units.csv", "--describe", "{weight: 20..200, smokes: {true, false}, later: 0..9}"]) == 0
+    Path("units.csv").write_text("weight,assets,smokes,later\n" + "70 kg,12.5 bn,ja,\n" * 40)
+    schema = "{weight: 20..200, assets: 0.0..99.0, smokes: {true, false}, later: 0..9}"
+    assert main(["init", "units.csv", "--describe", schema]) == 0
     out = capsys.readouterr().out
     assert 'replace(weight, "kg", "")' in Path("units.jst").read_text() and "weight" not in out
+    assert 'replace(assets, "bn", "")' in Path("units.jst").read_text() and "assets" not in out
     assert '{"ja", "nein"}' in out
     assert "later: empty 40 (100.0 %)" in out
     Path("titled.csv").write_text("Survey of 2024,\nage,sex\n40,F\n")

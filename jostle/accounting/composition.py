@@ -124,7 +124,7 @@ def _rounded_down(value: float) -> int:
 
 
 def part_of(quanta: int, share: float) -> int:
-    """`share` is taken for the simplest fraction that reads back as the double: three times `1/3` are all."""
+    """`share` is taken for the simplest fraction within its rounding: three times `1/3` are all."""
     return math.floor(quanta * _simplest(float(share)))
 
 
@@ -132,7 +132,7 @@ def part_of(quanta: int, share: float) -> int:
 def _simplest(share: float) -> Fraction:
     exact = Fraction(repr(share))
     simple = exact.limit_denominator(1_000_000)
-    return simple if float(simple) == share else exact
+    return simple if math.isclose(float(simple), share, rel_tol=1e-15) else exact
 
 
 @lru_cache(maxsize=256)

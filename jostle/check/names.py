@@ -27,6 +27,8 @@ from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, express
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
+_VALUES = ALWAYS | {"none", "true", "false", "pi"}
+"""Built-in names that are no functions."""
 
 
 class Names:
@@ -395,6 +397,7 @@ class Names:
         """What to write in place of a name that nothing has, where these do."""
         if call is None:
             of_runs = home(name) if name == "released" else ""
+            names = {one for one in names if one in _VALUES or not self._always.binds(one)}  # no function is meant
             return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
         here = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
         return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)

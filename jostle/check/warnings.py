@@ -217,7 +217,7 @@ class Warnings:
             )  # fmt: skip
 
     def _check_clamp(self, call: n.Call, value: n.Expr, least: n.Expr, most: n.Expr) -> None:
-        bounds, text, low, high = self._bounds(value), value.span.text, literal(least), literal(most)
+        bounds, text, low, high = self._bounds(value), value.span.text.strip("`"), literal(least), literal(most)
         dates = isinstance(least, n.Constant) and isinstance(most, n.Constant) and least.span.text > most.span.text
         if dates or (isinstance(low, float) and isinstance(high, float) and low > high):
             message = f"all of `{call.span.text}` is one value, since its ends are swapped"

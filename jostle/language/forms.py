@@ -100,6 +100,12 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
     `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
     """
     names = () if PERSON in columns or not protected else {name for name in protected if name not in columns}
+    where = select.where
+    if protected and PERSON not in columns and isinstance(where, n.Logic) and where.op == "and":
+        at, none = where.span, n.Constant(None, span=where.span)  # each row is somebody's
+        known = [n.Binary("!=", n.Name(name, span=at), none, span=at) for name in (PERSON, *names)]
+        rest = tuple(part for part in where.operands if part not in known)
+        select = replace(select, where=replace(where, operands=rest) if rest[1:] else next(iter(rest), None))
 
     def meant(node: n.Node) -> n.Node:
         column = node.value if isinstance(node, n.Distinct) else None

@@ -57,6 +57,9 @@ def no_column(
     help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, [*columns, *results]))
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"
+    if name == "person" and not help:
+        help = "where persons are protected it stands in `count(distinct person)`, `per person`, `join u on person` "
+        help += "and `person in (select person from u)`"
     help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
     message = f"there is no column `{name}`: only described columns exist"
     return Diagnostic("NameError", message, span, label="no such column", help=help)
@@ -470,6 +473,9 @@ def no_fit(name: str, params: Sequence[Parameter], node: n.Call, help: str) -> D
     wrong = arity_error(name, params, len(node.args), [keyword.name for keyword in node.keywords])
     if not wrong:
         return None
+    if wrong.endswith("is missing") and not node.keywords:  # the usage, with the arguments that are there
+        needed = [param.name for param in params if param.default is None]
+        help = f"{name}({', '.join([*(arg.span.text for arg in node.args), *needed[len(node.args) :]])})"
     names = {param.name for param in params}
     unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
     way_out = _amount_after(name, params, node) or other_call(name, node) or f"write `{help}`"

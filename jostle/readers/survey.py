@@ -40,7 +40,7 @@ _SIGNS = ("", *"€$£%")
 _UNITS = (
     "kg", "g", "mg", "lb", "lbs", "oz", "km", "cm", "mm", " m", "mi", "ft", "in", "l", "ml", "h", "hrs", "min", "s",
     "ms", "°C", "°F", "kWh", "kW", "W", "hp", "mpg", "cc", "bpm", "mmHg", "years", "yrs", "days", "USD", "EUR", "GBP",
-    "CHF", "cu in", "sq ft",
+    "CHF", "cu in", "sq ft", "bn", "mn", "Mio", "Mrd", "km/h", "mph", "ha",
 )  # fmt: skip
 _STYLES = (("1,234.5", _POINT), ("1.234,5", _COMMA), ("1'234.5", _QUOTE),
            ("1 234,5", (_BLANK, ",", (*_SPACED, (",", ".")))), ("1 234.5", (_BLANK, ".", _SPACED)))  # fmt: skip

@@ -312,7 +312,7 @@ def _of_items(name: str, takes: str, value: object, kind_of_value: Kind) -> Diag
 def _of_columns(function: str, takes: str, value: object, schema: Mapping[str, Domain]) -> Diagnostic | None:
     """Why a function of the library does not take the columns of these names of a table with this schema."""
     names = value if isinstance(value, list) else [value]
-    faults = (_of_one_column(function, takes, name, schema) for name in names if isinstance(name, str))
+    faults = (_of_one_column(function, takes, name, schema) for name in names if type(name) is str)
     return next(filter(None, faults), None)
 
 

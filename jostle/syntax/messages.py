@@ -344,7 +344,8 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
     if word is None or not _is_in_declaration(source, place):
         return None
     span = Span(source, place.line, place.column, place.line, place.column + len(word[0]))
-    help = "its clauses are `described by {…}`, `protecting rows` and `budget epsilon 1`"
+    help = "its clauses are `described by {…}`, `protecting rows`, or `protecting id up to 5 rows` with the column "
+    help += "that says whose a row is, and `budget epsilon 1`"
     if f"`{word[0]} " in help:
         return Diagnostic("SyntaxError", f"this `{word[0]}` clause does not parse", span, "", help)
     message = f"`{word[0]}` begins no clause of a private source"

@@ -216,7 +216,7 @@ def _unread(
         yield f'another form is read where it is described by it: {kind}("{form}"); months have English names'
     elif column.unreadable and kind == "boolean":
         yield 'list the values that the cells have, such as {"ja", "nein"}'
-    elif 2 * column.unreadable > rows and decimal is None:
+    elif 2 * column.unreadable > rows and not any((column.form, decimal, read_by)):
         yield f'take out what is no digit: `number(replace({name}, "kg", ""))`'
     if kind == "number" and 0 < column.unreadable <= min(_FEW, rows / 20):
         more = f", and the {column.empty:,} where it is empty" if column.empty else ""

@@ -40,7 +40,7 @@ _COLUMN = re.compile(
     r"[\"'`]?(?P<name>\w+)[\"'`]?"
     r"(?:\s*[:=]|\s+(?:in|is|as)\b|(?=\s+(?:between|from|int|float|varchar|text|bool|real|date)))\s*(?P<of>.*)"
 )
-_OF_ALL = ("row", "people", "persons", "person", "individuals", "records")
+_OF_ALL = ("row", "people", "persons", "individuals", "records")
 
 
 def domain(text: str) -> str:
@@ -75,6 +75,7 @@ def _list(text: str) -> str:
         raise Nothing(text[:2].strip())
     inside = (_LISTED.fullmatch(text) or unread())["items"]
     items = [part.strip() for part in re.split(r",|/|\||;|\bor\b|\band\b", inside)]
+    items = [item for item in items if not re.fullmatch("(?i)na|nan|none|null|missing", item)]  # which is not listed
     if len(items) < 2 or not all(re.fullmatch(r"\"[^\"]*\"|'[^']*'|\w+", item) for item in items):
         raise Unread
     numbers = all(re.fullmatch(_NUMBER, item) for item in items)

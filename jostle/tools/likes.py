@@ -52,7 +52,11 @@ class Anything:
         self.example, self.item = example, item
 
 
-ANY, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything("a"), Anything(True)
+class SomeText(str):
+    """A text of which only the kind is known, so that it names no column."""
+
+
+ANY, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(SomeText("a")), Anything(True)
 """`A_SOURCE` is public data that nobody opened."""
 A_SCORE, SCORES = Anything(), Anything()
 """What is measured of private rows: a number, or several."""

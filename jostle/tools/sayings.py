@@ -428,7 +428,7 @@ def lines_for(value: Value) -> list[str]:
 def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
     reason, _, nearest = means("nothing", word).partition(" | ")
-    old = re.match(r"(?:write )?(`[^`]*[({ ][^`]*`)", fault.help)
+    old = re.match(r"(?:write )?(`(?!\w+\(\w+\)`)[^`]*[({ ][^`]*`)", fault.help)
     what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
     return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 

@@ -106,6 +106,9 @@ FINE = (
     "m = noisy_moments(v) with epsilon 1\nprint(eigen(m.second[0]), m.first[0][1], m.count[0], m.count_noise)",
     "q = quantile_cuts(t, \"age\", 4) with epsilon 1\nprint(q[2])",
     "s = {{ select count(*) as n from t groupby age having n > 1000 with epsilon 1 }}\nprint(len(s))",
+    'f = [compare(t, k, "sex") with epsilon 1 for k in ["age", "w"]]\nprint(f[0].difference)',
+    'f = [describe_numeric(t, k.name) with epsilon 1 for k in columns(t) if k.name != "sex"]\nprint(f[0])',
+    'f = [correlation_matrix(t, [k, "w"]) with epsilon 1 for k in ["age"]]\nprint(f[0].matrix)',
 )  # fmt: skip
 
 

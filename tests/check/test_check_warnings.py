@@ -45,6 +45,7 @@ WARNED = [
     ("idle-clamp", "select avg(clamp(age, 0, 120)) from t", "leave the clamp out"),
     ("idle-clamp", "select sum(clamp(age * 2, 0, 198)) from t", "leave the clamp out"),
     ("cutting-clamp", "select avg(clamp(age, 18, 65)) from t", "the nearest end"),
+    ("idle-clamp", "select avg(clamp(`age`, 0, 120)) from t", "leave the clamp out: `age`"),
 ]
 NOT_WARNED = [
     GROUPS.format("hour(at)"),

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jostle.diagnostics import Refusal
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -144,13 +143,16 @@ release n = {{ SELECT with epsilon 1e6 }}
     assert truth > 0 and round(Session(cwd=tmp_path).run_text(text).released["n"]) == truth
 
 
-def test_whom_a_list_lacks_is_asked_of_a_described_column(folder: Path) -> None:
-    """A row without a `k` is not in `not in`, as in SQL; so that `k` is a column that is read."""
-    text = declared("id up to 30 rows").replace("id: text, ", "", 1)
-    select = "select count(*) from x where id not in (select id from own)"
-    with pytest.raises(Refusal, match="no column `id`") as raised:
-        Session(cwd=folder).run_text(text + f"n = {{{{ {select} with epsilon 1 }}}}\n")
-    assert raised.value.first.help == "the columns are `k`, `item`, `v`; others are described first: `id: 0..100`"
+@pytest.mark.parametrize("column", ["", "who: text, "])
+@pytest.mark.parametrize("who", ["who", "person"])
+def test_whom_a_list_lacks_need_not_be_described_either(who: str, column: str, tmp_path: Path) -> None:
+    """Rows of nobody are in no table of persons, and so neither in a list nor out of it."""
+    (tmp_path / "t.csv").write_text("who,x\na,1\na,20\nb,2\nb,3\n,5\n,30\nc,40\nd,4\n")
+    source = f'table("t.csv") described by {{{column}x: 0..50}} protecting who up to 5 rows budget epsilon 1e9'
+    for condition, truth in ((who, 3), (f"{who} not", 3), (f"x < 4 and {who} not", 2)):
+        select = f"select count(*) from t where {condition} in (select {who} from t where x > 10)"
+        text = f"private t = {source}\nrelease n = {{{{ {select} with epsilon 1e6 }}}}\n"
+        assert round(Session(cwd=tmp_path).run_text(text).released["n"]) == truth
 
 
 def test_keys_by_full_names(folder: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from scipy.special import chdtrc
 from scipy.stats import chi2_contingency
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Sums
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.kernels.statistics.effects import independence_test, log_rank_test, survival_curve
@@ -179,6 +180,14 @@ def test_quantiles_by_weight_and_among_candidates() -> None:
     for line, q in zip(result["a"].rows, (0.25, 0.5), strict=True):
         assert line["value"] == pytest.approx(float(ordered.y[shares >= q].iloc[0]), abs=0.4)
         assert line["low"] <= line["value"] <= line["high"]
+    years = ask(
+        'weighted_quantiles(t, "month", "w", [0.25, 0.5, 0.9]) with epsilon 1e6', "protecting rows budget epsilon 1e7"
+    )
+    ordered = FRAME.sort_values("month")  # of whole numbers the quantiles are whole, as those of all rows are
+    shares = ordered.w.cumsum() / ordered.w.sum()
+    assert years["a"].values == [float(ordered.month[shares >= q].iloc[0]) for q in (0.25, 0.5, 0.9)]
+    with pytest.raises(KernelError, match="its columns are quantile, value, low, high"):
+        years["a"].column("error")
     near = ask('quantile_among(t, "y", 0.5, [4, -1, 0.1, 9]) with epsilon 20', "protecting rows budget epsilon 50")
     assert near["a"] == min(c for c in (-1, 0.1, 4, 9) if c >= FRAME.y.median())
     assert public('quantile_among(t, "y", 1, [-1, 0.1])') == 0.1  # the largest, where all are smaller

@@ -109,6 +109,8 @@ def test_the_choice_buys_a_look_and_decides_by_the_number_of_rows(
     (["--describe", "{age: }"], ""), (["--describe", AGES, "--budget", "one"], "is no budget"),
     (["--describe", AGES, "--budget", "epsilon -1"], "is no budget"),
     (["--describe", AGES, "--protecting", "nobody at all"], ""), (["--describe", AGES, "--out", "no/where.jst"], ""),
+    (["--describe", AGES, "--protecting", "town"], "--protecting 'town up to 5 rows'"),
+    (["--describe", AGES, "--protecting", "`City Name`"], "--protecting '`City Name` up to 5 rows'"),
 ])  # fmt: skip
 def test_what_cannot_be_drafted_is_refused_and_writes_nothing(
     folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
@@ -201,10 +203,12 @@ def test_fractions_beside_signs_are_kept_where_whole_numbers_are_described(folde
 def test_what_stands_beside_numbers_and_what_nothing_fills_has_its_way_out(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Path("units.csv").write_text("weight,smokes,later\n" + "70 kg,ja,\n" * 40)
-    assert main(["init", "units.csv", "--describe", "{weight: 20..200, smokes: {true, false}, later: 0..9}"]) == 0
+    Path("units.csv").write_text("weight,assets,smokes,later\n" + "70 kg,12.5 bn,ja,\n" * 40)
+    schema = "{weight: 20..200, assets: 0.0..99.0, smokes: {true, false}, later: 0..9}"
+    assert main(["init", "units.csv", "--describe", schema]) == 0
     out = capsys.readouterr().out
     assert 'replace(weight, "kg", "")' in Path("units.jst").read_text() and "weight" not in out
+    assert 'replace(assets, "bn", "")' in Path("units.jst").read_text() and "assets" not in out
     assert '{"ja", "nein"}' in out
     assert "later: empty 40 (100.0 %)" in out
     Path("titled.csv").write_text("Survey of 2024,\nage,sex\n40,F\n")

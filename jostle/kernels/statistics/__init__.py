@@ -52,7 +52,7 @@ class Report(Model):
     def column(self, name: str) -> list[object]:
         """One field of all rows."""
         if not self.rows or name not in self.rows[0]:
-            raise KernelError(f"the report has no column `{name}`")
+            raise KernelError(f"the report has no column `{name}`: its columns are {', '.join(self.columns)}")
         return [row[name] for row in self.rows]
 
     def without_errors(self, mark: str, notes: Sequence[str]) -> Report:

@@ -452,10 +452,11 @@ def alike(chance: float, what: str) -> str:
 
 
 def weighted_values(
-    edges: Sequence[float], sums: Sequence[float], errors: Sequence[float], qs: Sequence[float], name: str
-) -> Annotated[Report, "values total"]:
+    edges: Sequence[float], sums: Sequence[float], errors: Sequence[float], qs: Sequence[float], name: str,
+    whole: bool = False,
+) -> Annotated[Report, "values total"]:  # fmt: skip
     """Quantiles by noisy sums of weights between edges (one more), each with a 95 % half-width of its noise: `low` and
-    `high` are edges, since where values lie between two of them is not known."""
+    `high` are edges, since where values lie between two of them is not known. Of a column of whole numbers they are."""
     places = np.asarray(edges, dtype=float)
     weights, unsure = np.asarray(sums, dtype=float), np.asarray(errors, dtype=float)
     below, squares = np.append(0.0, np.cumsum(weights)), np.append(0.0, np.cumsum(unsure**2))
@@ -466,6 +467,7 @@ def weighted_values(
         first, last = (int(rising(below + side * wide).searchsorted(q * total)) for side in (1.0, -1.0))
         low, high = float(places[max(first - 1, 0)]), float(places[min(max(last, 1), len(places) - 1)])
         value = float(np.interp(q * total, rising(below), places))
+        value = float(np.ceil(value)) if whole else value
         rows.append({"quantile": float(q), "value": value, "low": low, "high": high})
     hidden = float(np.sqrt(squares[-1])) * CLEAR / 2 > total
     return Report(f"{name} by weight: {total:.6g} in all", rows, [ROWS_HIDDEN] if hidden else [], {

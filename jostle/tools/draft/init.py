@@ -180,7 +180,7 @@ def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str |
         reading = replace(reading, header=_header_line(options))
     columns = _columns(options, reading)
     ordered, forms = _described(options, columns, ask, reading)
-    protecting = options.protecting or _protecting(columns, ask)
+    protecting = _bounded(options.protecting) or _protecting(columns, ask)
     budget = options.budget or _answered(ask, "budget (epsilon 1): ", _budget) or "epsilon 1"
     path = _path(options.file, home)
     skipped = getattr(options, "no_check", False)
@@ -309,6 +309,14 @@ def _columns(options: Namespace, reading: Reading) -> list[Column]:
     return [codebook.get(column.name, column) for column in columns] or list(codebook.values())
 
 
+def _bounded(protecting: str | None) -> str | None:
+    """The clause that was given; refused where a first program would have to say how many rows of a person it reads."""
+    if protecting and _WHOSE.fullmatch(protecting.strip()):
+        message = f"`--protecting {clean(protecting)}` does not say how many rows of one person are read"
+        raise refuse("UnboundedSum", message, help=f"--protecting '{clean(protecting.strip())} up to 5 rows'")
+    return protecting
+
+
 def _protecting(columns: list[Column], ask: Ask | None) -> str:
     if ask is None:
         return "rows"
@@ -330,6 +338,8 @@ def _protecting(columns: list[Column], ask: Ask | None) -> str:
 
 _UNIT = re.compile(r"(?:protecting\s+)?`?(?P<name>.+?)`?(?:\s+up\s+to\s+(?P<most>\d+)(?:\s+rows?)?)?", re.IGNORECASE)
 """A person's column as the clause has it: `user up to 5 rows`."""
+_WHOSE = re.compile(r"(?!rows?$)(\w+|`[^`]+`)", re.IGNORECASE)
+"""A person's column alone."""
 
 
 def _domains(columns: list[Column]) -> tuple[dict[str, Domain], dict[str, str]]:

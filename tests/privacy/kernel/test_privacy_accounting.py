@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.accounting.amounts import QUANTA, Amount, Unit
+from jostle.accounting.composition import part_of
 from jostle.accounting.definitions import (
     Measure,
     Price,
@@ -248,3 +249,12 @@ def test_what_is_seen_cannot_pick_the_better_of_two_accounts(epsilon: float) -> 
             lost += chance * max(gaussian, pure)
         worst = max(worst, lost)
     assert 0.05 * delta < worst <= measure.conversion_delta
+
+
+@pytest.mark.parametrize("whole", [QUANTA, 10**8 * QUANTA])
+@pytest.mark.parametrize("first", [0.1, 0.3, 0.7, 0.9, 1 / 3])
+def test_a_share_and_the_rest_of_it_fit_into_any_amount(first: float, whole: int) -> None:
+    parts = [(2 / 3) ** i for i in range(1, 7)]  # as the rounds of `stagewise` share what the mean leaves
+    assert part_of(whole, first) + part_of(whole, 1 - first) <= whole
+    rounds = [part_of(whole, (1 - first) * part / sum(parts)) for part in parts]
+    assert whole * (1 - 1e-9) < part_of(whole, first) + sum(rounds) <= whole

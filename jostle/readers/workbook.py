@@ -19,6 +19,7 @@ import posixpath
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -341,6 +342,6 @@ def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str,
         message = f"{label} has no names in {which} of its sheet"
         help = f'if another row has them, say which: `table("{label[1:-1]}", header = {at + 1})`'
         raise refuse("DataError", message, help=help)
-    names = [*cells.values()]
-    twice = tuple((name, TWICE) for name in dict.fromkeys(names) if names.count(name) > 1)
-    return {name: place for place, name in cells.items() if names.count(name) == 1}, twice
+    many = Counter(cells.values())
+    twice = tuple((name, TWICE) for name in many if many[name] > 1)
+    return {name: place for place, name in cells.items() if many[name] == 1}, twice

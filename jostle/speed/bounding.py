@@ -325,7 +325,7 @@ class Bounding:
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
-            places: dict[int, Any] = {i: some.places(batch[counts[i]]) for i, some in few.items()}
+            places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
             if many_texts := {i for i, here in places.items() if here is None}:
                 self._few -= many_texts
                 return False
@@ -333,7 +333,7 @@ class Bounding:
                 np.array(few[i].counted)[places[i]] if i in few else numbers_of(batch[x]) for i, x in enumerate(counts)
             ]
             for i, here in places.items():
-                if counts[i] in by_place:
+                if here is not None and counts[i] in by_place:
                     batch = batch.set_column(batch.schema.get_field_index(counts[i]), counts[i], _arrow(here))
             hashes[many : many + len(batch)] = hashes_of(numbers, len(batch))
             many += len(batch)

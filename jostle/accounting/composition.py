@@ -144,7 +144,7 @@ def rate_for(epsilon: float, delta: float, steps: int) -> float:
     same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so
     that every row is met four times or so.
     """
-    best, rate = noise_for(epsilon, delta, 1.0, steps), 1.0
+    best, rate = min(noise_for(epsilon, delta, 1.0, steps), 2.0**99), 1.0
     while rate * steps >= 8 and epsilon_of_steps(rate / 2, 1.1 * best * rate / 2, steps, delta) <= epsilon:
         rate /= 2
     return rate

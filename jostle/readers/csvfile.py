@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -67,12 +68,14 @@ class Header(Struct, frozen=True):
     @property
     def readable(self) -> tuple[str, ...]:
         """The names that one column has."""
-        return tuple(name for name in self.names if name and self.names.count(name) == 1)
+        many = Counter(self.names)
+        return tuple(name for name in self.names if name and many[name] == 1)
 
     @property
     def unread(self) -> tuple[tuple[str, str], ...]:
         """The others, in the form of `Opened.unread`."""
-        return tuple((name, TWICE) for name in dict.fromkeys(self.names) if name not in self.readable)
+        readable = {*self.readable}
+        return tuple((name, TWICE) for name in dict.fromkeys(self.names) if name not in readable)
 
 
 class CsvFile(TextFile):

@@ -19,6 +19,7 @@ import posixpath
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
@@ -34,7 +35,7 @@ _LONGEST = 1 << 24  # characters of a row, or of a shared text
 _BLOCK = 1 << 20  # bytes that are read at a time
 _MOST_COLUMNS = 1 << 14  # of Excel's
 _NAME = r"(?:[\w.-]{1,64}:)?"  # the prefix of a name
-_ROW, _SHARED, _CELL = (re.compile(rf"<{_NAME}{name}(?=[\s/>])") for name in ("row", "si", "c"))
+_ROW, _SHARED, _CELL = (re.compile(rf"<{_NAME}{name}(?=[\s/<>])") for name in ("row", "si", "c"))
 _TAG = re.compile(rf"<{_NAME}(\w+)((?:\s[^<>]*)?)>")
 _ATTRIBUTE = re.compile(r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 _VALUE = re.compile(rf"<{_NAME}v(?:\s[^<>]*)?>([^<]*)<")
@@ -156,9 +157,10 @@ def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
                 yield piece[begin : match.start()][:_LONGEST]
             begin, has_start = match.start(), True
         piece = piece[begin:] if has_start else piece[-80:]
-        piece = piece[:_LONGEST]
+        if len(piece) > _LONGEST + 80:  # of what is dropped the end stays, where the next start may have begun
+            piece = piece[:_LONGEST] + piece[-80:]
     if has_start:
-        yield piece
+        yield piece[:_LONGEST]
 
 
 def _tags(text: str, name: str) -> Iterator[dict[str, str]]:
@@ -340,6 +342,6 @@ def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str,
         message = f"{label} has no names in {which} of its sheet"
         help = f'if another row has them, say which: `table("{label[1:-1]}", header = {at + 1})`'
         raise refuse("DataError", message, help=help)
-    names = [*cells.values()]
-    twice = tuple((name, TWICE) for name in dict.fromkeys(names) if names.count(name) > 1)
-    return {name: place for place, name in cells.items() if names.count(name) == 1}, twice
+    many = Counter(cells.values())
+    twice = tuple((name, TWICE) for name in many if many[name] > 1)
+    return {name: place for place, name in cells.items() if many[name] == 1}, twice

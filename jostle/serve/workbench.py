@@ -180,7 +180,7 @@ def as_csv(rows: list[dict[str, resources.Json]], margins: resources.Json) -> st
     """A table as CSV, as `--save` writes one; after each column whose noise is known, `name_error`."""
     beside = [margin or {} for margin in margins or [{}] * len(rows)]
     columns: dict[str, list[object]] = {}
-    for name in rows[0]:
+    for name in dict.fromkeys(name for row in rows for name in row):
         columns[name] = [row.get(name) for row in rows]
         if any(isinstance(margin.get(name), dict) for margin in beside):
             columns[f"{name}_error"] = [(margin.get(name) or {}).get("error") for margin in beside]

@@ -23,7 +23,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from jostle.diagnostics import Refusal
 from jostle.engine.sql import persons
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from jostle.engine.duckdb.engine import Raw
 
     Whole = Array
+    Read = tuple[pa.Table, Whole, dict[str, "_Texts"]] | tuple[()]
 
 MOST_ROWS = 2**24  # of persons that are bounded together
 MOST_BYTES = 2**29  # of the cells that are read of them, in memory
@@ -304,9 +305,16 @@ class Bounding:
     def _keep(self, query: str) -> None:
         self._table = self._engine.keep(query, self._raw, self._table)
 
-    def _read(self, rows: str, size: int) -> tuple[pa.Table, Whole, dict[str, _Texts]] | tuple[()] | None:
+    def _read(self, rows: str, size: int) -> Read | None:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places;
-        nothing where there are no rows, and None where they do not fit."""
+        nothing where there are no rows, and None where they do not fit. Columns that turn out to have too many texts
+        are read anew, those of a block at once: never one within the other, since how many they are is up to rows."""
+        while (read := self._read_once(rows, size)) is False:
+            pass
+        return read
+
+    def _read_once(self, rows: str, size: int) -> Read | Literal[False] | None:
+        """The same, or False where columns are no longer among the few whose texts are hashed once."""
         few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
@@ -317,18 +325,16 @@ class Bounding:
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
-            numbers = []
-            for i, x in enumerate(counts):
-                if i not in few:
-                    numbers.append(numbers_of(batch[x]))
-                    continue
-                places = few[i].places(batch[x])
-                if places is None:
-                    self._few.remove(i)
-                    return self._read(rows, size)
-                numbers.append(np.array(few[i].counted)[places])
-                if x in by_place:
-                    batch = batch.set_column(batch.schema.get_field_index(x), x, _arrow(places))
+            places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
+            if many_texts := {i for i, here in places.items() if here is None}:
+                self._few -= many_texts
+                return False
+            numbers = [
+                np.array(few[i].counted)[places[i]] if i in few else numbers_of(batch[x]) for i, x in enumerate(counts)
+            ]
+            for i, here in places.items():
+                if here is not None and counts[i] in by_place:
+                    batch = batch.set_column(batch.schema.get_field_index(counts[i]), counts[i], _arrow(here))
             hashes[many : many + len(batch)] = hashes_of(numbers, len(batch))
             many += len(batch)
             if not read.add(batch.select(items)):

@@ -22,6 +22,7 @@ from jostle.diagnostics import Refusal
 from jostle.engine import files
 from jostle.engine.files import open_file, spill_root
 from jostle.plan.plan import Column, Open, Scan
+from jostle.readers.csvfile import Header
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import reader_of
 from jostle.readers.limits import SpillFolder
@@ -332,3 +333,9 @@ def test_readers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
         assert one.read(3) == other.read(3) == b"\0\1\2"
         assert other.seek(-6, os.SEEK_END) and other.read() == b"\xfa\xfbtail" and other.read() == b""
         assert one.read(2) == b"\3\4" and len(one.read()) == 256 * 9000 - 5
+
+
+def test_a_header_of_very_many_names_is_read_once() -> None:
+    """The names that stand once were sought anew for each name: of 1,000 columns that took 9 s, of 20,000 days."""
+    header = Header((*[f"v{i}" for i in range(20_000)], "twice", "", "twice"), ",", "utf-8")
+    assert len(header.readable) == 20_000 and [name for name, _ in header.unread] == ["twice", ""]

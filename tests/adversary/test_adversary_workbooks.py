@@ -55,8 +55,12 @@ release total = {{{{ select sum(v) from t with epsilon 100000 }}}}
 """
 
 
-def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">') -> None:
-    """Rows of 0, 1 and 2, one whose XML is given (nothing: no such row), and rows of 5 and 6."""
+TEXTS = [b"v", b"note", b"a", b"zz", b"b"]
+SHARED = b"<sst>" + b"".join(b"<si><t>%s</t></si>" % text for text in TEXTS) + b"</sst>"
+
+
+def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">', shared: bytes = SHARED) -> None:
+    """Rows of 0, 1 and 2, one whose XML is given (nothing: no such row), and rows of 5 and 6; texts are shared ones."""
     book = openpyxl.Workbook()
     for cells in [["v", "note"], *[[i, "a"] for i in (0, 1, 2)], [7, "zz"], [5, "b"], [6, "b"]]:
         book.active.append(cells)
@@ -68,8 +72,16 @@ def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">') -> None
             data = source.read(name)
             if name.endswith("sheet1.xml"):
                 begin, end = data.index(b'<row r="5"'), data.index(b'<row r="6"')
-                data = data[:begin] + (row_tag + row + b"</row>" if row else b"") + data[end:]
+                data = data[:begin] + b"\0" + data[end:]
+                for i, text in enumerate(TEXTS):  # which some versions of openpyxl write where they stand
+                    data = data.replace(b't="inlineStr"><is><t>%s</t></is>' % text, b't="s"><v>%d</v>' % i)
+                data = data.replace(b"\0", row_tag + row + b"</row>" if row else b"")
+            if name.endswith("workbook.xml.rels"):
+                data = re.sub(rb"<Relationship [^>]*sharedStrings[^>]*>", b"", data)
+                of = b'<Relationship Id="t" Type="x/sharedStrings" Target="texts.xml"/></Relationships>'
+                data = data.replace(b"</Relationships>", of)
             target.writestr(name, data)
+        target.writestr("xl/texts.xml", shared)
     path.write_bytes(out.getvalue())
 
 
@@ -117,14 +129,31 @@ def test_a_row_that_is_broken_anywhere_is_one_row(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_shared_text_of_a_workbook_decides_nothing_about_the_others(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "t.xlsx"
-    workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>3</v></c>')
-    raw = io.BytesIO(path.read_bytes())
-    with zipfile.ZipFile(raw) as source, zipfile.ZipFile(path, "w") as target:
-        for name in source.namelist():
-            target.writestr(name, source.read(name).replace(b"<si><t>zz</t></si>", text))
+    texts = SHARED.replace(b"<si><t>zz</t></si>", text)
+    workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>3</v></c>', shared=texts)
     assert others(path) == ["0", "1", "2", "5", "6"]
     notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
     assert len(notes) == 6 and notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+@pytest.mark.parametrize("into", [1, 3])
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_follows_a_very_long_text_is_there(tmp_path: Path, shared: bool, into: int) -> None:
+    """Of more than 16 million characters the rest is dropped, and with it went the beginning of the next row, or of the
+    next shared text, where that lay across two blocks: each text after it was another one's."""
+    path, row = tmp_path / "t.xlsx", b'<c r="A5"><v>7</v></c><c r="B5" t="str"><v>%s</v></c>'
+    if shared:
+        text = b"z" * (17 * 2**20 - into - SHARED.index(b"zz") - len(b"</t></si>"))
+        workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>3</v></c>', shared=SHARED.replace(b"zz", text))
+    else:
+        workbook(path, row % b"")
+        with zipfile.ZipFile(path) as book:
+            follows = book.read("xl/worksheets/sheet1.xml").index(b'<row r="6"')
+        workbook(path, row % (b"z" * (17 * 2**20 - into - follows)))
+    assert others(path) == ["0", "1", "2", "5", "6"]
+    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
+    assert notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
 
 
 @pytest.mark.parametrize("damage", ["no zip", "cut off", "no sheet", "no part", "a password"])

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import engines_meaning as meaning
 import numpy as np
 import pytest
 from cross_engine import PlainRows
@@ -19,11 +20,13 @@ from jostle.engine.duckdb.engine import DUCKDB
 from jostle.engine.sql import functions as sql_functions
 from jostle.engine.sql import persons
 from jostle.engine.sql.cells import FLOATS
-from jostle.plan.plan import Bound, Count, Scan, inputs
+from jostle.plan.plan import Beside, Bound, Count, GroupRows, Scan, inputs
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Linear
 from jostle.privacy.mechanisms.margin import Stopping
+from jostle.privacy.transformations import persons as transformed
 from jostle.readers import arrays, frames
+from jostle.records import replace
 
 Patch = pytest.MonkeyPatch
 
@@ -136,6 +139,32 @@ def runs_that_forget(patch: Patch) -> None:
     patch.setattr(Kernel, "_charge_allotments", forgetting)
 
 
+def an_order_of_all_persons(patch: Patch) -> None:
+    """What stands before and after a row is looked for among the rows of all persons: who comes moves others' rows."""
+    term, beside = persons._term, meaning._beside
+
+    def of_all(rows: Any, one: Any, name: str, most: int, keys: list[str]) -> Any:
+        return term(rows, one, name, most, ["0", *keys[1:-1], f"{keys[-1]}, p"] if isinstance(one, Beside) else keys)
+
+    def among_all(one: Beside, group: tuple[Any, ...], groups: dict[tuple[Any, ...], Any]) -> float | None:
+        as_anybodys = {each: ("", *each[1:-1], (each[-1], each[0])) for each in groups}
+        return beside(one, as_anybodys[group], {as_anybodys[each]: rows for each, rows in groups.items()})
+
+    patch.setattr(persons, "_term", of_all)
+    patch.setattr(meaning, "_beside", among_all)
+
+
+def an_order_that_keeps_all_rows(patch: Patch) -> None:
+    """Of a person's moments as many are priced as a program asks for, and all are kept."""
+    truncate = transformed.truncate
+
+    def priced_alone(table: Any, *most: Any, **more: Any) -> Any:
+        few = truncate(table, *most, **more)
+        return replace(few, plan=table.plan) if isinstance(table.plan, GroupRows) and len(most) == 3 else few
+
+    patch.setattr(transformed, "truncate", priced_alone)
+
+
 SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (half_of_the_noise, "more is lost than is charged", 2500007),
     (types_of_rows, "neighbours look different", 2500001),
@@ -147,6 +176,8 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (patterns_that_recurse, "neighbours look different", 2508523),
     (no_room_for_long_texts, "neighbours look different", 2558610),
     (runs_at_the_whole_amount, "more is lost than is charged", 3000000000007),
+    (an_order_of_all_persons, "more is lost than is charged", 2535543),
+    (an_order_that_keeps_all_rows, "more is lost than is charged", 2558048),
     (runs_that_forget, "a run loses more than its part", 3000000000011),
 )
 """With what each is, and the seed of a program that convicts it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import random
 import subprocess
 import sys
@@ -338,3 +339,21 @@ def test_of_a_part_that_fails_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     assert engine.rows(plan) == 36
     engine.close()
+
+
+def test_columns_of_many_texts_are_read_anew_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was by itself, within the reading of the one before: how deep that went was up to rows, and at some 900
+    columns a fault. Two hundred columns of twenty rows took minutes."""
+    asked, depth = [], []
+    batches = DuckDb.batches
+
+    def noted(self: DuckDb, query: str, *given: Any) -> Any:
+        asked.append(query)
+        depth.append(len(inspect.stack()))
+        return batches(self, query, *given)
+
+    monkeypatch.setattr(DuckDb, "batches", noted)
+    texts = {f"t{i}": pa.array([f"x{row % (1 + i % 7)}" for row in range(20)]) for i in range(40)}
+    columns = (*((name, Open("text")) for name in texts), ("who", Open("text")))
+    rows = contents(pa.table(texts | {"who": [f"p{row % 7}" for row in range(20)]}), columns, ("who",), 2)
+    assert rows.total() == 14 and 1 < len(asked) <= 3 and max(depth) - min(depth) <= 2

@@ -89,6 +89,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.random = random.Random(0)
+        self.begun = 0
         self.open: list[bool] = []
         self.charged = 0
         self.keys_found = False  # open keys were released, which are those that rows have
@@ -96,7 +97,14 @@ class Watch:
         self.engines = Engines()
 
     def reset(self) -> None:
-        self.random, self.open, self.charged, self.keys_found = random.Random(1), [], 0, False
+        self.begun, self.open, self.charged, self.keys_found = 0, [], 0, False
+        self.anew()
+
+    def anew(self) -> None:
+        """Begins other random numbers. How many a measurement draws may depend on rows, as of open keys, of which none
+        may pass, or of a walk through a tree: those after it must not."""
+        self.begun += 1
+        self.random = random.Random(self.begun)
 
     def draws(self, scale: float) -> None:
         if not self.open or not self.open[-1]:
@@ -111,10 +119,12 @@ class Watch:
     @contextlib.contextmanager
     def measurement(self) -> Iterator[None]:
         self.open.append(False)
+        self.anew()
         try:
             yield
         finally:
             self.open.pop()
+            self.anew()
 
 
 class Engines:

@@ -123,6 +123,25 @@ def test_a_fault_after_a_charge_is_seen(
     assert one(PAID, folders, watch) == "fault after a charge" and Counter.faults > faults
 
 
+OPEN = """
+private t = table("rows.csv") described by {age: 0..99, note: text} protecting rows budget epsilon 9, delta 1e-3
+"""
+
+
+@pytest.mark.parametrize("measured", [
+    "{{ select count(*) as n from t groupby note with epsilon 1 delta 1e-9 }}",
+    "{{ select count(distinct age) from t groupby note order by count limit 1 with epsilon 1 delta 1e-9 }}",
+    "least_cost_partition(histogram(t, x = age)) with epsilon 1",
+])  # fmt: skip
+def test_how_many_random_numbers_a_measurement_draws_moves_no_other(
+    measured: str, folders: tuple[Path, Path], watch: Watch
+) -> None:
+    """Of open keys as many as rows have, whether or not one is shown: what came after was taken for a difference."""
+    text = f"{OPEN}use histograms\nx = {measured}\nrelease n = {{{{ select count(*) from t with epsilon 1 }}}}\n"
+    found, result = examine(text, folders, watch, PATIENT)
+    assert found == [] and result is not None and result.ok, (found, result and result.diagnostics)
+
+
 def test_a_program_without_end_is_seen(folders: tuple[Path, Path], watch: Watch) -> None:
     found, _ = examine("for i in 1..1e12: x = i\n", folders, watch, 0.3)
     assert [fault.signature[:4] for fault in found] == ["slow"]

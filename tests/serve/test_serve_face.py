@@ -274,6 +274,10 @@ def test_answers_are_kept_as_files(place: Any) -> None:
     assert place.get("ben", f"/runs/{id}/files/by_sex.csv").status_code == 404
 
 
+def test_a_column_that_the_first_row_has_not_is_kept_too() -> None:
+    assert as_csv([{"a": 1}, {"a": 2, "b": 3}], None) == "a,b\n1,\n2,3\n"
+
+
 def test_a_spreadsheet_takes_no_text_for_a_formula() -> None:
     rows = [{"=1+1": "=HYPERLINK(1)", "n": -2.5}, {"=1+1": "a", "n": 1.0}]
     assert as_csv(rows, [{"n": {"error": 0.5}}, {"n": {"error": 0.5}}]) == (

@@ -235,3 +235,10 @@ def test_beginnings_are_asked_for_of_those_that_are_shown() -> None:
 def test_what_runs_of_words_and_beginnings_are_not_of(program: str) -> None:
     result = notes(program, ["a b"])
     assert not result.ok and not any(event.kind == "measure" for event in result.events)
+
+
+def test_lengths_that_were_measured_are_looked_at_before_the_first_is_paid_for() -> None:
+    """Of [1, 0] the first beginnings were paid for, and refused with the second."""
+    of_persons = "{{ select count(distinct p) from t with epsilon 1 }}"
+    result = notes(f'frequent_prefixes(t, "text", [1, round(0 * {of_persons})], 9) with E', ["a b"])
+    assert not result.ok and [event.kind for event in result.events].count("measure") == 1

@@ -104,6 +104,12 @@ def test_a_rate_left_out_costs_a_tenth_at_most_and_meets_every_row() -> None:
         assert mean <= 1.1001 * noise_for(epsilon, 1e-6, 1.0, 100)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_amount_that_no_noise_keeps_is_no_warning_of_numpy() -> None:
+    """A deviation without end was asked about, whose loss is no number: a line of this package on standard error."""
+    assert noise_for(1e-9, 1e-9, 1.0, 3000) == math.inf and 4 / 3000 <= rate_for(1e-9, 1e-9, 3000) <= 1
+
+
 @pytest.mark.parametrize("noise", [SecureNoise(), SeededNoise(3)], ids=["secure", "seeded"])
 def test_a_sample_keeps_each_by_itself(noise: SecureNoise | SeededNoise) -> None:
     """At six standard errors: of the share kept, and of pairs kept together."""

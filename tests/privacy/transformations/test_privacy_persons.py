@@ -120,6 +120,21 @@ d = {{ select count(*) as n, sum(value - previous) as s from with_previous(u, "w
 e = {{ select sum(largest) as l, sum(clamp(earlier, 0, 1)) as n from so_far(u, "r", "w", 2) with epsilon 2 }}
 f = {{ select count(*) as n, sum(clamp(moments, 0, 2)) as m from sessions(u, "w", 4, 2) with epsilon 2 }}
 """,
+    "that order in unions, joins, parts and itself": """
+use sequences
+both = union(pick(t, v, c), pick(derive(u, v = clamp(w, -1, 2)), v, c))
+a = {{ select count(*) as n, sum(clamp(next - at, 0, 3)) as s from in_order(both, "v", 2) with epsilon 2 }}
+b = {{ select count(*) from with_previous(both, "v", "c", 3) groupby previous, value with epsilon 1 }}
+joined = {{ select w, t.c as c from t left join u on who = owner }}
+d = {{ select count(*) as n, sum(clamp(place, 1, 2)) as s from in_order(joined, "w", 2) with epsilon 2 }}
+for k, p in partition(u, c) {
+    e = {{ select count(*) from in_order(p, "w", 2) groupby before is missing with epsilon 1 }}
+}
+for k, p in partition(in_order(u, "w", 3), place, over = {1, 2, 3}) { f = {{ select count(*) from p with epsilon 1 }} }
+twice = in_order(derive(in_order(u, "w", 3), gap = next - at), "gap", 2)
+g = {{ select count(*) as n, sum(clamp(place, 0, 3)) as s from twice with epsilon 2 }}
+h = {{ select sum(clamp(previous, 0, 9)) from in_order(u, "r", 3, within = "c", what = "w") with epsilon 1 }}
+""",
     "groups of several persons": """
 few = {{ select count(*) as n, sum(w) as s from (select c as c, w as w from u per person, c, w up to 2 groups) per c }}
 a = {{ select sum(clamp(n, 0, 3)) as x, sum(clamp(s, 0, 9)) as y, count(*) as n from few groupby c with epsilon 3 }}

@@ -40,6 +40,8 @@ OF_COLUMNS = 0.25
 OF_CHOOSING = (0.25, 0.1)
 """The part of a batch's share that chooses its tables: where noise grows with the tables, and with their root."""
 MOST_ROUNDS = 24
+LEAST_LEFT = 1e-6
+"""Of the amount: what is less ends a search."""
 SOME = 3
 """A batch is so small a part of the columns until half of the share for tables is spent."""
 OF_EXACT = 6
@@ -169,7 +171,7 @@ class TableSearch(Model):
     def next_batch(self) -> tuple[int, float]:
         """(how many tables to choose and measure, their share)."""
         columns = len(self.model.domain.names)
-        if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
+        if columns < 2 or self.left <= LEAST_LEFT or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
         some = columns if self.left < self.plan["left"] / 2 else max(2, math.ceil(columns / SOME))
         some *= 1 if self.plan["scale"] else OF_EXACT
@@ -218,7 +220,10 @@ class TableSearch(Model):
 
     @cached_property
     def cliques(self) -> list[Clique]:
-        """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
+        """Pairs that exact inference can hold beside what it has, and triples that it holds already.
+
+        Where the last tables said little, it is all triples of such pairs: there may be what no pair shows.
+        """
         sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
@@ -228,6 +233,9 @@ class TableSearch(Model):
             for c in combinations(sorted(bag), 3):
                 if math.prod(sizes[v] for v in c) <= LARGEST_TRIPLE:
                     triples.add(c)
+        if self.unit > self.plan["unit"] and len(sizes) <= TRIED:
+            narrow = (c for c in combinations(range(len(sizes)), 3) if math.prod(sizes[v] for v in c) <= LARGEST_TRIPLE)
+            triples |= {c for c in narrow if set(fitting).issuperset(combinations(c, 2))}
         smallest = sorted(triples, key=lambda c: (math.prod(sizes[v] for v in c), c))[:MOST_TRIPLES]
         return fitting + sorted(smallest)
 
@@ -338,10 +346,11 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     new = (Table(c, t, law_of(t), search.rows * search.pairs.table(c)) for c, t in zip(places, tables, strict=True))
     measured = _by_precision((*search.tables, *new))
     rows = rows_in([t.noisy for t in measured])
-    fitted = shrunken_model(domain, measured, rows, search.model, search.prior)
+    left = max(0.0, search.left - share)
+    last = left <= LEAST_LEFT or search.round == MOST_ROUNDS
+    fitted = shrunken_model(domain, measured, rows, search.model, search.prior, last)
     after = replace(
-        search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured,
-        left=max(0.0, search.left - share), round=search.round + 1,
+        search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured, left=left, round=search.round + 1
     )  # fmt: skip
     if search.again:
         return after

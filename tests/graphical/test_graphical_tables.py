@@ -145,7 +145,7 @@ def test_pairs_that_make_a_circle_and_a_triple_come_back() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> None:
+def test_tables_of_all_pairs_and_triples_are_those_of_the_joint_distribution(seed: int) -> None:
     """Two parts, a circle of pairs, a triple, bags three edges apart: against the sum over all states."""
     names = "abcdefgh"
     cliques = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e"], ["e", "f", "g"], ["h"]]
@@ -158,9 +158,9 @@ def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> N
         )
     joint = np.exp(logs) / np.exp(logs).sum()
     tables = PairTables(model.calibrated)
-    for pair in [*combinations(range(8), 2), *((v,) for v in range(8)), (4, 5, 6)]:
-        exact = joint.sum(axis=tuple(v for v in range(8) if v not in pair))
-        np.testing.assert_allclose(tables.table(pair), exact, rtol=1e-9)
+    for clique in [c for k in (1, 2, 3) for c in combinations(range(8), k)]:
+        exact = joint.sum(axis=tuple(v for v in range(8) if v not in clique))
+        np.testing.assert_allclose(tables.table(clique), exact, rtol=1e-9)
 
 
 # The search ----------------------------------------------------------------------------------------
@@ -195,16 +195,20 @@ def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) ->
     return search
 
 
-def test_the_search_finds_a_circle_and_a_triple() -> None:
-    """Six columns, of which four stand in a circle and three hang together by threes alone."""
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_finds_a_circle_and_a_triple(seed: int) -> None:
+    """Six columns, of which four stand in a circle and three hang together by threes alone.
+
+    No pair shows the triple, and noise seldom makes a bag of it. Of 60 seeds the divergence was at most 0.0018.
+    """
     truth = graphical_model(
         dict.fromkeys("abcdef", 2), [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e", "f"]]
     )
     theta = np.concatenate([np.array([1.0, -1.0, -1.0, 1.0])] * 4 + [np.array([1.0, -1, -1, 1, -1, 1, 1, -1])])
     truth = truth.with_potentials(theta)
-    search = searched(truth, 20_000, 3.0)
+    search = searched(truth, 20_000, 3.0, seed)
     assert truth.kl(search.model) < 0.01
-    assert {frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("ad")} <= set(
+    assert {frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("ad"), frozenset("def")} <= set(
         map(frozenset, search.model.jostle_fields["cliques"])
     )
 

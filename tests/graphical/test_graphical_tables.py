@@ -14,6 +14,7 @@ from jostle.kernels.graphical.adaptive import (
     OF_CHOOSING,
     OF_COLUMNS,
     OF_ROWS,
+    TO_CHOOSE,
     PairTables,
     TableSearch,
     chosen_cliques,
@@ -263,12 +264,22 @@ def test_what_does_not_fit_is_left_for_later() -> None:
     path = [search.cliques.index(pair) for pair in [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]]
     chosen = chosen_cliques(search, path)
     assert chosen["cliques"] == [["c0", "c1"], ["c1", "c2"], ["c2", "c3"]]
-    assert chosen["share"] == pytest.approx((1 - OF_CHOOSING[0]) * len(chosen["cliques"]) / many)
+    assert chosen["share"] == pytest.approx((1 - search.of_choosing) * len(chosen["cliques"]) / many)
     seen = [with_noise(np.full((10, 10), 50.0), NoiseModel(Laplace(8.0))) for _ in chosen["cliques"]]
     after = search_continued(search, chosen["cliques"], seen)
-    assert after.left == pytest.approx(0.9 - share * (OF_CHOOSING[0] + chosen["share"]))
-    assert chosen_cliques(replace(search, round=MOST_ROUNDS), path)["share"] == 1 - OF_CHOOSING[0]
+    assert after.left == pytest.approx(0.9 - share * (search.of_choosing + chosen["share"]))
+    assert chosen_cliques(replace(search, round=MOST_ROUNDS), path)["share"] == 1 - search.of_choosing
     assert replace(search, round=MOST_ROUNDS + 1).next_batch == (0, 0.0)
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_what_chooses_and_what_measures_have_the_least_noise_together(size: int) -> None:
+    """Under pure ε: of a choice once, of a table in each of its cells."""
+    apart = apart_of(4 * [size])
+    tables = [with_noise(np.full(size, 500.0), NoiseModel(Laplace(8.0))) for _ in range(4)]
+    begun = search_begun(apart, tables, {"columns": 0.1, "unit": 0.1, "left": 0.9, "rounds": 12, "power": 1.0}, 1e6)
+    parts = np.linspace(0.001, 0.999, 999)
+    assert begun.of_choosing == pytest.approx(parts[np.argmin(TO_CHOOSE**2 / parts + size**2 / (1 - parts))], abs=0.001)
 
 
 def test_of_public_rows_six_times_as_many_tables_are_taken_at_once() -> None:
@@ -290,7 +301,7 @@ def test_columns_are_measured_again_where_pairs_moved_little() -> None:
     tables = [with_noise(np.full(4, 250.0), NoiseModel(Gaussian(20.0))) for _ in names]
     begun = search_begun(apart, tables, search_plan(100, apart, 0.5), 1e6)
     chosen = chosen_cliques(begun, range(begun.next_batch[0]))
-    assert not begun.again and begun.of_choosing == OF_CHOOSING[1]
+    assert not begun.again and begun.of_choosing == OF_CHOOSING
 
     def after(table: np.ndarray) -> TableSearch:
         seen = [with_noise(table, NoiseModel(Gaussian(20.0))) for _ in chosen["cliques"]]

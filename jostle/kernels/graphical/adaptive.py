@@ -37,8 +37,10 @@ OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.25
 """The share of single columns where pairs are worth theirs."""
-OF_CHOOSING = (0.25, 0.1)
-"""The part of a batch's share that chooses its tables: where noise grows with the tables, and with their root."""
+OF_CHOOSING = 0.1
+"""The part of a batch's share that chooses its tables, where noise grows with their root."""
+TO_CHOOSE = 1.1
+"""Else what chooses, to what measures, times the root of the cells of a pair: see `of_choosing`."""
 MOST_ROUNDS = 24
 LEAST_LEFT = 1e-6
 """Of the amount: what is less ends a search."""
@@ -189,7 +191,16 @@ class TableSearch(Model):
 
     @property
     def of_choosing(self) -> float:
-        return 0.0 if self.again else OF_CHOOSING[self.plan["power"] < 0.9]
+        """The part of the share that chooses: the less, the more cells a pair has.
+
+        Noise of a choice is on a score once, and that of a measured table on each of its k cells. Where both go by the
+        inverse of their shares, their sum is the least where the first is as the second's over the root of k.
+        """
+        if self.again or self.plan["power"] < 0.9:
+            return 0.0 if self.again else OF_CHOOSING
+        sizes, pairs = self.model.domain.sizes, self.narrow_pairs
+        cells = sum(sizes[a] * sizes[b] for a, b in pairs) / max(len(pairs), 1)
+        return TO_CHOOSE / (TO_CHOOSE + math.sqrt(cells))
 
     @cached_property
     def again(self) -> bool:

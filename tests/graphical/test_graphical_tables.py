@@ -215,7 +215,7 @@ def test_the_search_finds_a_circle_and_a_triple(seed: int) -> None:
 
 
 def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
-    plan = search_plan(9.0, apart_of(10 * [2]), 1.0)
+    plan = search_plan(3.0, apart_of(10 * [2]), 1.0)
     assert plan["columns"] == 1 - OF_ROWS and plan["left"] == 0
     search = searched(random_model(CHAIN, 3), 50, 0.5)
     assert all(len(clique) == 1 for clique in search.model.structure.cliques)
@@ -224,9 +224,11 @@ def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
 def test_under_pure_epsilon_it_is_by_the_values_of_columns_whether_pairs_pay() -> None:
     """Where noise grows with the tables; beside a column to predict, whose pairs are measured anyway, more is asked."""
     few, many = apart_of(9 * [2]), apart_of(9 * [16])
-    assert search_plan(60.0, few, 1.0)["left"] > 0 == search_plan(60.0, many, 1.0)["left"]
+    assert search_plan(20.0, few, 1.0)["left"] > 0 == search_plan(20.0, many, 1.0)["left"]
     assert search_plan(20.0, few, 1.0)["left"] > 0 == search_plan(20.0, few, 1.0, "c8")["left"]
-    shares = [search_plan(s, few, 1.0)["columns"] for s in (20.0, 40.0, 80.0, 1e5)]
+    shares = [search_plan(s, few, 1.0)["columns"] for s in (2.0, 6.0, 20.0, 40.0, 80.0, 1e5)]
+    pairs = [search_plan(s, many, 1.0)["left"] / search_plan(s, many, 1.0)["unit"] for s in (40.0, 60.0, 80.0, 1e5)]
+    assert pairs == sorted(pairs) and pairs[0] == 1
     assert shares == sorted(shares, reverse=True) and shares[-1] == pytest.approx(OF_COLUMNS * (1 - OF_ROWS))
 
 

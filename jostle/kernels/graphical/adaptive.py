@@ -33,6 +33,10 @@ NO_PAIRS, ALL_PAIRS = 8.0, 25.0
 
 Where noise grows with the root of how many tables there are; else see `_of_pure`.
 """
+NO_PURE_PAIRS, FEW_PAIRS, MANY_BESIDE = 2.0, 5.0, 15.0
+"""There: up to which there is no pair, up to which they are fewer, and from which there are more beside those with a
+column to predict. What a few pairs take from columns is two to seven hundredths of their distance, and without them
+nothing can be predicted."""
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.25
@@ -87,7 +91,7 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
         share = 1 - (1 - OF_COLUMNS) * worth
         some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
     else:
-        share, some = _of_pure(s / (sum(sizes) / columns), columns, 5.0 if predict is None else 15.0)
+        share, some = _of_pure(s / (sum(sizes) / columns), columns, predict is not None)
     share, left = (1 - OF_ROWS) * share, (1 - OF_ROWS) * (1 - share)
     if some < 1 or columns < 2:
         share, left = 1 - OF_ROWS, 0.0
@@ -99,15 +103,17 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     }  # fmt: skip
 
 
-def _of_pure(strength: float, columns: int, least: float) -> tuple[float, float]:
+def _of_pure(strength: float, columns: int, beside: bool) -> tuple[float, float]:
     """(the share of single columns, how many tables to begin with), where noise grows with the tables.
 
-    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them; `least`: of it that
-    pairs pay from.
+    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them. Below FEW_PAIRS of
+    it there are the fewer pairs the less it is, and with pairs `beside` a column to predict none.
     """
-    if strength < least:
+    if strength < (MANY_BESIDE if beside else NO_PURE_PAIRS):
         return 1.0, 0.0
-    return max(OF_COLUMNS, 1 / (1 + strength / 20)), columns * min(8.0, 0.4 + strength / 150)
+    few = min(1.0, strength / FEW_PAIRS)
+    share = 1 - few * (1 - 1 / (1 + max(strength, FEW_PAIRS) / 20))
+    return max(OF_COLUMNS, share), max(1.0, few * few * columns * min(8.0, 0.4 + strength / 150))
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:

@@ -107,13 +107,13 @@ def _of_pure(strength: float, columns: int, beside: bool) -> tuple[float, float]
     """(the share of single columns, how many tables to begin with), where noise grows with the tables.
 
     `strength`: the rows in units of the noise of a whole column, as an even one's cells share them. Below FEW_PAIRS of
-    it there are the fewer pairs the less it is, and with pairs `beside` a column to predict none.
+    it there are the fewer pairs the less it is, at least two, and beside a column to predict none.
     """
     if strength < (MANY_BESIDE if beside else NO_PURE_PAIRS):
         return 1.0, 0.0
     few = min(1.0, strength / FEW_PAIRS)
-    share = 1 - few * (1 - 1 / (1 + max(strength, FEW_PAIRS) / 20))
-    return max(OF_COLUMNS, share), max(1.0, few * few * columns * min(8.0, 0.4 + strength / 150))
+    share = max(OF_COLUMNS, 1 / (1 + max(strength, FEW_PAIRS) / 20))
+    return share, max(2.0, few * few * columns * min(8.0, 0.4 + strength / 150))
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:

@@ -14,6 +14,7 @@ from jostle.kernels.graphical.adaptive import (
     OF_CHOOSING,
     OF_COLUMNS,
     OF_ROWS,
+    TO_CHOOSE,
     PairTables,
     TableSearch,
     chosen_cliques,
@@ -145,7 +146,7 @@ def test_pairs_that_make_a_circle_and_a_triple_come_back() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> None:
+def test_tables_of_all_pairs_and_triples_are_those_of_the_joint_distribution(seed: int) -> None:
     """Two parts, a circle of pairs, a triple, bags three edges apart: against the sum over all states."""
     names = "abcdefgh"
     cliques = [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e"], ["e", "f", "g"], ["h"]]
@@ -158,9 +159,9 @@ def test_tables_of_all_pairs_are_those_of_the_joint_distribution(seed: int) -> N
         )
     joint = np.exp(logs) / np.exp(logs).sum()
     tables = PairTables(model.calibrated)
-    for pair in [*combinations(range(8), 2), *((v,) for v in range(8)), (4, 5, 6)]:
-        exact = joint.sum(axis=tuple(v for v in range(8) if v not in pair))
-        np.testing.assert_allclose(tables.table(pair), exact, rtol=1e-9)
+    for clique in [c for k in (1, 2, 3) for c in combinations(range(8), k)]:
+        exact = joint.sum(axis=tuple(v for v in range(8) if v not in clique))
+        np.testing.assert_allclose(tables.table(clique), exact, rtol=1e-9)
 
 
 # The search ----------------------------------------------------------------------------------------
@@ -195,22 +196,26 @@ def searched(truth: GraphicalModel, rows: int, epsilon: float, seed: int = 0) ->
     return search
 
 
-def test_the_search_finds_a_circle_and_a_triple() -> None:
-    """Six columns, of which four stand in a circle and three hang together by threes alone."""
+@pytest.mark.parametrize("seed", range(3))
+def test_the_search_finds_a_circle_and_a_triple(seed: int) -> None:
+    """Six columns, of which four stand in a circle and three hang together by threes alone.
+
+    No pair shows the triple, and noise seldom makes a bag of it. Of 60 seeds the divergence was at most 0.0018.
+    """
     truth = graphical_model(
         dict.fromkeys("abcdef", 2), [["a", "b"], ["b", "c"], ["c", "d"], ["d", "a"], ["d", "e", "f"]]
     )
     theta = np.concatenate([np.array([1.0, -1.0, -1.0, 1.0])] * 4 + [np.array([1.0, -1, -1, 1, -1, 1, 1, -1])])
     truth = truth.with_potentials(theta)
-    search = searched(truth, 20_000, 3.0)
+    search = searched(truth, 20_000, 3.0, seed)
     assert truth.kl(search.model) < 0.01
-    assert {frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("ad")} <= set(
+    assert {frozenset("ab"), frozenset("bc"), frozenset("cd"), frozenset("ad"), frozenset("def")} <= set(
         map(frozenset, search.model.jostle_fields["cliques"])
     )
 
 
 def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
-    plan = search_plan(9.0, apart_of(10 * [2]), 1.0)
+    plan = search_plan(3.0, apart_of(10 * [2]), 1.0)
     assert plan["columns"] == 1 - OF_ROWS and plan["left"] == 0
     search = searched(random_model(CHAIN, 3), 50, 0.5)
     assert all(len(clique) == 1 for clique in search.model.structure.cliques)
@@ -219,9 +224,11 @@ def test_where_noise_is_all_there_is_columns_alone_are_measured() -> None:
 def test_under_pure_epsilon_it_is_by_the_values_of_columns_whether_pairs_pay() -> None:
     """Where noise grows with the tables; beside a column to predict, whose pairs are measured anyway, more is asked."""
     few, many = apart_of(9 * [2]), apart_of(9 * [16])
-    assert search_plan(60.0, few, 1.0)["left"] > 0 == search_plan(60.0, many, 1.0)["left"]
+    assert search_plan(20.0, few, 1.0)["left"] > 0 == search_plan(20.0, many, 1.0)["left"]
     assert search_plan(20.0, few, 1.0)["left"] > 0 == search_plan(20.0, few, 1.0, "c8")["left"]
-    shares = [search_plan(s, few, 1.0)["columns"] for s in (20.0, 40.0, 80.0, 1e5)]
+    shares = [search_plan(s, few, 1.0)["columns"] for s in (2.0, 6.0, 20.0, 40.0, 80.0, 1e5)]
+    pairs = [search_plan(s, many, 1.0)["left"] / search_plan(s, many, 1.0)["unit"] for s in (40.0, 60.0, 80.0, 1e5)]
+    assert pairs == sorted(pairs) and pairs[0] == pytest.approx(2)
     assert shares == sorted(shares, reverse=True) and shares[-1] == pytest.approx(OF_COLUMNS * (1 - OF_ROWS))
 
 
@@ -259,12 +266,22 @@ def test_what_does_not_fit_is_left_for_later() -> None:
     path = [search.cliques.index(pair) for pair in [(0, 1), (1, 2), (0, 2), (2, 3), (3, 4)]]
     chosen = chosen_cliques(search, path)
     assert chosen["cliques"] == [["c0", "c1"], ["c1", "c2"], ["c2", "c3"]]
-    assert chosen["share"] == pytest.approx((1 - OF_CHOOSING[0]) * len(chosen["cliques"]) / many)
+    assert chosen["share"] == pytest.approx((1 - search.of_choosing) * len(chosen["cliques"]) / many)
     seen = [with_noise(np.full((10, 10), 50.0), NoiseModel(Laplace(8.0))) for _ in chosen["cliques"]]
     after = search_continued(search, chosen["cliques"], seen)
-    assert after.left == pytest.approx(0.9 - share * (OF_CHOOSING[0] + chosen["share"]))
-    assert chosen_cliques(replace(search, round=MOST_ROUNDS), path)["share"] == 1 - OF_CHOOSING[0]
+    assert after.left == pytest.approx(0.9 - share * (search.of_choosing + chosen["share"]))
+    assert chosen_cliques(replace(search, round=MOST_ROUNDS), path)["share"] == 1 - search.of_choosing
     assert replace(search, round=MOST_ROUNDS + 1).next_batch == (0, 0.0)
+
+
+@pytest.mark.parametrize("size", [2, 5, 16])
+def test_what_chooses_and_what_measures_have_the_least_noise_together(size: int) -> None:
+    """Under pure ε: of a choice once, of a table in each of its cells."""
+    apart = apart_of(4 * [size])
+    tables = [with_noise(np.full(size, 500.0), NoiseModel(Laplace(8.0))) for _ in range(4)]
+    begun = search_begun(apart, tables, {"columns": 0.1, "unit": 0.1, "left": 0.9, "rounds": 12, "power": 1.0}, 1e6)
+    parts = np.linspace(0.001, 0.999, 999)
+    assert begun.of_choosing == pytest.approx(parts[np.argmin(TO_CHOOSE**2 / parts + size**2 / (1 - parts))], abs=0.001)
 
 
 def test_of_public_rows_six_times_as_many_tables_are_taken_at_once() -> None:
@@ -286,7 +303,7 @@ def test_columns_are_measured_again_where_pairs_moved_little() -> None:
     tables = [with_noise(np.full(4, 250.0), NoiseModel(Gaussian(20.0))) for _ in names]
     begun = search_begun(apart, tables, search_plan(100, apart, 0.5), 1e6)
     chosen = chosen_cliques(begun, range(begun.next_batch[0]))
-    assert not begun.again and begun.of_choosing == OF_CHOOSING[1]
+    assert not begun.again and begun.of_choosing == OF_CHOOSING
 
     def after(table: np.ndarray) -> TableSearch:
         seen = [with_noise(table, NoiseModel(Gaussian(20.0))) for _ in chosen["cliques"]]

@@ -33,13 +33,21 @@ NO_PAIRS, ALL_PAIRS = 8.0, 25.0
 
 Where noise grows with the root of how many tables there are; else see `_of_pure`.
 """
+NO_PURE_PAIRS, FEW_PAIRS, MANY_BESIDE = 2.0, 5.0, 15.0
+"""There: up to which there is no pair, up to which they are fewer, and from which there are more beside those with a
+column to predict. What a few pairs take from columns is two to seven hundredths of their distance, and without them
+nothing can be predicted."""
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.25
 """The share of single columns where pairs are worth theirs."""
-OF_CHOOSING = (0.25, 0.1)
-"""The part of a batch's share that chooses its tables: where noise grows with the tables, and with their root."""
+OF_CHOOSING = 0.1
+"""The part of a batch's share that chooses its tables, where noise grows with their root."""
+TO_CHOOSE = 1.1
+"""Else what chooses, to what measures, times the root of the cells of a pair: see `of_choosing`."""
 MOST_ROUNDS = 24
+LEAST_LEFT = 1e-6
+"""Of the amount: what is less ends a search."""
 SOME = 3
 """A batch is so small a part of the columns until half of the share for tables is spent."""
 OF_EXACT = 6
@@ -83,7 +91,7 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
         share = 1 - (1 - OF_COLUMNS) * worth
         some = round(worth * (columns - 1)) if worth < 1 else columns / float(np.clip(4 / math.sqrt(s), 1 / 8, 1 / 3))
     else:
-        share, some = _of_pure(s / (sum(sizes) / columns), columns, 5.0 if predict is None else 15.0)
+        share, some = _of_pure(s / (sum(sizes) / columns), columns, predict is not None)
     share, left = (1 - OF_ROWS) * share, (1 - OF_ROWS) * (1 - share)
     if some < 1 or columns < 2:
         share, left = 1 - OF_ROWS, 0.0
@@ -95,15 +103,17 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
     }  # fmt: skip
 
 
-def _of_pure(strength: float, columns: int, least: float) -> tuple[float, float]:
+def _of_pure(strength: float, columns: int, beside: bool) -> tuple[float, float]:
     """(the share of single columns, how many tables to begin with), where noise grows with the tables.
 
-    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them; `least`: of it that
-    pairs pay from.
+    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them. Below FEW_PAIRS of
+    it there are the fewer pairs the less it is, at least two, and beside a column to predict none.
     """
-    if strength < least:
+    if strength < (MANY_BESIDE if beside else NO_PURE_PAIRS):
         return 1.0, 0.0
-    return max(OF_COLUMNS, 1 / (1 + strength / 20)), columns * min(8.0, 0.4 + strength / 150)
+    few = min(1.0, strength / FEW_PAIRS)
+    share = max(OF_COLUMNS, 1 / (1 + max(strength, FEW_PAIRS) / 20))
+    return share, max(2.0, few * few * columns * min(8.0, 0.4 + strength / 150))
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:
@@ -169,7 +179,7 @@ class TableSearch(Model):
     def next_batch(self) -> tuple[int, float]:
         """(how many tables to choose and measure, their share)."""
         columns = len(self.model.domain.names)
-        if columns < 2 or self.left <= 1e-6 or self.unit <= 0 or self.round > MOST_ROUNDS:
+        if columns < 2 or self.left <= LEAST_LEFT or self.unit <= 0 or self.round > MOST_ROUNDS:
             return 0, 0.0
         some = columns if self.left < self.plan["left"] / 2 else max(2, math.ceil(columns / SOME))
         some *= 1 if self.plan["scale"] else OF_EXACT
@@ -187,7 +197,16 @@ class TableSearch(Model):
 
     @property
     def of_choosing(self) -> float:
-        return 0.0 if self.again else OF_CHOOSING[self.plan["power"] < 0.9]
+        """The part of the share that chooses: the less, the more cells a pair has.
+
+        Noise of a choice is on a score once, and that of a measured table on each of its k cells. Where both go by the
+        inverse of their shares, their sum is the least where the first is as the second's over the root of k.
+        """
+        if self.again or self.plan["power"] < 0.9:
+            return 0.0 if self.again else OF_CHOOSING
+        sizes, pairs = self.model.domain.sizes, self.narrow_pairs
+        cells = sum(sizes[a] * sizes[b] for a, b in pairs) / max(len(pairs), 1)
+        return TO_CHOOSE / (TO_CHOOSE + math.sqrt(cells))
 
     @cached_property
     def again(self) -> bool:
@@ -218,7 +237,10 @@ class TableSearch(Model):
 
     @cached_property
     def cliques(self) -> list[Clique]:
-        """Pairs that exact inference can hold beside what it has, and triples that it holds already."""
+        """Pairs that exact inference can hold beside what it has, and triples that it holds already.
+
+        Where the last tables said little, it is all triples of such pairs: there may be what no pair shows.
+        """
         sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
@@ -228,6 +250,9 @@ class TableSearch(Model):
             for c in combinations(sorted(bag), 3):
                 if math.prod(sizes[v] for v in c) <= LARGEST_TRIPLE:
                     triples.add(c)
+        if self.unit > self.plan["unit"] and len(sizes) <= TRIED:
+            narrow = (c for c in combinations(range(len(sizes)), 3) if math.prod(sizes[v] for v in c) <= LARGEST_TRIPLE)
+            triples |= {c for c in narrow if set(fitting).issuperset(combinations(c, 2))}
         smallest = sorted(triples, key=lambda c: (math.prod(sizes[v] for v in c), c))[:MOST_TRIPLES]
         return fitting + sorted(smallest)
 
@@ -338,10 +363,11 @@ def search_continued(search: TableSearch, cliques: Sequence[Any], tables: Sequen
     new = (Table(c, t, law_of(t), search.rows * search.pairs.table(c)) for c, t in zip(places, tables, strict=True))
     measured = _by_precision((*search.tables, *new))
     rows = rows_in([t.noisy for t in measured])
-    fitted = shrunken_model(domain, measured, rows, search.model, search.prior)
+    left = max(0.0, search.left - share)
+    last = left <= LEAST_LEFT or search.round == MOST_ROUNDS
+    fitted = shrunken_model(domain, measured, rows, search.model, search.prior, last)
     after = replace(
-        search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured,
-        left=max(0.0, search.left - share), round=search.round + 1,
+        search, model=fitted, pairs=PairTables(fitted.calibrated), tables=measured, left=left, round=search.round + 1
     )  # fmt: skip
     if search.again:
         return after

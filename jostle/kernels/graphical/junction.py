@@ -352,7 +352,7 @@ def _normal(message: Floats) -> Floats:
 
 
 class PairTables:
-    """`table(clique)`: the probabilities over a variable, a pair, or a clique that lies within one bag, exactly.
+    """`table(clique)`: the probabilities over a few variables, exactly; all pairs are known beforehand.
 
     Within a bag a pair's table is a margin of the bag's. From there the joint table of a variable and a separator goes
     on to every other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge.
@@ -379,12 +379,31 @@ class PairTables:
 
     def table(self, clique: Clique) -> Floats:
         """Of a clique in the order of its variables."""
-        if len(clique) == 2 and clique not in self._pairs:
-            return np.multiply.outer(self.table(clique[:1]), self.table(clique[1:]))
-        if len(clique) == 2:
+        if clique in self._pairs:
             return self._pairs[clique]
-        bag = next(i for i in self._within[clique[0]] if set(clique) <= set(self._bags[i]))
-        return self._margin(bag, clique)
+        for i in self._within[clique[0]]:
+            if set(clique) <= set(self._bags[i]):
+                return self._margin(i, clique)
+        for at, v in enumerate(clique):
+            if not any((min(v, u), max(v, u)) in self._pairs for u in clique):
+                rest, alone = self.table(clique[:at] + clique[at + 1 :]), self.table((v,))
+                return np.moveaxis(np.multiply.outer(rest, alone), -1, at)
+        members, table = self._beyond(self._within[clique[0]][0], -1, (), clique)
+        return table.transpose([members.index(v) for v in clique])
+
+    def _beyond(self, bag: int, above: int, shared: Clique, of: Clique) -> tuple[Clique, Floats]:
+        """(those of `of` from this bag on, away from `above`; P(`shared`, those) / P(`shared`) in this order)."""
+        ways = ((self._beyond(j, bag, s, of), s) for j, s in self._edges[bag] if j != above)
+        parts = [(s, far, table) for (far, table), s in ways if far]
+        here = tuple(v for v in self._bags[bag] if v in of and v not in shared)
+        if not here and not parts:
+            return (), np.ones(())
+        needed = tuple(dict.fromkeys((*here, *(v for s, _, _ in parts for v in s))))
+        both, conditional = self._conditional(bag, shared, needed)
+        beyond = (*here, *(v for _, far, _ in parts for v in far))
+        place = {v: i for i, v in enumerate(dict.fromkeys((*both, *beyond)))}
+        tables, axes = [conditional, *(t for _, _, t in parts)], [both, *((*s, *far) for s, far, _ in parts)]
+        return beyond, _einsum(tables, [[place[v] for v in c] for c in axes], [place[v] for v in (*shared, *beyond)])
 
     def _margin(self, bag: int, clique: Clique) -> Floats:
         at = (bag, clique)

@@ -148,9 +148,11 @@ class Table:
 
 def shrunken_model(
     domain: Domain, tables: Sequence[Table], rows: float, before: GraphicalModel | None = None,
-    prior: GraphicalModel | None = None,
+    prior: GraphicalModel | None = None, last: bool = False,
 ) -> GraphicalModel:  # fmt: skip
     """The model of tables, those of single columns first, in order. Potentials start from those of `before`.
+
+    Of many columns the `last` model of a search alone moves towards all tables at once, for its seconds.
 
     `prior`: a model of public rows. Columns are drawn towards its columns, and its wider tables that none is measured
     of stand as they are, but for the columns that are their margins.
@@ -165,7 +167,7 @@ def shrunken_model(
     if len(structure.cliques) == many:
         return GraphicalModel(structure, _start(structure, columns, None), notes)
     start = _start(structure, columns, prior if before is None else before)
-    if before is not None and prior is None and many <= MOST_NEAR:
+    if before is not None and prior is None and (last or many <= MOST_NEAR):
         return GraphicalModel(structure, nearest(structure, tables, rows, start), notes)
     targets, scales = [*columns], [*(1 / math.sqrt(p) for p in precision), *map(laplace_scale, laws[many:])]
     if len(tables) > many:

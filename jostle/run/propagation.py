@@ -287,10 +287,13 @@ def _in_ranks() -> Refusal:
     )  # fmt: skip
 
 
+_Terms = tuple[Callable[..., Floats], tuple[AdditiveLaw, ...], tuple[tuple[tuple[int, float], ...], ...]]
+
+
 def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertainty]:
     """Of numbers that one function estimates from the terms of each group of a select, by their places: blocks of
     groups are drawn at once, with the same noise for each. Those of few groups, and all others, are left out."""
-    alike: dict[Any, list[tuple[int, list[float], list[float]]]] = {}
+    alike: dict[_Terms, list[tuple[int, list[float], list[float]]]] = {}
     for at, value in enumerate(values):
         if (terms := _terms(value.origin)) is not None:
             alike.setdefault(terms[0], []).append((at, *terms[1:]))
@@ -309,21 +312,20 @@ def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertain
     return results
 
 
-def _terms(root: Origin) -> tuple[Any, list[float], list[float]] | None:
+def _terms(root: Origin) -> tuple[_Terms, list[float], list[float]] | None:
     """What a function is applied to, of an estimate: the function, the laws of the measured numbers, and by term their
     places with weights; the measured numbers; and the constant of each term."""
     if type(root) is not Formula or not callable(root.function):
         return None
-    places: dict[Any, int] = {}
+    places: dict[Source, int] = {}
     weights, constants = [], []
     for part in root.inputs:
         pairs = part.pairs if isinstance(part, Joint) else [(part, 1.0)] if isinstance(part, Source) else []
         constants.append(part.constant if isinstance(part, Joint) else 0.0 if pairs else part)
         weights.append(tuple([(places.setdefault(source, len(places)), weight) for source, weight in pairs]))
-    known = all(type(source) is Source and isinstance(source.law, AdditiveLaw) for source in places)
-    if not known or not all(isinstance(constant, float) for constant in constants):
+    laws = tuple([one.law for one in places if type(one) is Source and isinstance(one.law, AdditiveLaw)])
+    if len(laws) < len(places) or not all(isinstance(constant, float) for constant in constants):
         return None
-    laws = tuple([source.law for source in places])
     return (root.function, laws, tuple(weights)), [source.value for source in places], constants
 
 

@@ -323,7 +323,8 @@ def test_estimates_of_many_groups_are_drawn_together_as_each_alone(asked: str) -
     rows = {"k": keys, "v": rng.integers(0, 101, len(keys)), "w": rng.integers(0, 11, len(keys))}
     session = Session(simulate=9)
     session.bind("t", rows)
-    program = f"""private t = bound("t") described by {{k: 0..599, v: 0..100, w: 0..10}} protecting rows budget epsilon 9
+    program = f"""private t = bound("t") described by {{k: 0..599, v: 0..100, w: 0..10}}
+    protecting rows budget epsilon 9
 release g = {{{{ select {asked} from t groupby k with epsilon 4 }}}}
 """
     column = list(session.attempt(program).values["g"].parts.values())[-1]

@@ -90,10 +90,11 @@ def _charged(
 
 def _in_part(node: n.Select, schema: dict[str, object]) -> bool:
     """Whether all keys are certainly described or listed and no noise is named, so that no δ counts for the whole."""
-    keys = [key.value for key in node.keys if key.over is None]
-    domains = [schema.get(key.id) if isinstance(key, n.Name) else None for key in keys]
-    closed = all(isinstance(domain, Interval) or keys_of(domain) is not None for domain in domains)
-    return closed and (node.spend is None or node.spend.via is None)
+    for key in node.keys:
+        domain = schema.get(key.value.id) if isinstance(key.value, n.Name) else None
+        if key.over is None and not isinstance(domain, Interval) and keys_of(domain) is None:
+            return False
+    return node.spend is None or node.spend.via is None
 
 
 def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: ReachedSources) -> bool:

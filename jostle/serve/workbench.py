@@ -34,11 +34,21 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jostle import resources
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.privacy.ledger.store import now
-from jostle.serve import (
-    api,  # noqa: F401 (it adds routes)
-    routing,
-)
+from jostle.serve import api  # noqa: F401 (it adds routes)
 from jostle.serve.api import Encoded, seen_run
+from jostle.serve.routing import (
+    ANYBODY,
+    EVERYBODY,
+    NOBODY,
+    ROUTES,
+    Call,
+    Row,
+    Server,
+    cookie_of,
+    network_of,
+    route,
+    session_response,
+)
 from jostle.serve.runs import SIMULATED
 from jostle.serve.store import Account
 from jostle.serve.worker import MADE_UP, PAGE, PICTURES
@@ -60,41 +70,41 @@ def _templates() -> Environment:
     return Environment(loader=FileSystemLoader(_PAGES), autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-def _page(name: str, call: routing.Call | None = None, status: int = 200, **facts: object) -> Response:
+def _page(name: str, call: Call | None = None, status: int = 200, **facts: object) -> Response:
     who = call.who if call is not None and call.who.name else None
     menu = [] if who is None else [*_MENU[who.role], ("/account", who.name)]
     facts["place"] = "" if call is None else call.place
     return HTMLResponse(_templates().get_template(name).render(who=who, menu=menu, **facts), status)
 
 
-@routing.route("GET", "/static/{name}", routing.ANYBODY)
-def static(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/static/{name}", ANYBODY)
+def static(server: Server, call: Call) -> Response:
     name = call.path["name"]
     if name not in _TYPES:
         raise refuse("Missing", "there is nothing here")
     return Response((_PAGES / name).read_text(encoding="utf-8"), media_type=_TYPES[name])
 
 
-@routing.route("GET", "/login", routing.ANYBODY, page=True)
-def login_page(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/login", ANYBODY, page=True)
+def login_page(server: Server, call: Call) -> Response:
     """With a proxy that says who somebody is, the session of that account; else the form."""
     if server.identity:
         if not server.home.is_open(call.identity):
             raise refuse(
                 "Denied", "you have no account here, or the proxy did not say who you are", help="ask an owner"
             )
-        return routing.session_response(server, call.identity)
+        return session_response(server, call.identity)
     return _page("login.html", None, example=server.example, playground=bool(server.runs.public))
 
 
-@routing.route("GET", "/welcome", routing.ANYBODY, page=True)
-def welcome_page(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/welcome", ANYBODY, page=True)
+def welcome_page(server: Server, call: Call) -> Response:
     """The secret of the link stands behind its `#`, which a browser sends to nobody and a log does not hold."""
     return _page("welcome.html", None)
 
 
-@routing.route("GET", "/", routing.EVERYBODY, page=True)
-def home(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/", EVERYBODY, page=True)
+def home(server: Server, call: Call) -> Response:
     name = "work.html" if call.who.role == "analyst" else "data.html"
     return _page(
         name,
@@ -108,30 +118,30 @@ def home(server: routing.Server, call: routing.Call) -> Response:
 
 def _fixed(path: str, roles: tuple[str, ...], name: str, **facts: str) -> None:
     """Adds a page that is the same for all who may see it, but for their names."""
-    routing.route("GET", path, roles, page=True)(lambda _, call: _page(name, call, 200, **facts))
+    route("GET", path, roles, page=True)(lambda _, call: _page(name, call, 200, **facts))
 
 
 _fixed("/history", ("analyst",), "list.html", title="History", list="history")
 _fixed("/people", ("owner",), "people.html")
 _fixed("/reviews", ("reviewer",), "list.html", title="Reviews", list="reviews", rows=f"{MADE_UP:,}")
 _fixed("/audit", ("owner", "auditor"), "list.html", title="Log", list="audit")
-_fixed("/account", routing.EVERYBODY, "account.html")
+_fixed("/account", EVERYBODY, "account.html")
 
 
-@routing.route("GET", "/runs/{id}", routing.EVERYBODY, page=True)
-def run_page(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/runs/{id}", EVERYBODY, page=True)
+def run_page(server: Server, call: Call) -> Response:
     run = seen_run(server, call)
     return _page("run.html", call, run=run, mine=run.account == call.who.name)
 
 
-@routing.route("GET", "/runs/{id}/trace", routing.EVERYBODY, page=True)
-def trace_page(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/runs/{id}/trace", EVERYBODY, page=True)
+def trace_page(server: Server, call: Call) -> Response:
     """The page that `jostle trace --html` writes, in a sandbox: its own script does not run."""
     return _sandboxed(server.runs.drawing(seen_run(server, call), PAGE, call.who))
 
 
-@routing.route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
-def simulated_trace_page(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/reviews/{id}/trace", ("reviewer",), page=True)
+def simulated_trace_page(server: Server, call: Call) -> Response:
     """The trace of a program that waits, of its run on simulated rows."""
     waiting = server.home.runs("id = ? AND state = 'waiting' AND account != ?", call.path["id"], call.who.name)
     if not waiting or server.runs.simulation(waiting[0]) is None:
@@ -147,8 +157,8 @@ def _sandboxed(html: str | None) -> Response:
     return HTMLResponse(html, headers={"Content-Security-Policy": policy})
 
 
-@routing.route("GET", "/runs/{id}/pictures/{number}", routing.EVERYBODY, page=True)
-def picture(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/runs/{id}/pictures/{number}", EVERYBODY, page=True)
+def picture(server: Server, call: Call) -> Response:
     """A picture that a program drew, as SVG; `?ink=light` on a dark page."""
     number, text = call.path["number"], server.runs.drawing(seen_run(server, call), PICTURES, call.who)
     images = json.loads(text or "[]")
@@ -158,8 +168,8 @@ def picture(server: routing.Server, call: routing.Call) -> Response:
     return Response(images[int(number)].replace("currentColor", ink), media_type="image/svg+xml")
 
 
-@routing.route("GET", "/runs/{id}/files/{name}", routing.EVERYBODY, page=True)
-def file(server: routing.Server, call: routing.Call) -> Response:
+@route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True)
+def file(server: Server, call: Call) -> Response:
     """What a run released, to keep: `answer.json`, or a table as CSV under its name, with the ± of each number."""
     run, name = seen_run(server, call), call.path["name"]
     answer = json.loads(run.document) if run.state == "done" else {}
@@ -215,7 +225,7 @@ class Json(Response):
         return b'%s,"answer":%s}' % (self.render(rest)[:-1], content["answer"])
 
 
-def endpoint(server: routing.Server, row: routing.Row) -> Callable[[Request], Awaitable[Response]]:
+def endpoint(server: Server, row: Row) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         caller = [""]
         response = await reply_to(request, caller)
@@ -230,7 +240,7 @@ def endpoint(server: routing.Server, row: routing.Row) -> Callable[[Request], Aw
                 caller[0] = call.who.name
                 if row.path == "/api/runs/{id}" and call.query.get("wait"):
                     await _moment(server, call)
-                with server.turn(call.who.name or f"from {routing.network_of(call.client)}") as turn:
+                with server.turn(call.who.name or f"from {network_of(call.client)}") as turn:
                     return await anyio.to_thread.run_sync(_reply, row, server, call, limiter=turn)
         except Refusal as refusal:
             return _refused(row, refusal)
@@ -238,19 +248,19 @@ def endpoint(server: routing.Server, row: routing.Row) -> Callable[[Request], Aw
     return answer
 
 
-def _reply(row: routing.Row, server: routing.Server, call: routing.Call) -> Response:
+def _reply(row: Row, server: Server, call: Call) -> Response:
     reply = row.handler(server, call)
     return reply if isinstance(reply, Response) else Json(reply)
 
 
-def _log(row: routing.Row, request: Request, who: str, status: int) -> None:
+def _log(row: Row, request: Request, who: str, status: int) -> None:
     """Which route, and no more of an address or a body than that: no secret is in a log, and no program."""
     address = request.client.host if request.client is not None else ""
     line = {"time": now(), "route": f"{row.method} {row.path}", "status": status, "who": who, "address": address}
     sys.stderr.write(json.dumps(line) + "\n")
 
 
-async def _moment(server: routing.Server, call: routing.Call) -> None:
+async def _moment(server: Server, call: Call) -> None:
     """Waits until a run's answer leaves: a moment that was declared when it began."""
     runs = await run_in_threadpool(server.home.runs, "id = ? AND account = ?", call.path["id"], call.who.name)
     for run in runs:
@@ -258,7 +268,7 @@ async def _moment(server: routing.Server, call: routing.Call) -> None:
             await anyio.sleep(max(0.0, run.answer_at - time.time()))
 
 
-async def _read(server: routing.Server, row: routing.Row, request: Request) -> routing.Call:
+async def _read(server: Server, row: Row, request: Request) -> Call:
     secret, who = await run_in_threadpool(_caller, server, request)
     unsafe = request.method not in ("GET", "HEAD")
     if unsafe and not request.headers.get("authorization"):
@@ -273,23 +283,16 @@ async def _read(server: routing.Server, row: routing.Row, request: Request) -> r
     body = await _body(request) if unsafe else {}
     client = request.client.host if request.client is not None else ""
     query, place = dict(request.query_params), request.url.path
-    return routing.Call(
-        who or routing.NOBODY,
-        request.path_params,
-        query,
-        body,
-        secret,
-        client,
-        place,
-        server.identity_of(request.headers),
+    return Call(
+        who or NOBODY, request.path_params, query, body, secret, client, place, server.identity_of(request.headers)
     )
 
 
-def _caller(server: routing.Server, request: Request) -> tuple[str, Account | None]:
+def _caller(server: Server, request: Request) -> tuple[str, Account | None]:
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind:
         return token, server.home.who(token, "token") if kind.lower() == "bearer" and token else None
-    secret = request.cookies.get(routing.cookie_of(server), "")
+    secret = request.cookies.get(cookie_of(server), "")
     who = server.home.who(secret, "session") if secret else None
     return secret, None if who and server.identity and server.identity_of(request.headers) != who.name else who
 
@@ -322,7 +325,7 @@ async def _body(request: Request) -> dict[str, object]:
     return body
 
 
-def _refused(row: routing.Row, refusal: Refusal) -> Response:
+def _refused(row: Row, refusal: Refusal) -> Response:
     first = refusal.first if refusal.first.kind != KIND else _FAULT
     status = STATUS.get(first.kind, 400)
     if row.page:
@@ -366,9 +369,9 @@ async def _absent(request: Request, fault: Exception) -> Response:
     return _error("Missing", "there is nothing here", "", getattr(fault, "status_code", 404))
 
 
-def application(server: routing.Server, hosts: list[str]) -> Starlette:
+def application(server: Server, hosts: list[str]) -> Starlette:
     """The server as an ASGI application, which answers for these `hosts` alone."""
-    routes = [Route(row.path, endpoint(server, row), methods=[row.method]) for row in routing.ROUTES]
+    routes = [Route(row.path, endpoint(server, row), methods=[row.method]) for row in ROUTES]
     app = Starlette(
         routes=routes, exception_handlers={Exception: _fault, 404: _absent, 405: _absent},
         middleware=[Middleware(Guard), Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],

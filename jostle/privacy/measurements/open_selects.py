@@ -51,7 +51,7 @@ class Largest(selects.Request, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class OpenSelect(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
+class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
     """A select by keys whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
 
     Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
@@ -161,7 +161,7 @@ class HalfSelect(selects.Select):
 
 
 @dataclass(frozen=True, eq=False)
-class KeyRounds(Measurement["tuple[Any, Any]", "Answer | Numbers"]):
+class KeyRounds(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
     """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them.
 
     Each round reads anew which groups a person has, without the keys that were shown before, so that others take their

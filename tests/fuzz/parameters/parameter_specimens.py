@@ -15,7 +15,7 @@ import pytest
 
 from jostle.kernels import rowprograms
 from jostle.kernels.rowprograms import scales
-from jostle.privacy.rows import folds, norms
+from jostle.privacy.rows import norms
 from jostle.privacy.rows.expressions import (
     OPERATIONS,
     Expression,
@@ -76,12 +76,12 @@ def a_product_that_rounds(patch: Patch) -> None:
 
 def frames_of_any_length(patch: Patch) -> None:
     """Frames are taken as a program gives them."""
-    patch.setattr(folds, "whole_frames", lambda frames, squared, radius: np.trunc(frames * GRID / radius))
+    patch.setattr(norms, "whole_frames", lambda frames, squared, radius: np.trunc(frames * GRID / radius))
 
 
 def weights_above_one(patch: Patch) -> None:
     """Weights of a row are each at most 1, and not all of them together."""
-    patch.setattr(folds, "whole_weights", lambda weights: weights)
+    patch.setattr(norms, "whole_weights", lambda weights: weights)
 
     def within(d: int, *, radii: Any) -> Weights:
         edges = scales.numbers(radii, (None,), "radii")
@@ -94,7 +94,7 @@ def weights_above_one(patch: Patch) -> None:
 
 def sums_that_are_not_clipped(patch: Patch) -> None:
     """Contributions are rounded and not clipped to their norm."""
-    patch.setattr(folds, "clipped", lambda given, *_: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
+    patch.setattr(norms, "clipped", lambda given, *_: np.trunc(np.nan_to_num(given) * 2.0**30).astype(np.int64))
 
 
 def the_mean_of_a_batch(patch: Patch) -> None:

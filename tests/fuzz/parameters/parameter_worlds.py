@@ -216,7 +216,7 @@ def evaluate(session: Session, text: str, values: dict[str, Any]) -> Any:
     return result
 
 
-BATCHES = (("jostle.privacy.rows.folds", "BATCH"), ("jostle.privacy.rows.folds", "BLOCK"),
+BATCHES = (("jostle.privacy.rows.factored", "BATCH"), ("jostle.privacy.rows.folds", "BLOCK"),
            ("jostle.privacy.rows.factored", "CHUNK"), ("jostle.privacy.rows.factored", "FOLD"))  # fmt: skip
 
 

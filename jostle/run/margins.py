@@ -322,8 +322,10 @@ EXAMPLES = {"number": 1.0, "text": "a", "boolean": True, "date": date(2000, 1, 1
 """A cell of each kind."""
 
 
-def _example(aggregate: Aggregate, table: Table | Cube, via: str | None) -> object:
+def _example(aggregate: Aggregate, table: Table | Cube, via: str | None, moment: Counted | None) -> object:
     """An answer of an aggregate: of the kind that it has whatever the rows are, and a number with its kind of error."""
+    if moment is not None:
+        return moment.moment(_example(aggregate, table, via, None))
     if isinstance(aggregate, Bounds):
         return Record(low=1.0, high=1.0)
     chosen = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
@@ -343,17 +345,16 @@ def expected_answer(
     request: Request | CubeRequest, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None], via: str | None
 ) -> Answer | None:
     """An answer of one group, of the kinds that the request's own has whatever the rows are; None of no group."""
-    table = request.table if isinstance(request, Request) else request.cube
-    if isinstance(request, Request) and not request.keys:
-        keys = request.group_keys
-        firsts = [[EXAMPLES[kind_of(k.expr, table.domains)]] if k.over is None else k.over[:1] for k in keys]
-    else:
-        firsts = [key.values[:1] for key in request.keys]
-    if not all(map(len, firsts)):
+    table, keys = request.table if isinstance(request, Request) else request.cube, list[list[Any]]()
+    if isinstance(request, Request) and request.group_keys and not request.keys:
+        for key in request.group_keys:
+            keys.append([EXAMPLES[kind_of(key.expr, table.domains)]] if key.over is None else [*key.over[:1]])
+    elif request.keys:
+        keys = [[*key.values[:1]] for key in request.keys]
+    if not all(keys):
         return None
-    keys, given = list(map(list, firsts)), [_example(one, table, via) for one in aggregates]
-    values = [[one if moment is None else moment.moment(one)] for one, moment in zip(given, moments, strict=True)]
-    return Answer(request.key_columns(keys) if isinstance(request, Request) else keys, values)
+    values = [[_example(one, table, via, moment)] for one, moment in zip(aggregates, moments, strict=True)]
+    return Answer(request.key_columns(keys) if keys and isinstance(request, Request) else keys, values)
 
 
 def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from jostle.diagnostics import Refusal
-from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
+from jostle.language.forms import is_smooth, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Open
@@ -40,7 +40,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.tools.stand_ins import need_amount, need_keys, need_tables, of_unread
+from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
@@ -387,16 +387,12 @@ class Forms(Interpreter):
             self.calling = around
 
     def _select(self, node: n.Select, scope: Scope) -> object:
-        if node.spend is not None:
+        if node.spend is not None and not isinstance(node.spend.amount.value, n.Number):
             need_amount(self, node.spend.amount, scope)
         if is_smooth(node):
-            sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
-            own = [isinstance(side, Handle) and side.private for side in sides]
-            unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
-            if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
-                raise Refusal(no_free_join(node))
+            need_smooth(self, node, scope)
         need_tables(self, node, scope)
-        self.unlisted = need_keys(self, node, scope)
+        self.unlisted = need_keys(self, node, scope) if node.keys else ()
         around = self.blurred, self.selecting
         self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:

@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import keys_by_alias
+from jostle.language.forms import joins_freely, keys_by_alias, no_free_join
 from jostle.lazy import np
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
@@ -274,6 +274,15 @@ def need_tables(interp: Interpreter, node: n.Select, scope: Scope) -> None:
             columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
             described = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
             interp.parts[id(table)] = described  # type: ignore[attr-defined]
+
+
+def need_smooth(interp: Interpreter, node: n.Select, scope: Scope) -> None:
+    """Refuses a join without a bound where its sides are known, and do not join freely."""
+    sides = [interp.argument(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
+    own = [isinstance(side, Handle) and side.private for side in sides]
+    unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
+    if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
+        raise Refusal(no_free_join(node))
 
 
 def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:

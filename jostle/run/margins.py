@@ -31,7 +31,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
 from jostle.plan.cuts import cuts
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import kind_of, value_kind
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate
 from jostle.privacy.measurements.aggregates.places import Bounds
@@ -318,7 +318,7 @@ def exact(answer: Answer) -> Answer:
     return Answer(answer.keys, [[Exact(v) if type(v) is float else v for v in column] for column in answer.values])
 
 
-EXAMPLES = {"number": 1.0, "text": "a", "boolean": True, "date": date(2000, 1, 1), "time": datetime(2000, 1, 1)}
+EXAMPLES = {value_kind(cell): cell for cell in (1.0, "a", True, date(2000, 1, 1), datetime(2000, 1, 1))}
 """A cell of each kind."""
 
 
@@ -328,11 +328,12 @@ def _example(aggregate: Aggregate, table: Table | Cube, via: str | None, moment:
         return moment.moment(_example(aggregate, table, via, None))
     if isinstance(aggregate, Bounds):
         return Record(low=1.0, high=1.0)
-    chosen = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
-    one = EXAMPLES[kind_of(aggregate.expressions[0], table.domains)] if chosen else 1.0
+    choice = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
+    domains = table.domains if isinstance(table, Table) else {}
+    one = EXAMPLES[kind_of(aggregate.expressions[0], domains)] if choice else 1.0
     if type(one) is not float or not table.private:
         return Exact(one) if type(one) is float else one
-    in_values = not chosen or (isinstance(aggregate, Quantile) and via != Selected.name and not _is_end(aggregate, via))
+    in_values = not choice or (isinstance(aggregate, Quantile) and via != Selected.name and not _is_end(aggregate, via))
     return Noised(one, Laplace(1.0) if in_values else Selected(1.0))
 
 
@@ -348,7 +349,7 @@ def expected_answer(
     table, keys = request.table if isinstance(request, Request) else request.cube, list[list[Any]]()
     if isinstance(request, Request) and request.group_keys and not request.keys:
         for key in request.group_keys:
-            keys.append([EXAMPLES[kind_of(key.expr, table.domains)]] if key.over is None else [*key.over[:1]])
+            keys.append([EXAMPLES[kind_of(key.expr, request.table.domains)]] if key.over is None else [*key.over[:1]])
     elif request.keys:
         keys = [[*key.values[:1]] for key in request.keys]
     if not all(keys):

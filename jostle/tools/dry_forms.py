@@ -301,7 +301,7 @@ class Forms(Interpreter):
             with suppress(Unknown):
                 return self._evaluated(node, scope, (node.source, source))
             source = NotKnown(like=likes.form(source))
-        names, value = self.item_names((node.name,), source, node.source.span, scope), NotKnown()
+        names, value = self.item_names((node.name,), source, node.source.span, scope), object()
         try:
             value = self.part(node.body, Scope(scope, names))
         except Refusal as refusal:
@@ -420,8 +420,8 @@ class Forms(Interpreter):
         """Keeps what the results of a select are like."""
         values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
         of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
-        door, unlisted, asked = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
-        self.expected = lambda: asked(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
+        door, unlisted, gives = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
+        self.expected = lambda: gives(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
 
     def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
         """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""

@@ -249,14 +249,14 @@ def need_amount(interp: Interpreter, node: n.Amount, scope: Scope) -> None:
 def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
     """The keys of a select of which the values are not known; refuses what lists none."""
 
-    def listed(key: n.GroupKey, span: Span, value: object) -> object:
+    def keys_of(key: n.GroupKey, span: Span, value: object) -> object:
         return public_keys(column_of_keys(interp, value, key.name or own_name(key.value) or "", span), span)
 
     unlisted = []
     for key in node.keys:
         value = None if key.over is None else interp.argument(key.over, scope)
         if key.over is not None and isinstance(value, NotKnown):
-            likes.tried(partial(listed, key, key.over.span), value, by_kind=True)
+            likes.tried(partial(keys_of, key, key.over.span), value, by_kind=True)
             unlisted.append(key)
     return unlisted
 
@@ -291,7 +291,7 @@ def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
     names = [*keys, *(output.name for output in outputs)]
     if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:
         return None
-    around, cells = interp.aggregates, dict.fromkeys(keys, likes.ANY)
+    around, cells = interp.aggregates, dict[str, object](dict.fromkeys(keys, likes.ANY))
     interp.aggregates = around | {id(call): _of_aggregate(call) for output in outputs for call in output.calls}
     try:
         for output in outputs:

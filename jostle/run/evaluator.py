@@ -168,7 +168,7 @@ class Evaluator(ABC):
     @abstractmethod
     def expect(
         self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
-        columns: Callable[[Answer], Mapping[str, Sequence[Value]]],
+        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
     ) -> None:  # fmt: skip
         """A request is asked next whose answer is like this one, of one group; `columns` calculates its results."""
 

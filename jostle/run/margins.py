@@ -31,7 +31,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
 from jostle.plan.cuts import cuts
-from jostle.plan.kinds import kind_of
+from jostle.plan.kinds import kind_of, value_kind
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate
 from jostle.privacy.measurements.aggregates.places import Bounds
@@ -318,19 +318,22 @@ def exact(answer: Answer) -> Answer:
     return Answer(answer.keys, [[Exact(v) if type(v) is float else v for v in column] for column in answer.values])
 
 
-EXAMPLES = {"number": 1.0, "text": "a", "boolean": True, "date": date(2000, 1, 1), "time": datetime(2000, 1, 1)}
+EXAMPLES = {value_kind(cell): cell for cell in (1.0, "a", True, date(2000, 1, 1), datetime(2000, 1, 1))}
 """A cell of each kind."""
 
 
-def _example(aggregate: Aggregate, table: Table | Cube, via: str | None) -> object:
+def _example(aggregate: Aggregate, table: Table | Cube, via: str | None, moment: Counted | None) -> object:
     """An answer of an aggregate: of the kind that it has whatever the rows are, and a number with its kind of error."""
+    if moment is not None:
+        return moment.moment(_example(aggregate, table, via, None))
     if isinstance(aggregate, Bounds):
         return Record(low=1.0, high=1.0)
-    chosen = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
-    one = EXAMPLES[kind_of(aggregate.expressions[0], table.domains)] if chosen else 1.0
+    choice = isinstance(table, Table) and isinstance(aggregate, SelectionAggregate)
+    domains = table.domains if isinstance(table, Table) else {}
+    one = EXAMPLES[kind_of(aggregate.expressions[0], domains)] if choice else 1.0
     if type(one) is not float or not table.private:
         return Exact(one) if type(one) is float else one
-    in_values = not chosen or (isinstance(aggregate, Quantile) and via != Selected.name and not _is_end(aggregate, via))
+    in_values = not choice or (isinstance(aggregate, Quantile) and via != Selected.name and not _is_end(aggregate, via))
     return Noised(one, Laplace(1.0) if in_values else Selected(1.0))
 
 
@@ -343,17 +346,16 @@ def expected_answer(
     request: Request | CubeRequest, aggregates: Sequence[Aggregate], moments: Sequence[Counted | None], via: str | None
 ) -> Answer | None:
     """An answer of one group, of the kinds that the request's own has whatever the rows are; None of no group."""
-    table = request.table if isinstance(request, Request) else request.cube
-    if isinstance(request, Request) and not request.keys:
-        keys = request.group_keys
-        firsts = [[EXAMPLES[kind_of(k.expr, table.domains)]] if k.over is None else k.over[:1] for k in keys]
-    else:
-        firsts = [key.values[:1] for key in request.keys]
-    if not all(map(len, firsts)):
+    table, keys = request.table if isinstance(request, Request) else request.cube, list[list[Any]]()
+    if isinstance(request, Request) and request.group_keys and not request.keys:
+        for key in request.group_keys:
+            keys.append([EXAMPLES[kind_of(key.expr, request.table.domains)]] if key.over is None else [*key.over[:1]])
+    elif request.keys:
+        keys = [[*key.values[:1]] for key in request.keys]
+    if not all(keys):
         return None
-    keys, given = list(map(list, firsts)), [_example(one, table, via) for one in aggregates]
-    values = [[one if moment is None else moment.moment(one)] for one, moment in zip(given, moments, strict=True)]
-    return Answer(request.key_columns(keys) if isinstance(request, Request) else keys, values)
+    values = [[_example(one, table, via, moment)] for one, moment in zip(aggregates, moments, strict=True)]
+    return Answer(request.key_columns(keys) if keys and isinstance(request, Request) else keys, values)
 
 
 def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[str, ...]:

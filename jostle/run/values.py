@@ -462,10 +462,10 @@ def _show_table(value: Grouped) -> str:
             texts = [text + DOUBTFUL * (doubt and not is_number(item)) for item, text, doubt in pairs]
         columns.append([name, *texts])
         columns += [["±", *besides]] if any(besides) else []
-    columns = [[cell.translate(IN_A_LINE) for cell in column] for column in columns]
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
-    lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    texts = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [text.translate(IN_A_LINE) for text in texts]
     if any(hidden) or any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
         lines.append(DOUBT)
     lines += cut_text(cuts_of(*(item for items in value.parts.values() for item in items[:ROWS])))

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from jostle.diagnostics import Refusal
-from jostle.language.forms import is_smooth, joins_freely, no_free_join, source_kind
+from jostle.language.forms import is_smooth, source_kind
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Open
@@ -40,7 +40,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.tools.stand_ins import need_amount, need_keys, need_tables, of_unread
+from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
 
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
@@ -301,7 +301,7 @@ class Forms(Interpreter):
             with suppress(Unknown):
                 return self._evaluated(node, scope, (node.source, source))
             source = NotKnown(like=likes.form(source))
-        names, value = self.item_names((node.name,), source, node.source.span, scope), NotKnown()
+        names, value = self.item_names((node.name,), source, node.source.span, scope), object()
         try:
             value = self.part(node.body, Scope(scope, names))
         except Refusal as refusal:
@@ -387,16 +387,12 @@ class Forms(Interpreter):
             self.calling = around
 
     def _select(self, node: n.Select, scope: Scope) -> object:
-        if node.spend is not None:
+        if node.spend is not None and not isinstance(node.spend.amount.value, n.Number):
             need_amount(self, node.spend.amount, scope)
         if is_smooth(node):
-            sides = [self.part(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
-            own = [isinstance(side, Handle) and side.private for side in sides]
-            unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
-            if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
-                raise Refusal(no_free_join(node))
+            need_smooth(self, node, scope)
         need_tables(self, node, scope)
-        self.unlisted = need_keys(self, node, scope)
+        self.unlisted = need_keys(self, node, scope) if node.keys else ()
         around = self.blurred, self.selecting
         self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
         try:
@@ -424,8 +420,8 @@ class Forms(Interpreter):
         """Keeps what the results of a select are like."""
         values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
         of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
-        door, unlisted, asked = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
-        self.expected = lambda: asked(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
+        door, unlisted, gives = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
+        self.expected = lambda: gives(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
 
     def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
         """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""

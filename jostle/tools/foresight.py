@@ -195,9 +195,7 @@ class Foresight(Forms):
                 if self._goes_on(block, scope, sure):
                     ways.append(scope.names)
         except Refusal as refusal:
-            if self.depth:
-                raise
-            self._refused(refusal, node, scope)
+            self._refused(refusal, node, scope)  # in a function the call is refused
         finally:
             scope.names, (self.unsure, self.looks) = names, around
         self.looks = self.looks if self.returned is None else Looks()  # of what a run may not come by

@@ -144,15 +144,14 @@ def is_some(value: object) -> bool:
 
 def are_apart(one: object, other: object) -> bool:
     """Whether one of two is none, and the other sure not to be."""
-    known = other if one is None else one if other is None else None
-    return known is not None and is_some(known)
+    beside = other if one is None else one if other is None else None
+    return beside is not None and is_some(beside)
 
 
 def has_items(value: object) -> bool:
     """Whether it is a container that is sure to hold something."""
     like = like_of(value)
-    known = isinstance(like, list | Record | Grouped) and not isinstance(like, SomeGroups)
-    return known and bool(len(like))  # type: ignore[arg-type]
+    return isinstance(like, list | Record | Grouped) and not isinstance(like, SomeGroups) and bool(len(like))
 
 
 def kind_alone(value: object) -> object:
@@ -303,8 +302,8 @@ def of_select(
     cells |= dict.fromkeys(names, ANY) if unlisted else {}
     if not many:
         return form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
-    is_listed = isinstance(request, Request) and request.table.private and not request.open_keys and not unlisted
-    if not is_listed or node.having is not None or node.first is not None or node.limit is not None:
+    is_cut = unlisted or node.having is not None or node.first is not None or node.limit is not None
+    if is_cut or not isinstance(request, Request) or not request.table.private or request.open_keys:
         return SomeGroups({name: [cell] for name, cell in cells.items()}, many)
     steps = getattr(measurement, "steps", None)
     listed = _keys([list(key.values) for key in request.keys], None if steps is None else steps.until * steps.groups)

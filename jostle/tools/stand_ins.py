@@ -13,7 +13,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import keys_by_alias
+from jostle.language.forms import joins_freely, keys_by_alias, no_free_join
 from jostle.lazy import np
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
@@ -249,14 +249,14 @@ def need_amount(interp: Interpreter, node: n.Amount, scope: Scope) -> None:
 def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
     """The keys of a select of which the values are not known; refuses what lists none."""
 
-    def listed(key: n.GroupKey, span: Span, value: object) -> object:
+    def keys_of(key: n.GroupKey, span: Span, value: object) -> object:
         return public_keys(column_of_keys(interp, value, key.name or own_name(key.value) or "", span), span)
 
     unlisted = []
     for key in node.keys:
         value = None if key.over is None else interp.argument(key.over, scope)
         if key.over is not None and isinstance(value, NotKnown):
-            likes.tried(partial(listed, key, key.over.span), value, by_kind=True)
+            likes.tried(partial(keys_of, key, key.over.span), value, by_kind=True)
             unlisted.append(key)
     return unlisted
 
@@ -276,13 +276,22 @@ def need_tables(interp: Interpreter, node: n.Select, scope: Scope) -> None:
             interp.parts[id(table)] = described  # type: ignore[attr-defined]
 
 
+def need_smooth(interp: Interpreter, node: n.Select, scope: Scope) -> None:
+    """Refuses a join without a bound where its sides are known, and do not join freely."""
+    sides = [interp.argument(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
+    own = [isinstance(side, Handle) and side.private for side in sides]
+    unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
+    if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
+        raise Refusal(no_free_join(node))
+
+
 def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
     """What a select gives of a table of which nothing is known: what its text alone tells."""
     outputs, keys = list(map(Output.of, node.columns)), [key.name or own_name(key.value) or "" for key in node.keys]
     names = [*keys, *(output.name for output in outputs)]
     if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:
         return None
-    around, cells = interp.aggregates, dict.fromkeys(keys, likes.ANY)
+    around, cells = interp.aggregates, dict[str, object](dict.fromkeys(keys, likes.ANY))
     interp.aggregates = around | {id(call): _of_aggregate(call) for output in outputs for call in output.calls}
     try:
         for output in outputs:

@@ -52,7 +52,7 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
             _NAMES if whole.ragged == whole.rows else _LINES,
         ]
     if whole.undecodable:
-        lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced): {_ENCODING}")
+        lines.append(f"  {whole.undecodable} with bytes that are none of its encoding, and replaced: {_ENCODING}")
     kinds: set[str] = set()
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = _counts(column)

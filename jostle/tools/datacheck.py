@@ -52,7 +52,7 @@ def report(path: str | Path, described: str, read_as: Reading | None = None, eng
             _NAMES if whole.ragged == whole.rows else _LINES,
         ]
     if whole.undecodable:
-        lines.append(f"  {whole.undecodable} with bytes that are none of its encoding (each such byte is replaced)")
+        lines.append(f"  {whole.undecodable} with bytes that are none of its encoding, and replaced: {_ENCODING}")
     kinds: set[str] = set()
     for column, (_, domain) in zip(whole.columns, domains, strict=True):
         counts = _counts(column)
@@ -119,7 +119,7 @@ def misfits(path: str | Path, domains: Sequence[tuple[str, Domain]], reading: Re
             lines += [f"  {name_of(clean(column.name))}: {shares}", *(f"    {one}" for one in advice)]
     lines += _beside(whole)
     if whole.undecodable:
-        lines += [f"  {whole.undecodable:,} of {whole.rows:,} lines have bytes that are none of the file's encoding"]
+        lines += [f"  {whole.undecodable:,} of {whole.rows:,} lines have bytes that are none of UTF-8: {_ENCODING}"]
     if whole.ragged:
         lines += [f"  {whole.ragged:,} of {whole.rows:,} lines have missing or extra cells"]
         lines.append(_NAMES if whole.ragged == whole.rows else _LINES)
@@ -146,6 +146,7 @@ _LINES = """    a row is a line: if texts hold line breaks, write the file as Pa
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
 _NAMES = """    no line has as many cells as the header has names, as where R writes row names: write the file anew, by
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
+_ENCODING = 'of Windows they are read by table(path, encoding = "cp1252")'
 _COMMAS = 'numbers are written as 12,5, read where the source says so: table(path, decimal = ","), or --decimal ,'
 
 

@@ -87,6 +87,17 @@ def test_a_stratum_without_a_treated_row_is_left_out_or_leaves_what_is_possible(
 # What a row gives ----------------------------------------------------------------------------------
 
 
+def test_an_arm_of_two_rows_is_compared() -> None:
+    """Whatever noise there is, also none."""
+    treated = FRAME[(FRAME.a == 1) & (FRAME.b == "x") & (FRAME.drug == 1)].index
+    few = FRAME.drop(treated[2:])
+    mean = few.groupby(["a", "b", "drug"])["well"].mean().unstack()
+    truth = float((mean[1] - mean[0]) @ few.groupby(["a", "b"]).size() / len(few))
+    for data, declared in ((few, ""), (few, "protecting rows budget epsilon 1e9")):
+        found = ask('ate_stratified(t, "drug", "well", ["a", "b"]) with epsilon 1e8', declared, data)["r"]
+        assert found.effect == pytest.approx(truth, abs=0.01) and found.high - found.low < 10 and found.strata == 6
+
+
 def test_what_a_row_gives_is_never_more_than_one() -> None:
     """All cells and 33 places of x, and scores from hostile tables: shares from 0 on that add up to 1, so that no row
     moves all sums by more than 1, and no two rows differ by more than 2."""

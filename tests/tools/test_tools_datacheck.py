@@ -313,3 +313,13 @@ def test_archives_that_are_not_read_are_named_with_what_unpacks_them(tmp_path: P
     with pytest.raises(Refusal) as refused:
         datacheck.misfits(tmp_path / "a.csv", (("a", Integer(0, 9)),))
     assert way in refused.value.diagnostics[0].help
+
+
+def test_rows_of_another_encoding_have_their_way_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which the header says nothing, since its names are plain."""
+    monkeypatch.chdir(tmp_path)
+    Path("win.csv").write_bytes("name;n\r\nMüller;3\r\nMeier;4\r\n".encode("cp1252"))
+    domains, way = datacheck.description("{name: text, n: 0..9}")[0], 'table(path, encoding = "cp1252")'
+    told = datacheck.report("win.csv", "{name: text, n: 0..9}")
+    assert "1 with bytes that are none of its encoding" in told and way in told
+    assert way in datacheck.misfits("win.csv", domains)

@@ -72,8 +72,8 @@ class Cells:
 
     @property
     def clear(self) -> NDArray[np.bool_]:
-        """Whether a cell has more rows than its noise could be."""
-        return np.asarray(self.rows > max(CLEAR * self.unsure, 2.0))
+        """Whether a cell has more rows than its noise could be, and more than one."""
+        return np.asarray(self.rows > max(CLEAR * self.unsure, 1.5))
 
     @property
     def divisors(self) -> Floats:

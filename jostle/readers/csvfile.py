@@ -68,14 +68,12 @@ class Header(Struct, frozen=True):
     @property
     def readable(self) -> tuple[str, ...]:
         """The names that one column has."""
-        many = Counter(self.names)
-        return tuple(name for name in self.names if name and many[name] == 1)
+        return tuple(name for name, many in Counter(self.names).items() if name and many == 1)
 
     @property
     def unread(self) -> tuple[tuple[str, str], ...]:
         """The others, in the form of `Opened.unread`."""
-        readable = {*self.readable}
-        return tuple((name, TWICE) for name in dict.fromkeys(self.names) if name not in readable)
+        return tuple((name, TWICE) for name, many in Counter(self.names).items() if not name or many > 1)
 
 
 class CsvFile(TextFile):

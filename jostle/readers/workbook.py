@@ -157,8 +157,7 @@ def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
                 yield piece[begin : match.start()][:_LONGEST]
             begin, has_start = match.start(), True
         piece = piece[begin:] if has_start else piece[-80:]
-        if len(piece) > _LONGEST + 80:  # of what is dropped the end stays, where the next start may have begun
-            piece = piece[:_LONGEST] + piece[-80:]
+        piece = piece[:_LONGEST] + piece[max(_LONGEST, len(piece) - 80) :]  # in whose end the next start may begin
     if has_start:
         yield piece[:_LONGEST]
 
@@ -189,11 +188,7 @@ def _texts_in(piece: str) -> str:
             spoken = 0 if closes else spoken + (not more.endswith("/"))
         elif not closes and not spoken and not more.endswith("/"):
             texts.append(text)
-    return _unescaped("".join(texts))
-
-
-def _unescaped(text: str) -> str:
-    return html.unescape(text) if "&" in text else text
+    return html.unescape("".join(texts))
 
 
 def _kinds(styles: str) -> list[str]:
@@ -246,7 +241,7 @@ class _Cells:
         match = _VALUE.search(text)
         if match is None:
             return None
-        value = _unescaped(match[1])
+        value = html.unescape(match[1])
         if kind == "n":
             style = attributes.get("s", "0")
             at = int(style) if style.isdecimal() and len(style) < 9 else 0

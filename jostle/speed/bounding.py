@@ -291,7 +291,9 @@ class Bounding:
 
     def _choose(self, source: str, size: int, part: int, parts: int, halvings: int) -> None:
         rows = source if parts == 1 else f"SELECT * FROM ({source}) WHERE hash(q) % {parts} = {part}"
-        read = None if self._plan.weighted else self._read(rows, size)
+        read: Read | Literal[False] | None = None if self._plan.weighted else False
+        while read is False:
+            read = self._read(rows, size)
         if read is None and halvings and not self._plan.weighted:
             self._choose(source, size, part, 2 * parts, halvings - 1)
             self._choose(source, size, part + parts, 2 * parts, halvings - 1)
@@ -305,16 +307,10 @@ class Bounding:
     def _keep(self, query: str) -> None:
         self._table = self._engine.keep(query, self._raw, self._table)
 
-    def _read(self, rows: str, size: int) -> Read | None:
-        """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places;
-        nothing where there are no rows, and None where they do not fit. Columns that turn out to have too many texts
-        are read anew, those of a block at once: never one within the other, since how many they are is up to rows."""
-        while (read := self._read_once(rows, size)) is False:
-            pass
-        return read
-
-    def _read_once(self, rows: str, size: int) -> Read | Literal[False] | None:
-        """The same, or False where columns are no longer among the few whose texts are hashed once."""
+    def _read(self, rows: str, size: int) -> Read | Literal[False] | None:
+        """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places; nothing
+        where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
+        again, and not from within, since how often is up to rows."""
         few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]

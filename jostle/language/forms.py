@@ -103,8 +103,8 @@ def persons_by_column(select: n.Select, columns: Collection[str], protected: Col
     where = select.where
     if protected and PERSON not in columns and isinstance(where, n.Logic) and where.op == "and":
         at, none = where.span, n.Constant(None, span=where.span)  # each row is somebody's
-        known = [n.Binary("!=", n.Name(name, span=at), none, span=at) for name in (PERSON, *names)]
-        rest = tuple(part for part in where.operands if part not in known)
+        present = [n.Binary("!=", n.Name(name, span=at), none, span=at) for name in (PERSON, *names)]
+        rest = tuple(part for part in where.operands if part not in present)
         select = replace(select, where=replace(where, operands=rest) if rest[1:] else next(iter(rest), None))
 
     def meant(node: n.Node) -> n.Node:

@@ -290,7 +290,7 @@ def _in_ranks() -> Refusal:
 _Terms = tuple[Callable[..., Floats], tuple[AdditiveLaw, ...], tuple[tuple[tuple[int, float], ...], ...]]
 
 
-def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertainty]:
+def _of_estimates(values: Sequence[formulas.Noised], level: float) -> dict[int, Uncertainty]:
     """Of numbers that one function estimates from the terms of each group of a select, by their places: blocks of
     groups are drawn at once, with the same noise for each. Those of few groups, and all others, are left out."""
     alike: dict[_Terms, list[tuple[int, list[float], list[float]]]] = {}
@@ -303,8 +303,8 @@ def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertain
         noises = [_quantiles(law, draws)[order] for law, order in zip(laws, random_orders(draws, seed=1), strict=False)]
         for start in range(0, len(members) if len(members) >= MANY else 0, BLOCK):
             places, measured, constants = zip(*members[start : start + BLOCK], strict=True)
-            drawn = [column[:, None] - noise for column, noise in zip(np.array(measured).T, noises, strict=True)]
-            inputs = [sum((weight * drawn[i] for i, weight in term), start=constant[:, None])
+            samples = [column[:, None] - noise for column, noise in zip(np.array(measured).T, noises, strict=True)]
+            inputs = [sum((weight * samples[i] for i, weight in term), start=constant[:, None])
                       for term, constant in zip(weights, np.array(constants).T, strict=True)]  # fmt: skip
             with np.errstate(all="ignore"):
                 outcomes = np.broadcast_to(function(*inputs), (len(places), draws))
@@ -312,18 +312,19 @@ def _of_estimates(values: Sequence[Noised], level: float) -> dict[int, Uncertain
     return results
 
 
-def _terms(root: Origin) -> tuple[_Terms, list[float], list[float]] | None:
+def _terms(root: formulas.Origin) -> tuple[_Terms, list[float], list[float]] | None:
     """What a function is applied to, of an estimate: the function, the laws of the measured numbers, and by term their
     places with weights; the measured numbers; and the constant of each term."""
-    if type(root) is not Formula or not callable(root.function):
+    if type(root) is not formulas.Formula or not callable(root.function):
         return None
-    places: dict[Source, int] = {}
+    places: dict[formulas.Source, int] = {}
     weights, constants = [], []
     for part in root.inputs:
-        pairs = part.pairs if isinstance(part, Joint) else [(part, 1.0)] if isinstance(part, Source) else []
-        constants.append(part.constant if isinstance(part, Joint) else 0.0 if pairs else part)
+        joint = isinstance(part, formulas.Joint)
+        pairs = part.pairs if joint else [(part, 1.0)] if isinstance(part, formulas.Source) else []
+        constants.append(part.constant if joint else 0.0 if pairs else part)
         weights.append(tuple([(places.setdefault(source, len(places)), weight) for source, weight in pairs]))
-    laws = tuple([one.law for one in places if type(one) is Source and isinstance(one.law, AdditiveLaw)])
+    laws = tuple([one.law for one in places if type(one) is formulas.Source and isinstance(one.law, AdditiveLaw)])
     if len(laws) < len(places) or not all(isinstance(constant, float) for constant in constants):
         return None
     return (root.function, laws, tuple(weights)), [source.value for source in places], constants

@@ -295,20 +295,21 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
     draws = partial(_of_draws, estimator)
 
     def estimate(at: int) -> float:
-        return calculated(values[at], draws, [float(values[at] - beyond[at]), *(column[at] for column in columns)])
+        return calculated(values[at], draws, [*(column[at] for column in columns), float(values[at] - beyond[at])])
 
     return of_places(many, estimate, values)
 
 
-def _of_draws(estimator: Estimator, moved: float, *terms: Any) -> Any:
+def _of_draws(estimator: Estimator, *inputs: Any) -> Any:
     """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
 
-    The answer was `moved` into the bounds, and so are those for draws: the exact one is within them, and so no further
-    from the moved answer. So no interval ends where it begins.
+    The last input says how far the answer was moved into the bounds. So are those for draws: the exact one is within
+    them, and so no further from the moved answer. So no interval ends where it begins.
 
     So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
     interval is: a quotient is as unsure as this, however large the noise in its dividend is.
     """
+    *terms, moved = inputs
     shape = np.broadcast_shapes(*map(np.shape, terms))
     few = np.broadcast_to(np.asarray(terms[estimator.count]) < estimator.least, shape)
     either = np.where(np.cumsum(few) % 2, estimator.low, estimator.high).reshape(few.shape)

@@ -222,8 +222,8 @@ def _passed_on(function: Function) -> dict[str, str]:
     if function.name in OF_COLUMNS:
         takes[function.params[1][0]] = [OF_COLUMNS[function.name]]
     for words in takes.values():
-        if "items" in words and not {*words}.isdisjoint(COLUMNS):
-            words.append("number columns" if "number column" in words else "columns")
+        if not {"items", "list"}.isdisjoint(words) and not {*words}.isdisjoint(COLUMNS):
+            words[:] = ["number columns" if "number column" in words else "columns"]
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 

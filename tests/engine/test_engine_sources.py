@@ -262,3 +262,12 @@ assert g.b == [false, true] and g.n == [1, 2]
 assert {{ select count(*) from t where b }} == 2
 """
     Session(cwd=tmp_path).run_text(program)
+
+
+def test_long_statements_look_for_no_equal_parts_and_all_for_nothing_that_statistics_tell(engine: LocalDuckDb) -> None:
+    """Of 800 columns of persons that took 20 s. What a file's statistics say is used by none of both."""
+    never = {"statistics_propagation", "filter_pushdown", "join_filter_pushdown"}
+    for many, more in ((1, set[str]()), (20_000, {"common_subexpressions"}), (1, set[str]())):
+        engine.fetch(f"SELECT {', '.join(f'{i} AS c{i}' for i in range(many))}")
+        ((names,),) = engine.connection.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+        assert set(str(names).split(",")) == never | more

@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96337,
+    "lines": 96342,
     "files": 360,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 18_311,
-    "lines that everyday queries import": 8_559,
+    "lines that privacy and engine import": 18_316,
+    "lines that everyday queries import": 8_564,
     "circles of files, imports for types counted": 0,
     "lines with Any": 597,
     "lines with a name for Any": 121,

@@ -40,9 +40,11 @@ KEYS = itertools.count()  # of data sets in this process: a handle of one engine
 # A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
 # of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
 # had no end where a column is made of others many times over.
+_UNUSED = "statistics_propagation,filter_pushdown,join_filter_pushdown"
+LONG = 2**16  # characters of a statement; equal parts of a longer one, of hundreds of columns, took minutes to look for
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
-    "disabled_optimizers": "statistics_propagation,filter_pushdown,join_filter_pushdown",
+    "disabled_optimizers": _UNUSED,
     "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
 
@@ -163,7 +165,7 @@ class DuckDb(SqlEngine):
         with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
             connection.execute("SET TimeZone = 'UTC'")
         self._connections.append(connection)
-        self._process, self._batches = os.getpid(), None
+        self._process, self._batches, self._unused = os.getpid(), None, _UNUSED
 
     def _own(self) -> None:
         """Makes sure that the database is this process's: in a fork, what another process had opened would hang."""
@@ -360,6 +362,9 @@ class DuckDb(SqlEngine):
         if self._batches is not None:
             self._batches.close()
             self._batches = None
+        if (unused := _UNUSED + ",common_subexpressions" * (len(query) > LONG)) != self._unused:
+            connection.execute(f"SET disabled_optimizers = '{unused}'")
+            self._unused = unused
         return self._call(lambda: read(connection), label, connection)
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:

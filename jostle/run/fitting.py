@@ -290,6 +290,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             ("queries", CUBE): f"write `prefixes({it})`", ("shape", TABLE): f"write `histogram({it}, x = age)`",
             ("queries", TABLE): "write `prefixes(cells)` of a histogram `cells`",
             **{("choice", one): "it is asked of what `MkChoiceMaker` made, not of answers" for one in PUBLIC},
+            **{("source", one): f"name a private table, or counts: `{name}(people)`" for one in PUBLIC},
             **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
             **dict.fromkeys((("number columns", TEXT), ("columns", TEXT)), f"write `[{it}]`"),
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",

@@ -184,12 +184,18 @@ def choice(line: str, text: str) -> list[str]:
             values[word] = own[0]
     if "by" in values:
         values["by"] = "margin" if "margin" in values["by"] else "validation"
-    if re.fullmatch(r"[\d.]+ ?%", share := values.get("spending", "")):
-        values["spending"] = f"{float(share[:-1]) / 100:g}"
+    _in_hundredths(values)
     if re.fullmatch(r"[\"']\w+[\"']", values.get("using", "")):
         values["using"] = values["using"][1:-1]
     clauses = [f"{word} {values[word]}" for word in _CLAUSES if word in values]
     return [f"{of['name']} = MkChoiceMaker {' '.join(clauses)}"]
+
+
+def _in_hundredths(values: dict[str, str]) -> None:
+    """Writes a share that is given in percent, where clauses have another order; in theirs it has its own way out."""
+    share = re.fullmatch(r"([\d.]+) ?%", values.get("spending", ""))
+    if share and [*values] != [word for word in _CLAUSES if word in values]:
+        values["spending"] = f"{float(share[1]) / 100:g}"
 
 
 def _is_outside(text: str) -> bool:

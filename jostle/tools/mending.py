@@ -101,7 +101,8 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
     if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
         return None
     if (first := search.first_fault(new)) is not None:
-        of_data = first.kind == "DataError" and DECLARES.match(new) is not None
+        column = re.fullmatch("there is no column `(.*)`", first.message)
+        of_data = column is not None and DECLARES.match(new) is not None and f"{column[1]}: " in new
         where = {"UnboundedSum": "in a query it is", "DataError": "write" if of_data else ""}.get(first.kind)
         way = f"{where} `{new.strip()}`, where {first.message}; {first.help}"
         return replace(fault, help=way) if where else None

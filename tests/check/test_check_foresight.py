@@ -27,7 +27,7 @@ SURE = {
     "x = largest([size(t), size(t)], 3) with epsilon 1": ("ValueError", "of 2 scores the largest 3"),
     "x = above_threshold(t, 100, most = 0) with epsilon 1": ("ValueError", "1 to 1,048,576 answers"),
     'x = above_threshold(t, 100, tells = "foo") with epsilon 1': ("ValueError", "does not tell `foo`"),
-    "x = above(t, 3)": ("TypeError", "`above` asks a watch, not a number"),
+    "x = above(t, 3)": ("TypeError", "`above` takes a watch, not a number"),
     'x = frequent(t, "note", 50) with epsilon 1': ("AssertionFailed", "`frequent` needs"),
     'x = frequent(t, "nope", 50) with epsilon 1': ("AssertionFailed", "no column nope"),
     "d = pick(t, sex, city)\nT = one_leaf(columns(d))\nx = noisy_max(entropy(d, T, sex)) with epsilon 1": (

@@ -102,10 +102,9 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
         return None
     if (first := search.first_fault(new)) is not None:
         column = re.fullmatch("there is no column `(.*)`", first.message)
-        of_data = column is not None and DECLARES.match(new) is not None and f"{column[1]}: " in new
-        where = {"UnboundedSum": "in a query it is", "DataError": "write" if of_data else ""}.get(first.kind)
-        way = f"{where} `{new.strip()}`, where {first.message}; {first.help}"
-        return replace(fault, help=way) if where else None
+        described = column is not None and DECLARES.match(new) is not None and f"{column[1]}: " in new
+        where = "write" if described else "in a query it is" if first.kind == "UnboundedSum" else ""
+        return replace(fault, help=f"{where} `{new.strip()}`, where {first.message}; {first.help}") if where else None
     mended = _tell(fault, new.strip(), "")
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jostle.run.externals import KERNELS, kernel_of
@@ -198,7 +199,10 @@ release report = softmax_regression(t, "sex", ["age"], 3, 0.5) with epsilon 4 de
 
 def test_counts_that_a_program_calculates_are_a_cube(session: Session) -> None:
     """Counts of what is not known before a run were taken for the list that they are of."""
-    session.execute(Source("p.jst", """use histograms
+    source = Source("p.jst", """use histograms
 cells = example_histogram([8], 1)
 release answers = exact(prefixes(cells), cells)
-"""))  # fmt: skip
+""")  # fmt: skip
+    assert session.check(source) == []
+    answers = session.attempt(source).values["answers"]
+    assert len(answers) == 8 and (np.diff(answers) >= 0).all() and answers[-1] > 0

@@ -256,12 +256,15 @@ def test_guessed_domains(engine: LocalDuckDb, tmp_path: Path) -> None:
 def test_public_columns_that_are_stored_as_booleans_are_guessed_so(tmp_path: Path) -> None:
     """Their groups were 0 and 1, and no condition."""
     pq.write_table(pa.table({"b": [True, None, False, True]}), tmp_path / "x.parquet")
-    program = """t = table("x.parquet")
-g = {{ select count(*) as n from t groupby b }}
-assert g.b == [false, true] and g.n == [1, 2]
-assert {{ select count(*) from t where b }} == 2
-"""
-    Session(cwd=tmp_path).run_text(program)
+    values = (
+        Session(cwd=tmp_path)
+        .run_text("""t = table("x.parquet")
+release g = {{ select count(*) as n from t groupby b }}
+release n = {{ select count(*) from t where b }}
+""")
+        .values
+    )
+    assert values["g"].columns == {"b": [False, True], "n": [1, 2]} and values["n"] == 2
 
 
 def test_long_statements_look_for_no_equal_parts_and_all_for_nothing_that_statistics_tell(engine: LocalDuckDb) -> None:

@@ -267,12 +267,7 @@ def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
     finite = outcomes[~np.isnan(outcomes)]
     if not finite.size:
         return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
-    places = [_place(len(finite), q) for q in ((1 - level) / 2, (1 + level) / 2)]
-    low, high = np.partition(finite, places)[places].tolist()
-    error = max(high - float(value), float(value) - low, 0.0)
-    with np.errstate(all="ignore"):
-        deviation = float(np.sqrt(np.mean((finite - float(value)) ** 2)))
-    return Uncertainty(low, high, error, deviation, level)
+    return _of_rows([value], finite[None, :], level)[0]
 
 
 def _place(many: int, q: float) -> int:

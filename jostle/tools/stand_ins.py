@@ -1,4 +1,5 @@
-"""What stands for the kernel and for choices in the walk before a run: nothing is measured, and nothing is trained."""
+"""What stands for the kernel, for choices and for opened data in the walk before a run: nothing is measured, trained or
+read. Beside it what selects, amounts and calls need of their parts whatever these hold."""
 
 from __future__ import annotations
 

@@ -169,6 +169,10 @@ def test_what_cannot_be_drawn_is_a_table_and_what_is_missing_is_said_once(monkey
     assert text.count("not installed") == 1 and all(f">drawn {i}</figcaption>" in text for i in (1, 2, 3))
     assert [text.count(f'<td class="num">{n}</td>') for n in (31, 47, 48)] == [3, 3, 3]
     assert text.count("<figure") == 3  # a released list stands there as numbers
+    assert text.count(">y high</th>") == 3
+    named = fields | {"series": {"ages": [31, 47]}, "high": {"ages": [32, 48]}}
+    text = page([Event(1, None, "picture", "ages", None, named)])  # the title is not said again in each column
+    assert ">value</th>" in text and ">high</th>" in text and ">ages" not in text.replace(">ages</figcaption>", "")
 
 
 def test_reports_matrices_and_records_are_tables_with_their_errors() -> None:

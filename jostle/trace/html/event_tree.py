@@ -275,8 +275,9 @@ def draw(picture: Picture) -> Html:
     x, rows = fields.get("x") or [], dict[object, dict[str, object]]()
     for columns, ending in ((fields["series"], ""), (fields.get("low"), " low"), (fields.get("high"), " high")):
         for name, values in (columns or {}).items():
+            heading = ("" if name == picture.title else name) + ending
             for place, value in zip(x[name] if isinstance(x, Mapping) else x, values, strict=False):
-                rows.setdefault(place, {fields.get("x_label") or "x": place})[name + ending] = value
+                rows.setdefault(place, {fields.get("x_label") or "x": place})[heading.strip() or "value"] = value
     numbers = _value_html([{**dict.fromkeys(next(iter(rows.values()))), **row} for row in rows.values()])
     return tag("figure", tag("figcaption", picture.title, class_=_UNDRAWN), numbers)
 

@@ -10,8 +10,9 @@ import io
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -157,35 +158,35 @@ def _memory(text: str) -> str:
 
 
 COMMANDS: dict[str, argparse.ArgumentParser] = {}
-_SHARED = argparse.ArgumentParser(add_help=False)
-_SHARED.add_argument(
-    "--allow", metavar="WARNING", choices=WARNINGS, action="append", default=[],
-    help="leave out a warning, by its name (`jostle explain` lists them); may be given several times",
-)  # fmt: skip
-_SHARED.add_argument(
-    "--decimal", choices=[","], help="the decimal point of a CSV file's numbers, where that is a comma"
-)
-_SHARED.add_argument("--engine", metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)")
-_SHARED.add_argument("--format", choices=["text", "json"], default="text")
-_SHARED.add_argument(
-    "--header", metavar="LINE", type=_line, help="the line that names the columns, where titles or notes stand above it"
-)
-_SHARED.add_argument("--ledger", metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)")
-_SHARED.add_argument(
-    "--memory", metavar="SIZE", type=_memory,
-    help="what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)",
-)  # fmt: skip
-_SHARED.add_argument(
-    "--no-look", action="store_true",
-    help="spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)",
-)  # fmt: skip
-_SHARED.add_argument("--sheet", metavar="NAME", help="the sheet of a workbook, or its number")
+_option = partial(partial, argparse.ArgumentParser.add_argument)  # for any parser, by its name
+_OPTIONS: dict[str, Callable[..., object]] = {
+    "--allow": _option(
+        metavar="WARNING", choices=WARNINGS, action="append", default=[],
+        help="leave out a warning, by its name (`jostle explain` lists them); may be given several times",
+    ),
+    "--decimal": _option(choices=[","], help="the decimal point of a CSV file's numbers, where that is a comma"),
+    "--engine": _option(metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)"),
+    "--format": _option(choices=["text", "json"], default="text"),
+    "--header": _option(
+        metavar="LINE", type=_line, help="the line that names the columns, where titles or notes stand above it"
+    ),
+    "--ledger": _option(metavar="PLACE", help="where registered datasets are counted ($JOSTLE_LEDGER)"),
+    "--memory": _option(
+        metavar="SIZE", type=_memory,
+        help="what to hold in memory, such as 2GB, before spilling to the disk ($JOSTLE_MEMORY, else a quarter of it)",
+    ),
+    "--no-look": _option(
+        action="store_true",
+        help="spend nothing on looking for cells that do not fit (2 %% of the first charge on a column)",
+    ),
+    "--sheet": _option(metavar="NAME", help="the sheet of a workbook, or its number"),
+}  # fmt: skip
+"""What several commands have."""
 
 
 def _add(parser: argparse.ArgumentParser, *options: str) -> None:
-    """Adds options that several commands have."""
     for option in options:
-        parser._add_action(_SHARED._option_string_actions[option])
+        _OPTIONS[option](parser, option)
 
 
 def command_parser() -> _Parser:

@@ -144,12 +144,8 @@ row("margin_max", "@utilities: utilities, *, epsilon = none, delta = none",
 row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row(
-    "above",
-    "value, watch: watch",
-    "Asks a watch whether a table has so many rows, or a score is so large.",
-    reads=HANDLES,
-)
+row("above", "value, watch: watch", "Asks a watch whether a table has so many rows, or a score is so large.",
+    reads=HANDLES)  # fmt: skip
 row("in_rho", "@data, f, *, epsilon = none, delta = none",
     "What a function of the data gives, its amounts counted in rho where they are of epsilon and delta.",
     reads=HANDLES, effect=MEASURES)  # fmt: skip
@@ -286,11 +282,8 @@ row("quantile", "values: numbers, q: number", "The quantile of numbers, interpol
 row("idxmax", "value: numbers", "The place of the largest number, the first of equals.")
 row("idxmin", "value: numbers", "The place of the smallest number, the first of equals.")
 row("rmse", "a: numbers, b: numbers", "The root mean square error between two vectors.")
-row(
-    "scaled_error",
-    "answers: numbers, truth: numbers, total: number",
-    "The L2 error by the number of queries and the total, as DPBench has it.",
-)
+row("scaled_error", "answers: numbers, truth: numbers, total: number",
+    "The L2 error by the number of queries and the total, as DPBench has it.")  # fmt: skip
 row("accounting", "*, epsilon = none, sigma = none, times = 1, delta = 1e-06",
     "What equal measurements lose together, under each way of adding up.")  # fmt: skip
 

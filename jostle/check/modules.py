@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 
 from jostle.check.warnings import Report, of_categories
 from jostle.diagnostics import Note, Refusal, did_you_mean
 from jostle.language.builtins import BUILTINS, EVERYWHERE, SOURCES, brought
 from jostle.language.facts import NO_LINE, is_header_line
 from jostle.language.row_mistakes import other_name
+from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.syntax import parse
 from jostle.syntax.walk import bound_in, every_of
 
 LoadModule = Callable[[tuple[str, ...]], n.Program | None]
@@ -59,11 +62,8 @@ class Modules:
         for stmt in program.body:
             if isinstance(stmt, n.Use):
                 homes = self._homes(stmt, (*around, use)) | homes
-        for stmt in program.body:
-            if isinstance(stmt, n.External):
-                homes[stmt.name] = f"kernel {stmt.name}"
-            elif not isinstance(stmt, n.Use):
-                homes |= dict.fromkeys(bound_in([stmt], self.names), ".".join(use.path))
+        homes |= dict.fromkeys(_own_names(program.span.source)[0], ".".join(use.path))
+        homes |= {stmt.name: f"kernel {stmt.name}" for stmt in program.body if isinstance(stmt, n.External)}
         return {name: home for name, home in homes.items() if not name.startswith("_")}
 
     def _top_level(self, use: n.Use) -> set[str]:
@@ -79,7 +79,20 @@ class Modules:
             help = did_you_mean(path_text, self._paths) or _list(self._paths)
             self._report.add("ImportError", f"there is no module `{path_text}`", use.span, label="unknown", help=help)
             return set()
-        return {*bound_in(program.body, self.names), *brought(use.path)}
+        own, uses = _own_names(program.span.source)
+        return {*own, *brought(use.path)}.union(*map(self.names, uses))
+
+
+@lru_cache(maxsize=64)
+def _own_names(source: Source) -> tuple[frozenset[str], tuple[n.Use, ...]]:
+    """The names that a module binds itself, and what else it uses."""
+    uses: list[n.Use] = []
+
+    def aside(use: n.Use) -> tuple[str, ...]:
+        uses.append(use)
+        return ()
+
+    return frozenset(bound_in(parse(source).body, aside)), tuple(uses)
 
 
 def _list(paths: Collection[str]) -> str:

@@ -162,7 +162,7 @@ _PLUGINS = {"ContextualLexer": _Contextual}
 
 
 DEEPEST = 500  # nodes above a node
-_TREES = 64  # are kept; nobody can change one
+_TREES = 512  # are kept; nobody can change one
 
 _lock = threading.Lock()  # one text at a time: the builder and the layout hold its state
 

@@ -38,15 +38,7 @@ from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.ledger import Account
-from jostle.privacy.measurements.aggregates.aggregate import (
-    AdditiveAggregate,
-    Aggregate,
-    Estimate,
-    Estimator,
-    Pair,
-    grid_of,
-    terms_of,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.privacy.measurements.aggregates.quantile import Intervals, Quantile
 from jostle.privacy.measurements.aggregates.sums import CentredSum
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
@@ -205,7 +197,7 @@ def answered(released: Answer | Numbers) -> Answer:
     }
     values: list[Sequence[Any]] = []
     for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.chosen, strict=True)):
-        if isinstance(aggregate, AdditiveAggregate):
+        if isinstance(aggregate, agg.AdditiveAggregate):
             values.append(of_terms(aggregate, table, _terms(layout, i, terms)))
         else:
             numbers = numbers_of_intervals(aggregate.intervals(table)) if isinstance(aggregate, Quantile) else {}
@@ -276,9 +268,9 @@ def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequen
     return [numbers[i][j] for i, j in layout.places[aggregate]]
 
 
-def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
+def of_terms(aggregate: agg.Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
     """The answers of all groups from the noisy terms, a column each: the one term itself, or what is estimated."""
-    if not isinstance(aggregate, Estimate):
+    if not isinstance(aggregate, agg.Estimate):
         return columns[0]
     estimator, many = aggregate.estimator(table), len(columns[0])
     if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
@@ -300,7 +292,7 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
     return of_places(many, estimate, values)
 
 
-def _of_draws(estimator: Estimator, *inputs: Any) -> Any:
+def _of_draws(estimator: agg.Estimator, *inputs: Any) -> Any:
     """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
 
     The last input says how far the answer was moved into the bounds. So are those for draws: the exact one is within
@@ -316,14 +308,14 @@ def _of_draws(estimator: Estimator, *inputs: Any) -> Any:
     return np.where(few, either, np.clip(estimator.answers(*terms) + moved, estimator.low, estimator.high))
 
 
-def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
+def numbers_of(pair: Term | agg.Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
     """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
     nearest integer."""
-    if not isinstance(pair, Pair):
+    if not isinstance(pair, agg.Pair):
         return measured
     if not measured[0]:
         return [[], []]
-    counted, law = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
+    counted, law = 2.0 ** (pair.total.bits - agg.grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
     a, b = map(as_array, measured)
     total, count = (a - b) / 2, (a + b) * counted
     return [
@@ -479,7 +471,7 @@ def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: La
     """The answers of an aggregate in all groups, of what was measured in each."""
     numbers = iter(zip(*groups, strict=True))
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}
-    terms = {i: numbers_of(one, table, [next(numbers) for _ in terms_of(one)]) for i, one in bought.items()}
+    terms = {i: numbers_of(one, table, [next(numbers) for _ in agg.terms_of(one)]) for i, one in bought.items()}
     aggregate: Any = layout.aggregates[place]
     return of_terms(aggregate, table, _terms(layout, place, terms))
 

@@ -30,12 +30,7 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
-from jostle.kernels.graphical.model import (
-    MOST_ROWS,
-    GraphicalModel,
-    SyntheticRows,
-    sample,
-)
+from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel, SyntheticRows, sample
 from jostle.kernels.graphical.shrunken import shrunken_fit
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import ADDITIVE, Laplace

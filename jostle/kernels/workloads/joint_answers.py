@@ -36,18 +36,9 @@ import numpy as np
 from jostle.error_laws import sum_quantile, widest
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
+from jostle.kernels.workloads import public_answers as pub
 from jostle.kernels.workloads.joint_axes import Factor
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below
-from jostle.kernels.workloads.public_answers import (
-    MOST_CELLS,
-    KnownGroups,
-    common,
-    even_table,
-    from_zero,
-    integers,
-    is_coarser,
-    residual_of,
-)
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
 MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23
@@ -68,15 +59,15 @@ class NonnegativeCells:
 
     @classmethod
     def of(
-        cls, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+        cls, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[pub.KnownGroups] = ()
     ) -> NonnegativeCells | None:
         """None where no select has all groups, or they are too many."""
         own = [query for query in queries if query.family == family]
-        top = common([query.top for query in own])
+        top = pub.common([query.top for query in own])
         exact = {one.top: one.values for one in public if one.family == family}
         variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in exact}
         whole = variances.pop(top, 0.0)
-        if not whole or prod(strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
+        if not whole or prod(strategy.axes[axis].sizes[level] for axis, level in top) > pub.MOST_CELLS:
             return None
         margins: list[tuple[Levels, float, Floats | None]] = [(at, v / whole, None) for at, v in variances.items()]
         margins += [(levels, 0.0, values) for levels, values in exact.items()]
@@ -91,7 +82,7 @@ class Nonnegative:
     """
 
     def __init__(
-        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[pub.KnownGroups] = ()
     ) -> None:  # fmt: skip
         self.axes = strategy.axes
         self.residuals: list[Levels] = list(
@@ -99,7 +90,7 @@ class Nonnegative:
         )
         self.family = family
         public = [one for one in public if one.family == family]
-        self.even = even_table(strategy.axes, public) if public else None
+        self.even = pub.even_table(strategy.axes, public) if public else None
         shapes = [tuple(self.axes[axis].sizes[level] for axis, level in levels) for levels in self.residuals]
         self.shapes = shapes
         self.ends = np.cumsum([0, *(prod(shape) for shape in shapes)])
@@ -112,7 +103,7 @@ class Nonnegative:
 
         there = set(self.residuals)
         whole = [query.top for query in queries if all(one in there for one in below(query.top))]
-        tops = [top for top in dict.fromkeys(whole) if not any(is_coarser(top, other) for other in whole)]
+        tops = [top for top in dict.fromkeys(whole) if not any(pub.is_coarser(top, other) for other in whole)]
         margins: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
              for axis, level in top} for top in tops
@@ -120,7 +111,7 @@ class Nonnegative:
         margins += [
             query.factors
             for query in queries
-            if not any(query.top == top or is_coarser(query.top, top) for top in tops)
+            if not any(query.top == top or pub.is_coarser(query.top, top) for top in tops)
         ]
         sizes = [prod(factor.size for factor in factors.values()) for factors in margins]
         entries = sum(
@@ -225,7 +216,7 @@ class Nonnegative:
         there = set(below(levels))
         for one, start, end in zip(self.residuals, self.ends, self.ends[1:], strict=False):
             if one in there:
-                even[start:end] = residual_of(self.axes, levels, cells, one).ravel()
+                even[start:end] = pub.residual_of(self.axes, levels, cells, one).ravel()
         return even
 
 
@@ -260,7 +251,7 @@ class Estimates:
         self._of = dict(public or {}) | {
             (family, levels): np.sum(
                 [
-                    weight * residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
+                    weight * pub.residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
                     for at, weight in sources
                 ],
                 axis=0,
@@ -275,7 +266,7 @@ class Estimates:
         for cone in cones:
             if isinstance(cone, NonnegativeCells):
                 cells = self._cells(cone.family, cone.top)
-                cells = from_zero(self.strategy.axes, cone.top, cells, cone.margins)
+                cells = pub.from_zero(self.strategy.axes, cone.top, cells, cone.margins)
                 result._set_cells(cone.family, cone.top, cells)
                 continue
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
@@ -286,7 +277,7 @@ class Estimates:
                     result._centres[cone.family, levels] = even[start:end].reshape(shape)
         return result
 
-    def rounded(self, family: int, steps: Sequence[Levels], public: Sequence[KnownGroups]) -> Estimates:
+    def rounded(self, family: int, steps: Sequence[Levels], public: Sequence[pub.KnownGroups]) -> Estimates:
         """Those nearby of which all groups at the last levels of a path, that all answers of a family are sums of, are
         integers; groups on the path are each less than one from their share of the integer above."""
         values = {one.top: one.values for one in public if one.family == family}
@@ -294,7 +285,7 @@ class Estimates:
         cells = self._cells(family, top)
         result = copy(self)
         result.whole, result._of = {*self.whole, family}, dict(self._of)
-        cells = integers(self.strategy.axes, cells, top, steps, values, family in self.cones)
+        cells = pub.integers(self.strategy.axes, cells, top, steps, values, family in self.cones)
         result._set_cells(family, top, cells)
         return result
 
@@ -308,7 +299,7 @@ class Estimates:
         """Takes the residuals of a family from all groups at these levels."""
         for of, levels in self._of:
             if of == family:
-                self._of[of, levels] = residual_of(self.strategy.axes, top, cells, levels)
+                self._of[of, levels] = pub.residual_of(self.strategy.axes, top, cells, levels)
 
     def answers(self, query: Query) -> Floats:
         """Of a query, in the shape of its factors, the axes in order."""

@@ -28,11 +28,7 @@ class JostleLexer(RegexLexer):
     filenames: ClassVar[list[str]] = ["*.jst"]
     mimetypes: ClassVar[list[str]] = ["text/x-jostle"]
     tokens: ClassVar[dict[str, list[object]]] = {
-        "root": [
-            (r"\s+", Whitespace),
-            *((pattern, _TOKENS[colour]) for colour, pattern in shapes()),
-            (r".", Text),
-        ]
+        "root": [(r"\s+", Whitespace), *((pattern, _TOKENS[colour]) for colour, pattern in shapes()), (r".", Text)]
     }
 
 

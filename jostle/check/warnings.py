@@ -1,9 +1,7 @@
-"""What runs and does not fit the data that are described: averages of integers that may be shares, keys that are taken
-down, patterns and keys that meet no listed value, clamps that change nothing or cut.
+"""Warnings: what runs and does not fit the data that are described, from what stands in the program alone.
 
-Each is a warning, from what stands in the program alone. The walk before a run calls these where a select or a form
-reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`. In a `Report`, errors and
-warnings are gathered: each place says a kind of thing once, all in source order.
+The walk before a run calls these where a select or a form reads private rows; a program switches one off by its name,
+`# jostle: allow narrow-range`. A `Report` has errors and warnings in source order, each kind once a place.
 """
 
 from __future__ import annotations

@@ -1,19 +1,11 @@
-"""Formulas: a number, and expressions with a weight each, fitted by least squares.
+"""Formulas: a number, and expressions of features with a weight each, fitted by least squares.
 
-A formula reads features within the ranges that it was learned in, as a tree does: it extrapolates nothing, and has a
-value for every measured feature, however noisy. It says the logarithm of an error, where utilities are errors, or the
-utility itself.
+A formula reads features within the ranges that it was learned in, as a tree does, and has a value for every measured
+feature, however noisy. It says the logarithm of an error, where utilities are errors, or the utility itself.
 
-All expressions of a few features up to a size, without those that have the values of a simpler one.
-
-Sizes grow one by one; each operator is applied to all pairs of smaller expressions at once. Of expressions whose
-values on the training rows agree the first, which is the simplest, stays. Nothing here depends on utilities.
-
-The best formula of each complexity: symbolic regression by enumeration, on vectors.
-
-The first term is the expression of the pool that explains most, of each size; the next ones are those that explain
-most of what is left, exactly, since all of the pool is made orthogonal to the terms before. Nothing is drawn: the same
-rows give the same formulas.
+The pool has all expressions up to a size, without those that have the values of a simpler one on the training rows. The
+best formula of each complexity is found by enumeration: each term explains most of what those before leave, exactly,
+since the pool is made orthogonal to them. Nothing is drawn: the same rows give the same formulas.
 """
 
 from __future__ import annotations

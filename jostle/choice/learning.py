@@ -1,11 +1,7 @@
-"""Gives a bench its policy: a stored one, or one that is trained, selected and stored.
+"""Gives a bench its policy: a stored one, or one that is trained on training data, selected and stored.
 
-The one function that a ChoiceMaker needs. It runs options on training data only and spends nothing.
-
-The region that a policy was trained in, and what becomes of a call outside of it.
-
-A policy that ships was trained on data that nobody chose for the call at hand. What its training saw of each feature,
-and of epsilon, are public ranges in its table; a call beyond them gets the single best option, and the trace says so.
+What training saw of each feature, and of epsilon, are public ranges in the policy's table; a call beyond them gets the
+single best option, and the trace says so.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """Choice points: ChoiceMakers that are called in the course of an algorithm, on the part of the data at hand.
 
-What the clauses of any choice take stands here too: a walk before a run asks it of what is known by then.
-
 `MkChoiceMaker among {…} informed by {…} trained on whole(algorithm, data) wrt U`. A call runs the Option it picks
-within whatever allotment is open there; its Features look at what the record holds, and measure nothing: what a node
-knows of its data, the algorithm has paid for. All points of one `whole` are trained together.
+within whatever allotment is open there; its Features look at what the record holds, and measure nothing. All points of
+one `whole` are trained together. What the clauses of any choice take stands here too.
 """
 
 from __future__ import annotations

@@ -1,19 +1,13 @@
 """The bench of a program: its Options, Features and Utility run by the interpreter on public training data.
 
-Training sees what a run would see. A training database is public; for a noised run its handles are given a
-simulated source, with a budget of the amount at hand, the stability of the data the choice will be called on, and
-seeded noise of the same law. The Utility sees the database itself. The kernel refuses any charge on a private
-source meanwhile.
+For a noised run the handles of a training database are given a simulated source, with a budget of the amount at hand,
+the stability of the data the choice will be called on, and seeded noise of the same law. The Utility sees the database
+itself. The kernel refuses any charge on a private source meanwhile. Values of a program have *fingerprints*, texts that
+change when their meaning does: a function is its tree without places, and what its free names mean.
 
-Fingerprints values of a program: texts that change when their meaning does, for the keys of stored models.
-
-A function is its tree without places, and what its free names mean; public data are their contents.
-
-Choices by validation and by margin: every Option runs with an equal part of the amount, and a score picks answers.
-
-The Utility gives, of the data and of answers, a score: a private number whose sensitivity the kernel knows. All that
-happens is measurements through the one door, each paid for: those of every Option, and one selection among the scores.
-So a call loses at most its amount, by adding up (docs/privacy/selection.md); nothing hangs on answers being hidden.
+Choices by validation and by margin: every Option runs with an equal part of the amount, and the Utility gives a score,
+a private number whose sensitivity the kernel knows, by which one answer is selected. Each is a measurement through the
+one door, so that a call loses at most its amount, by adding up (docs/privacy/selection.md).
 """
 
 from __future__ import annotations

@@ -1,28 +1,16 @@
-"""The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it.
+"""The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it alone.
 
-It holds no code and no data set, is written into stored models, and is the body of `train` events. The models and
-the cross-validation read nothing else.
+*Scale.* Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm,
+so that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. A larger score is
+better, and the difference of two is a regret.
 
-The scale on which utilities are compared: errors relative to each other, other utilities as they are.
+*Exchange.* The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et
+al., DPBench, SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is
+trained at one epsilon on data of more sizes, and serves every call. It is right for features that see the product too,
+or shares of the rows, and as long as counts stay well above 0.
 
-Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm, so
-that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. Either way a larger
-score is better and the difference of two scores is a regret.
-
-Scale–epsilon exchange: one training serves calls with any epsilon.
-
-The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et al., DPBench,
-SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is trained at one
-epsilon on data of more sizes, and serves every call. It is right for features that see the product too, such as
-`strength`, or shares of the rows; and as long as counts stay well above 0, since resampled small data are rougher
-than large ones at a small epsilon. A model that does not ask is trained at the epsilon of its calls.
-
-`Bench` is the one protocol between choosing and running: what training asks of the interpreter.
-
-Choosing knows nothing of programs, queries or databases: it sees options, features and training data sets through
-a `Bench`, and numbers. Everything behind a bench is public; none of it may touch a private source.
-
-Steps that calls of ChoiceMakers and of choice points share: the record, its features, and the Option that runs.
+`Bench` is the one protocol between choosing and running. Everything behind a bench is public; none of it may touch a
+private source.
 """
 
 from __future__ import annotations

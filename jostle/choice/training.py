@@ -1,13 +1,8 @@
 """Fills the table of runs: every option on every training data set, with the noise it would have.
 
-Training simulates on public data only. Every draw is seeded from the table's key, the data set, the scale, epsilon
-and what is drawn, never from global state, so that the table is the same however many processes fill it.
-
-Doing numbered pieces of work in several processes, with the same results and errors as in one.
-
-Workers are forked, so what they compute with needs no pickling; results do. They draw from nothing shared, take the
-next piece when they are done with one, and end with their parent, also at Ctrl-C. Where there is no `fork`, one
-core, or little work, everything happens here.
+Every draw is seeded from the table's key, the data set, the scale, epsilon and what is drawn, so that the table is the
+same however many processes fill it. Workers are forked, so what they compute with needs no pickling; results do. They
+end with their parent, also at Ctrl-C. Where there is no `fork`, one core, or little work, everything happens here.
 """
 
 from __future__ import annotations

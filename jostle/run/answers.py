@@ -1,15 +1,9 @@
-"""Answers of selects from the noisy numbers that they measured, and repeated requests.
+"""Answers of selects from the noisy numbers that they measured, all of it post-processing; and repeated requests.
 
-What a measurement releases are noisy numbers and their laws. Here they become numbers that know their noise, and sums
-and means are calculated of them: all of it is post-processing, which no row can reach.
-
-Repeated requests: a select, a block or a noisy vector of a registered table that was given is given again, free.
-
-Two requests are the same when plan, aggregates, keys, amount, mechanism and data version are. Within one run the
-k-th time a request is made it gets the k-th stored answer, so a program that asks twice for two independent draws
-gets two and pays for two, while a program that is run again pays nothing. The answer given is the one that was
-released and paid for, so this is post-processing. Allotments are charged as if it were new: a program spends its
-epsilon the same way in every run.
+A select, a block or a noisy vector of a registered table that was given is given again, free, where plan, aggregates,
+keys, amount, mechanism and data version are the same. Within one run the k-th time a request is made it gets the k-th
+stored answer, so a program that asks twice for two independent draws gets two and pays for two, while a program that is
+run again pays nothing. Allotments are charged as if it were new.
 """
 
 from __future__ import annotations

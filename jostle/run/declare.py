@@ -1,11 +1,8 @@
-"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line.
+"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line, and what `--simulate` puts in place.
 
-What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or simulated rows.
-
-Tables of the persons of another one, under its budget: `protecting people.id on customer`.
-
-Where the column named is the one that tells whose a row is there, it does so here. Where it is another column, as in
-`protecting orders.number on order`, the persons of a row are looked up: they are those of the orders of that number.
+Tables of the persons of another one, under its budget: `protecting people.id on customer`. Where the column named tells
+whose a row is there, it does so here. Where it is another column, as in `protecting orders.number on order`, the
+persons of a row are looked up: they are those of the orders of that number.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
 """The closed list of kernels that the standard library may name: `external hb_strategy(shape)`.
 
-A kernel works on released numbers and public values. It is imported when it is first called.
-
-What kernels took long to make of public things alone, kept on disk: strategies that are fitted to a workload.
-
-A file a value, an `.npz` without pickled objects, in `strategies` of this user's cache folder, under a digest of the
-kernel's name, its arguments, and the source of all kernels. A file that is damaged is made anew; a folder that cannot
-be written costs the next run its time; the oldest files go when there are more than `LIMIT` bytes. A wrong strategy
-costs accuracy and never privacy, since the trusted core computes what a strategy can reveal itself.
+A kernel works on released numbers and public values. It is imported when it is first called. What kernels took long to
+make of public things alone is kept on disk, in `strategies` of this user's cache folder: an `.npz` a value, under a
+digest of the kernel's name, its arguments, and the source of all kernels. A damaged file is made anew; the oldest go
+when there are more than `LIMIT` bytes. A wrong strategy costs accuracy and never privacy.
 """
 
 from __future__ import annotations

@@ -1,14 +1,8 @@
 """Functions that measure: noisy vectors, scores, selections, the partition of DAWA; and workloads on public data.
 
-Each takes its amount from `… with epsilon e` or `epsilon = e`, or spends all that is left of the allotment it
-stands in, as a bare query does. On public handles each is exact and free.
-
-Functions that graphical models are measured by: `noisy_samples` and `perturbed_optimum`.
-
-Like the others of `measured` they take their amount from `… with epsilon e delta d` or from the allotment they stand
-in.
-
-Functions of answers that are refined step by step: `refinable`, `refine`, and `sum_of`, a sum as a score.
+Each takes its amount from `… with epsilon e` or `epsilon = e`, or spends all that is left of the allotment it stands
+in, as a bare query does. On public handles each is exact and free. Also here: `noisy_samples` and `perturbed_optimum`
+of graphical models, and answers that are refined step by step, `refinable` and `refine`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Public tables as values: from records and released results, walked through, listed, sampled.
-
-Weighted records: `weighted(t)` and what makes other records of them, each as stable as it was.
-
-Tables made of other tables and of values: `union(a, b)`, `explode(t, item = [a, b, c])`.
-"""
+"""Public tables as values, from records, released results and other tables; weighted records, `weighted(t)`."""
 
 from __future__ import annotations
 

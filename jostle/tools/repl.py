@@ -1,10 +1,7 @@
 """The interactive session: entries are run one by one in one `Session`, and what goes wrong does not end it.
 
-This file is the loop and its commands; how entries are read from a terminal or a pipe stands in `terminal.py`.
-
-Predicts what an entry of the REPL would spend: the entries that ran and the new one are taken as one program.
-
-Nothing is opened and nothing is run.
+How entries are read from a terminal or a pipe stands in `terminal`. What an entry would spend is predicted without
+running it: the entries that ran and the new one are taken as one program.
 """
 
 from __future__ import annotations

@@ -4,15 +4,11 @@
 >>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
 (0.5, 1.7918)
 
-Synthetic rows as a value of the language: columns of a model's own values.
-
-Synthetic rows of a model, by randomised rounding.
-
-Bag by bag from the root of the junction tree: rows that agree on what is known are spread over the values to come in
-the proportions of the conditional table, in turn along its cumulative sum from a random start. So every table of a
-bag given its parent has each of its counts within 1 of what is expected, where independent draws would add noise of
-the size of the square root. Where rows are few, so are those of a line, and what is within 1 in each adds up: values
-are then moved from row to row while that brings the tables of all pairs of columns nearer.
+Its synthetic rows are drawn by randomised rounding, bag by bag from the root of the junction tree: rows that agree on
+what is known are spread over the values to come in the proportions of the conditional table, in turn along its
+cumulative sum from a random start. So every table of a bag given its parent has each of its counts within 1 of what is
+expected. Where rows are few, what is within 1 in each adds up: values are then moved from row to row while that brings
+the tables of all pairs of columns nearer.
 """
 
 from __future__ import annotations

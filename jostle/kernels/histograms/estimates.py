@@ -1,13 +1,9 @@
-"""Post-processes released cells and counts: projects them onto z ≥ 0, averages them, starts multiplicative weights.
+"""Estimates from released cells and answers: averages, projections, and multiplicative weights.
 
-Post-processing of public numbers, shared by the options of the standard library; nothing here sees counts.
-
-Multiplicative weights: the estimate of greatest entropy that agrees with noisy answers.
-
-Hardt, Ligett and McSherry, *A simple and practical algorithm for differentially private data release*, NIPS 2012.
-The private steps (choosing a query, measuring it, measuring the total) are the caller's; here is the update, with
-many passes over the history a round, which is what makes few rounds suffice. Cells that lie in the same boxes are
-multiplied alike, so the passes run over the few regions that the boxes cut out, however many cells there are.
+Those are the estimate of greatest entropy that agrees with noisy answers: Hardt, Ligett and McSherry, *A simple and
+practical algorithm for differentially private data release*, NIPS 2012. The private steps (choosing a query, measuring
+it, measuring the total) are the caller's; here is the update, with many passes over the history a round, which is what
+makes few rounds suffice. They run over the few regions that the boxes cut out, however many cells there are.
 """
 
 from __future__ import annotations

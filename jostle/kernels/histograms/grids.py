@@ -1,19 +1,15 @@
-"""Grids: which rectangles of a cube to measure, from the number of rows and from noisy counts of larger ones.
+"""Grids and hierarchies: which rectangles of a cube to measure, and least squares that makes noisy levels consistent.
 
 The quadtree with a geometric budget is Cormode, Procopiuc, Srivastava, Shen and Yu, *Differentially private spatial
 decompositions*, ICDE 2012; the uniform and the adaptive grid are Qardaji, Yang and Li, *Differentially private grids
 for geospatial data*, ICDE 2013. The papers say how many cells a grid of two dimensions should have in all; here the
 number is shared among any axes by their lengths. Totals and counts are released numbers.
 
-Hierarchies of counts: strategies to measure, and least squares that makes noisy levels consistent.
-
-A hierarchy is a strategy of `groups` blocks, coarse to fine, each level's groups a union of the next level's; its
-last level is the cells. `hb_strategy` is Qardaji, Yang and Li, *Understanding hierarchical methods for
-differentially private histograms*, VLDB 2013; `tree_least_squares` is the two-pass consistency of Hay, Rastogi,
-Miklau and Suciu, *Boosting the accuracy of differentially private histograms through consistency*, VLDB 2010, for
-any branching, with levels of any variance. Everything is by level over arrays, so that a million cells are no burden.
-
-Boxes of a cube as the leaves of a kd-tree; a function decides where a box is cut.
+A hierarchy is a strategy of `groups` blocks, coarse to fine, each level's groups a union of the next level's; its last
+level is the cells. `hb_strategy` is Qardaji, Yang and Li, *Understanding hierarchical methods for differentially
+private histograms*, VLDB 2013; `tree_least_squares` is the two-pass consistency of Hay, Rastogi, Miklau and Suciu,
+*Boosting the accuracy of differentially private histograms through consistency*, VLDB 2010, for any branching, with
+levels of any variance.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""Groups cells whose first noisy counts are alike: AHP's clusters and DPCube's boxes.
+"""Groups cells whose first noisy counts are alike: AHP's clusters, DPCube's boxes, and boxes from sums along the axes.
 
 Zhang, Chen, Xu, Meng and Xie, *Towards accurate histogram publication under differential privacy*, SDM 2014, sort the
 noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube: differentially private histogram
 release through multidimensional partitioning*, TDP 2014, split the cube by a kd-tree over them. Both then measure the
-groups anew. Everything here sees released numbers and the scale of their noise, and no true total.
+groups anew.
 
-Boxes from the noisy sums along the axes of a cube, and a tree over its cells that begins with them.
-
-The noisy sums along each axis are made piecewise even, and their product is what the cube would be if its axes were
-independent. A kd-tree over that product, which is never made, gives few boxes where rows lie on lines or in one place,
-and one box where the sums show nothing. Within each box the tree goes on by halves. Everything here sees released
-numbers only.
+The noisy sums along each axis are made piecewise even, and a kd-tree over their product, which is never made, gives few
+boxes where rows lie on lines or in one place, and one box where the sums show nothing. Within each box the tree goes on
+by halves. Everything here sees released numbers and the scale of their noise.
 """
 
 from __future__ import annotations

@@ -1,23 +1,15 @@
-"""Answers that agree with each other, from what a strategy measured.
+"""Answers that agree with each other, from what a strategy measured, and how wide their noise is.
 
-The nearest answers of which none is negative, and which agree with each other as before.
+*From 0 on.* Of all residuals of which no group is negative those are taken that lie nearest to what was measured, each
+in units of its noise: the projection onto a convex cone that the exact ones are in. The groups are those at the finest
+levels that a query needs, with the cells of rows that no value fits; every answer is a sum of them. The projection is
+found by its dual, which has a price λ ≥ 0 for every group (L-BFGS-B); groups are scaled to noise of 1, and those with a
+price are set to 0 by conjugate gradients. What is below 0 after that is taken away by a mixture with the even table of
+the same total: the result is in the cone however far the steps came.
 
-What was measured says of every residual its estimate and how much noise that has. Of all residuals of which no group is
-negative those are taken that lie nearest, each in units of its noise: the projection onto a convex cone that the exact
-ones are in. The groups are those at the finest levels that a query needs, with the cells of rows that no value fits;
-all that is coarser, and every answer, is a sum of them.
-
-The projection is found by its dual, which has a price λ ≥ 0 for every group (L-BFGS-B); groups are scaled to noise of
-1, and those with a price are set to 0 by conjugate gradients. What is below 0 after that is taken away by a mixture
-with the even table of the same total, which has no group at 0: the result is in the cone however far the steps came.
-
-How wide the noise of an answer is: the half-width that holds 95 % of a weighted sum of noises.
-
-Of Gaussian noises the sum is Gaussian. Of Laplace noises it lies between one of them and a Gaussian; its distribution
-follows from its characteristic function Π 1/(1 + bᵢ²t²), whose Fourier series on a period of 24 deviations gives
-P(|sum| ≤ h) to 1e-6: what wraps around has a probability below e⁻¹⁶, and of the series the first 400 terms are taken.
-
-How much noise a strategy may have for the answers to be as close as wanted: half-widths that hold 95 %.
+*Half-widths* hold 95 % of a weighted sum of noises. Of Gaussian noises the sum is Gaussian. Of Laplace noises its
+distribution follows from its characteristic function Π 1/(1 + bᵢ²t²), whose Fourier series on a period of 24 deviations
+gives P(|sum| ≤ h) to 1e-6: what wraps around has a probability below e⁻¹⁶, and the first 400 terms are taken.
 """
 
 from __future__ import annotations

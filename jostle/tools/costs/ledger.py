@@ -2,13 +2,8 @@
 
 Mirrors `privacy.kernel.kernel`: a charge goes to each open allotment and to the source, at the handle's path. When an
 allotment closes, what was spent inside is no more than it held, for a run refuses what does not fit. A recorder is
-opened around the body of a loop to see what one round adds. A `Ledger` is copied where ways part and joined where
-they meet again.
-
-What each statement of a program can cost a source, and what the budget has left after it.
-
-A statement stands in a recorder of its own. What it adds to a source is no more than what was charged in it, and no
-more than the whole after it less the least before it: parts of a partition that was measured before may add nothing.
+opened around the body of a loop to see what one round adds, and around each statement. What that adds to a source is no
+more than what was charged in it, and no more than the whole after it less the least before it.
 """
 
 from __future__ import annotations

@@ -1,17 +1,8 @@
-"""What is said of a name.
+"""What is said of a name: entries of what is built in, of the words of the language, and of the library.
 
-The examples: programs in the folder `examples`, a comment of names above the lines that show them.
-
-The files `language`, `queries` and `words` show the built-in functions, the aggregates and the words; the others what
-the module of their name brings. Each stands below the file `given`, and runs as a whole.
-
-The entries of what is built in: rows of `language.builtins` and `language.aggregates`, with prices and examples.
-
-The entries of the words of the language: statements, clauses, parts of queries and of choices.
-
-The entries of the library: its modules, and what they define, from their comments and their trees.
-
-A function costs something where it measures, or calls what measures: that is read off the tree, not stated.
+Examples are programs in the folder `examples`, a comment of names above the lines that show them: `language`, `queries`
+and `words`, and one of each module. A function of the library costs something where it measures, or calls what
+measures.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""The tree of events, whose nodes open and close; runs of like events are folded.
+"""Parts of the page of a run: the tree of events, the budget as an icicle, released values, the program's text.
 
-The budget as an icicle: each block as wide as what it cost its source, parallel parts drawn as their maximum.
-
-Released values as HTML: numbers in large type, rows as tables, vectors as pictures.
-
-The program's text, each line marked with its cost and with links to its events.
-
-HTML as values: `tag("p", "a < b", id="x")`. What is no `Html` is escaped, so that nothing is markup by chance, and is
-shown as `trace.text.clean` has it.
+Each block of the icicle is as wide as what it cost its source, parallel parts drawn as their maximum. HTML is made of
+values, `tag("p", "a < b", id="x")`: what is no `Html` is escaped, and is shown as `trace.text.clean` has it.
 """
 
 from __future__ import annotations

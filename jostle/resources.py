@@ -29,7 +29,6 @@ def folder(name: str) -> Path:
 
 @cache
 def library() -> tuple[str, ...]:
-    """The modules of the library."""
     return tuple(sorted(path.stem for path in folder("stdlib").glob("*.jst")))
 
 

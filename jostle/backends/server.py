@@ -467,5 +467,4 @@ class ServerEngine(StoredRelations, PublicSql):
         return most_alike(self.dialect, self.fetch, stored.table, stored.cell(column))
 
     def count(self, table: str) -> int:
-        """How many rows a table of the server's has."""
         return int(self.fetch(f"SELECT count(*) AS a0 FROM {table}")[0][0])

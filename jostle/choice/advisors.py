@@ -88,7 +88,6 @@ class Advisor:
 
     @property
     def path(self) -> Path:
-        """The file of its policy."""
         return resources.folder("stdlib") / "policies" / f"{self.name}.json"
 
     def policy(self) -> Policy | None:

@@ -111,7 +111,6 @@ class ChoiceReport(Struct, frozen=True):
                 "by": self.by, "trained": self.trained, "virtual_best": 1.0 if self.relative else 0.0}  # fmt: skip
 
     def text(self) -> str:
-        """A table for people, a line for each scale."""
         names, ways = list(self.lines[0].options), [way for way in self.lines[0].ways if way != FEATURES]
         choice = "by features" if ways else "choice"
         heads = [self.by, choice, "±", "95 %", *(f"by {way}" for way in ways), "single best", "95 %"]

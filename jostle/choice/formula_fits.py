@@ -166,7 +166,6 @@ class Formula(Struct, frozen=True):
 
     @property
     def features(self) -> list[str]:
-        """The features that it reads, by name."""
         return sorted({name for term in self.terms for name in term.features})
 
     def values(self, columns: Mapping[str, Array]) -> Array:

@@ -44,7 +44,6 @@ class Expression(Struct, frozen=True):
 
     @property
     def features(self) -> set[str]:
-        """The names of the features it reads."""
         return {self.name} if self.op == FEATURE else {name for arg in self.args for name in arg.features}
 
     def values(self, columns: Mapping[str, Array]) -> Array:

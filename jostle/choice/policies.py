@@ -280,7 +280,6 @@ def folds_of(view: View) -> list[NDArray[np.bool_]]:
 
 
 def by_database(view: View, losses: models.Array) -> models.Array:
-    """The mean of each data set."""
     return np.array([losses[view.database == d].mean() for d in np.unique(view.database)])
 
 

@@ -46,8 +46,6 @@ class Standing(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True, omit_defaults=True):
-    """A policy as it is stored."""
-
     name: str
     model: str
     share: float

@@ -39,8 +39,6 @@ Means = tuple[tuple[tuple[float, float], ...], ...]
 
 
 class PointCall(Struct, frozen=True):
-    """One call of a choice point in one run."""
-
     point: int
     features: tuple[float, ...]
     option: int

@@ -84,13 +84,11 @@ class Network:
         return network
 
     def add(self, a: int, b: int) -> None:
-        """An edge that is not there."""
         self._count(a, b, 1)
         self.near[a].add(b)
         self.near[b].add(a)
 
     def remove(self, a: int, b: int) -> None:
-        """An edge that is there."""
         self.near[a].remove(b)
         self.near[b].remove(a)
         self._count(a, b, -1)

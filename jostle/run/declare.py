@@ -211,7 +211,6 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
 
 
 def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
-    """Declares a private source and gives its handle."""
     interp.kernel.register.need_opening(node.span)  # a name of data that are open has its line in the budget too
     call = node.source
     kind = source_kind(call)

@@ -38,8 +38,6 @@ _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CAL
 
 
 class Interpreter(Evaluator):
-    """Runs programs in one session."""
-
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None:
         for statement in body:
             ended = self.statement(statement, scope)

@@ -273,7 +273,6 @@ def list_datasets(options: Namespace) -> str:
 
 
 def show(options: Namespace) -> str:
-    """Shows what was registered, and what is left."""
     ledger = Ledger(options.ledger)
     dataset = ledger.dataset(options.name)
     terms, (budget, of_it) = dataset.terms, _budget(dataset, ledger.datasets())

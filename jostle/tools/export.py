@@ -112,7 +112,6 @@ def _feather(sheet: Sheet, path: Path) -> None:
 
 
 def arrow(sheet: Sheet) -> Any:
-    """The columns as an Arrow table."""
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 

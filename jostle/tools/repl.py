@@ -43,7 +43,6 @@ class CostPreview:
         self._ran: list[str] = []
 
     def ran(self, text: str) -> None:
-        """Remembers an entry that ran to its end."""
         statement = _statement(text)
         if statement is not None:
             self._ran.append(statement)

@@ -1,4 +1,4 @@
-"""What a run gives back: released values, as Python users expect them, budgets, diagnostics, events and printed lines."""
+"""What a run gives back: released values as Python users expect them, budgets, diagnostics, events, printed lines."""
 
 from __future__ import annotations
 

@@ -24,7 +24,6 @@ from jostle.trace.text import Twig, align, amount, number, plural
 
 
 def heading(fields: Mapping[str, object]) -> str:
-    """What the figures are."""
     return "predicted error" if fields.get("errors") else "predicted, larger is better"
 
 
@@ -318,12 +317,10 @@ def decisions(one: Sequence[Event], other: Sequence[Event]) -> list[Decisions]:
 
 
 def chosen(event: Event | None) -> str:
-    """The option that a choice took."""
     return "no choice" if event is None else str(event.fields.get("chosen", "nothing"))
 
 
 def features_of(event: Event | None) -> str:
-    """The features of a choice, with their values."""
     features = [] if event is None else records(event.fields.get("features"))
     return ", ".join(f"{f['name']} {looked_at(f)}" for f in features)
 
@@ -433,7 +430,6 @@ def why(event: Event) -> str:
 
 
 def twig(node: ChoiceNode, name: str = "all rows") -> Twig:
-    """The tree to be drawn with characters."""
     branch = Twig("  ".join([name, *(f"{e.name} {chosen(e)} ({why(e)})" for e in node.choices)]))
     children = list(node.children.values())
     for child in children[:_CHILDREN]:

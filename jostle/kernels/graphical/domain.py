@@ -160,7 +160,6 @@ class Structure:
         return theta
 
     def split(self, flat: Floats) -> list[Floats]:
-        """A flat vector as tables."""
         return split(flat, self.lengths, self.shapes)
 
     def joined(self, tables: Sequence[Floats]) -> Floats:

@@ -217,7 +217,6 @@ class Field(Model, ABC):
 
     @property
     def width(self) -> float:
-        """λ, the largest of `widths`."""
         return float(self.widths.max())
 
     def edges(self, threshold: float) -> list[list[str]]:
@@ -347,7 +346,6 @@ def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> I
 
 
 def ring_pairs(p: int) -> list[tuple[int, int]]:
-    """The edges of a ring with chords."""
     ring = [(i, (i + 1) % p) for i in range(p)]
     return ring + [(i, i + p // 2) for i in range(0, p // 2, 2) if p > 4]
 

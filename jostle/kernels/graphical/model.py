@@ -51,7 +51,6 @@ class SyntheticRows(Model):
         return self.domain.names
 
     def column(self, name: str) -> list[Any]:
-        """The values of one variable."""
         place = self.domain.place(name)
         values = self.domain.values[place]
         return [values[code] for code in self.codes[:, place]]

@@ -42,7 +42,6 @@ class Centres(gauss.OfVectors):
         return np.sqrt(np.maximum(squared, 0.0))  # type: ignore[no-any-return]
 
     def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """The nearest centre of each row."""
         return np.asarray(np.argmin(self.transform(rows), axis=1))
 
     def score(self, rows: ArrayLike, y: object = None) -> float:

@@ -23,7 +23,6 @@ Rng = np.random.Generator
 
 
 def generator(seed: int) -> Rng:
-    """NumPy's generator for a seed."""
     return np.random.default_rng(int(seed))
 
 
@@ -91,8 +90,6 @@ class OfVectors(Model):
 
 
 class Density(OfVectors, ABC):
-    """One that has a density."""
-
     @abstractmethod
     def score_samples(self, rows: ArrayLike) -> Floats:
         """The log of the density at each row, in the units of the data."""

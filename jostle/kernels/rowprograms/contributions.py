@@ -188,7 +188,6 @@ def indicators(d: int, *, values: object, pairs: object = True) -> Contributions
 
 
 def place_of(target: object, d: int) -> int:
-    """A column by its number."""
     place = float(numbers(target, (), "target"))
     if not place.is_integer() or not 0 <= place < d:
         raise KernelError(f"`target` is the number of a column, 0 to {d - 1}")

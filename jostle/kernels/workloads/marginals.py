@@ -268,7 +268,6 @@ class Predicates(Workload):
 
     @property
     def regions(self) -> int:
-        """The number r of regions."""
         return int(self.inside.shape[1])
 
     @property

@@ -62,7 +62,6 @@ def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> object:
 def transfer_apply(
     w: Walk, function: object, args: Sequence[object], keywords: dict[str, object], node: n.Expr
 ) -> object:
-    """Calls any callable value."""
     w.step(node.span)
     match function:
         case Function(params=params):

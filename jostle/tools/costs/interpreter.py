@@ -25,8 +25,6 @@ from jostle.tools.costs.walk import NO_SOURCES, Walk
 
 
 class Interpreter(Walk):
-    """Evaluates expressions and follows statements."""
-
     # Statements ----------------------------------------------------------------------------------
 
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> bool:
@@ -131,7 +129,6 @@ class Interpreter(Walk):
         return True
 
     def _parameter(self, name: str, default: object) -> object:
-        """The value of a `param`."""
         try:
             value = setting(self.settings.get(name), default, name)
         except Refusal:

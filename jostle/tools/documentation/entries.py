@@ -112,7 +112,6 @@ _OF_ITS_OWN = {
 
 
 def builtins() -> Iterator[Documentation]:
-    """An entry for each built-in name."""
     for name, row in BUILTINS.items():
         example = examples(row.module or "language").get(name, "")
         rows = " Rows have it too." if name in ROW_FUNCTIONS else ""
@@ -124,7 +123,6 @@ def builtins() -> Iterator[Documentation]:
 
 
 def aggregates() -> Iterator[Documentation]:
-    """An entry for each aggregate of a select."""
     for row in (*AGGREGATES.values(), *DISTINCT.values()):
         bounded = " What it is of needs public bounds." if row.bounded else ""
         parameters = tuple(re.sub(r"^.*\(|\)$", "", row.usage).split(", "))

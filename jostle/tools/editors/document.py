@@ -67,7 +67,6 @@ def fixes(text: str, fault: Diagnostic, faults: Sequence[Diagnostic], check: Cal
 
 
 def changed(text: str, fix: Fix) -> str:
-    """A text with a change made."""
     lines = text.split("\n")
     offsets = [0]
     for line in lines:
@@ -271,7 +270,6 @@ class Document:
             return None
 
     def _before(self, line: int, column: int) -> str:
-        """The text up to a position."""
         lines = self.text.split("\n")[: line + 1]
         lines[-1:] = [lines[-1][:column]] if lines else [""]
         return "\n".join(lines)

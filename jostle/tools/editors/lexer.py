@@ -21,8 +21,6 @@ _TOKENS = {
 
 
 class JostleLexer(RegexLexer):
-    """Colours Jostle programs."""
-
     name = "Jostle"
     aliases: ClassVar[list[str]] = ["jostle", "jst"]
     filenames: ClassVar[list[str]] = ["*.jst"]

@@ -97,7 +97,6 @@ def _paid(feature: Mapping[str, object]) -> str:
 
 
 def page(events: Sequence[Event]) -> str:
-    """The page, as text."""
     forest = Forest.of(events)
     costs = Costs.of(forest)
     run = next((e for e in events if e.kind == "run"), None)

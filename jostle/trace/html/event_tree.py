@@ -177,7 +177,6 @@ _MOST = 40  # blocks side by side
 
 
 def budget(forest: Forest, costs: Costs) -> Html | None:
-    """An icicle for each private source."""
     accounts = Account.all_of(forest, costs)
     return join(_icicle(forest, costs, account) for account in accounts) if accounts else None
 
@@ -250,7 +249,6 @@ def releases_section(events: Sequence[Event]) -> Html | None:
 
 
 def pictures_section(events: Sequence[Event]) -> Html | None:
-    """The pictures that the program drew."""
     images = pictures(events)
     if not images:
         return None

@@ -110,9 +110,7 @@ def applied(op: str, *args: Array) -> Array:
 
 def bounded(op: str, *parts: Bounds) -> Bounds | None:
     """Bounds of an operator's value from those of its arguments; None where it may have no value, or one too large.
-
-    Denominators and arguments of logarithms stay away from 0 by a billionth of their largest size.
-    """
+    Denominators and arguments of logarithms stay away from 0 by a billionth of their largest size."""
     low, high = parts[-1]
     away = 1e-9 * max(abs(low), abs(high))
     if (op == "/" and low <= away and high >= -away) or (op == "log" and low <= away) or (op == "sqrt" and low < 0):

@@ -20,9 +20,7 @@ from jostle.version import __version__
 
 def within(policy: Policy, values: Mapping[str, float], epsilon: float | None, unit: str = EPSILON) -> Policy:
     """`policy` where it was trained for a call with these `values` of features and this amount, else `single_best`.
-
-    `epsilon`: the amount for a row, None on public data. What decides is public or was released.
-    """
+    `epsilon`: the amount for a row, None on public data. What decides is public or was released."""
     why = _outside(policy.table, values, epsilon, unit)
     return policy if not why else single_best(policy, f"outside of what it was trained on: {why}")
 

@@ -68,10 +68,8 @@ _TESTS = COMPARISONS | {"in", "and", "or", "not", "missing"}
 
 
 def cuts(plan: p.Plan, values: Sequence[p.RowExpr] = (), stated: bool = False) -> tuple[str, ...]:
-    """What is cut from an answer that is calculated of these expressions on the rows of a plan, each once.
-
-    `stated`: the owner states that nobody has more rows than the declaration keeps.
-    """
+    """What is cut from an answer that is calculated of these expressions on the rows of a plan, each once. `stated`:
+    the owner states that nobody has more rows than the declaration keeps."""
     visited: set[tuple[p.RowExpr, int]] = set()
     clamped = [cut for value in values for cut in _clamped(value, plan, visited)] if values else ()
     return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))

@@ -88,10 +88,8 @@ def union_of_workloads(parts: Any, weights: Any = None) -> object:
 
 @builtin
 def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
-    """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too.
-
-    A condition is a row expression over the cube's dimensions, which are positions from 0.
-    """
+    """`predicates(cube, x > 3, y == 2 and x < 9)`, with a list or a comprehension of conditions too. A condition is a
+    row expression over the cube's dimensions, which are positions from 0."""
     from jostle.kernels.workloads import marginals
 
     cube = interp.eval(node.args[0], scope) if node.args else None

@@ -25,19 +25,15 @@ from jostle.kernels.workloads.marginals import predicates
 @on_one_thread
 def nonnegative(cells: Floats, workload: Workload) -> Floats:
     """The estimate `cells`, projected onto nowhere-negative cells in the workload's metric; of the workload's shape.
-
-    Where the cells remember what noise they have, so does the result: its error is reported as before.
-    """
+    Where the cells remember what noise they have, so does the result: its error is reported as before."""
     noise = noise_of(cells)
     z = strategies.project(np.asarray(cells, dtype=np.float64).ravel(), on_cells(workload))
     return z.reshape(workload.shape) if noise is None else with_noise(z.reshape(workload.shape), noise)
 
 
 def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Floats, cell_scale: float) -> list[Floats]:
-    """The counts of a strategy's groups, measured under noise of `scale`, averaged with sums of noisy cells.
-
-    Each is weighted by its precision: a sum of k cells has k times the variance of one.
-    """
+    """The counts of a strategy's groups, measured under noise of `scale`, averaged with sums of noisy cells. Each is
+    weighted by its precision: a sum of k cells has k times the variance of one."""
     labels = np.asarray(strategy[0]["labels"])
     sizes = np.bincount(labels, minlength=strategy[0]["size"])
     sums = np.bincount(labels, weights=np.asarray(cells).ravel(), minlength=strategy[0]["size"])
@@ -48,10 +44,8 @@ def pooled(strategy: Strategy, answers: list[Floats], scale: float, cells: Float
 
 
 def mwem_start(shape: int | tuple[int, ...], cells: Floats, total: float, evenly: float) -> Floats:
-    """A start of multiplicative weights: `cells` scaled to the given total, mixed with the uniform distribution.
-
-    A cell of 0 would stay 0 whatever is measured later, hence the mixture; `evenly` is its share.
-    """
+    """A start of multiplicative weights: `cells` scaled to the given total, mixed with the uniform distribution. A cell
+    of 0 would stay 0 whatever is measured later, hence the mixture; `evenly` is its share."""
     total = max(float(total), 1.0)
     cells = np.maximum(np.asarray(cells, dtype=np.float64).reshape(shape), 0.0)
     even = np.full(cells.shape, 1 / cells.size)

@@ -23,11 +23,9 @@ from jostle.kernels.histograms import grids
 
 
 def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
-    """A cluster, 0 … c − 1, for each of `cells` (any shape; the labels are flat), whose noise has `scale`.
-
-    Cells below scale·√ln n count as 0. Down the sorted counts, a cell joins the open cluster where that costs less
-    than a cluster of its own: squares about the mean, and the noise of `next_scale` of a cluster's total.
-    """
+    """A cluster, 0 … c − 1, for each of `cells` (any shape; the labels are flat), whose noise has `scale`. Cells below
+    scale·√ln n count as 0. Down the sorted counts, a cell joins the open cluster where that costs less than a cluster
+    of its own: squares about the mean, and the noise of `next_scale` of a cluster's total."""
     flat = np.asarray(cells, dtype=np.float64).ravel()
     flat = np.where(flat < scale * math.sqrt(math.log(max(flat.size, 2))), 0.0, flat)
     order = np.argsort(-flat, kind="stable")
@@ -51,11 +49,9 @@ def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
 
 
 def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints:
-    """A box, 0 … b − 1, for each of the noisy `cells` of a cube (the labels are flat), whose noise has `scale`.
-
-    A box is cut across the axis and at the place where the squares about the means of the halves are least, as
-    long as that saves more than the best of its cuts would save on noise alone.
-    """
+    """A box, 0 … b − 1, for each of the noisy `cells` of a cube (the labels are flat), whose noise has `scale`. A box
+    is cut across the axis and at the place where the squares about the means of the halves are least, as long as that
+    saves more than the best of its cuts would save on noise alone."""
     cube = np.asarray(cells, dtype=np.float64).reshape(shape)
 
     def cut(box: grids.Box) -> tuple[int, int]:
@@ -90,11 +86,9 @@ def axis_sums(shape: int | tuple[int, ...]) -> Strategy:
 def box_tree(
     shape: int | tuple[int, ...], answers: Sequence[Floats], scale: float, epsilon: float
 ) -> tuple[Ints, Ints]:
-    """A tree for `least_cost_partition` from the answers to `axis_sums`, whose noise has `scale`.
-
-    The cells in order, and the level of the place before each: −1 between boxes, and within a box the halvings of its
-    longest axes from 0 (from −1 where the sums say that it holds many rows). `epsilon`: of the whole answer.
-    """
+    """A tree for `least_cost_partition` from the answers to `axis_sums`, whose noise has `scale`. The cells in order,
+    and the level of the place before each: −1 between boxes, and within a box the halvings of its longest axes from 0
+    (from −1 where the sums say that it holds many rows). `epsilon`: of the whole answer."""
     axes = axes_of(shape)
     many = len(axes)
     even = [_evened(np.asarray(a, dtype=np.float64) * many, scale * many) for a in answers]
@@ -138,11 +132,9 @@ def _cut(shares: list[Floats], box: Ranges) -> tuple[float, int, int]:
 
 
 def _halved(shape: tuple[int, ...], box: Ranges, at_once: bool) -> tuple[Ints, Ints]:
-    """The cells of a box in the order of its halvings, and the level of the place before each, −1 for the first.
-
-    The level before a cell is that of the first halving that separates it from the cell before it; those of all axes
-    that are as long have one level.
-    """
+    """The cells of a box in the order of its halvings, and the level of the place before each, −1 for the first. The
+    level before a cell is that of the first halving that separates it from the cell before it; those of all axes that
+    are as long have one level."""
     sides = [high - low for low, high in box]
     bits = [(side - 1).bit_length() for side in sides]
     order, path = grids.halving_order(tuple(sides))

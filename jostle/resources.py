@@ -56,9 +56,6 @@ def replacing(path: Path, mode: str = "w", **options: Any) -> Iterator[IO[Any]]:
         Path(name).unlink(missing_ok=True)  # there only if it was not put in place
 
 
-# JSON ----------------------------------------------------------------------------------------------
-
-
 Json = Any
 """What JSON says: none, a truth, a number, a text, a list of such values, or such values by name. Who reads one tests
 what it takes from it, or was told by whoever wrote it."""

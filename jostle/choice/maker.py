@@ -74,8 +74,6 @@ class ChoiceMaker:
         if parts.databases:
             self.bench(interp, "epsilon", 1)
 
-    # Called by the interpreter ---------------------------------------------------------------------
-
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
@@ -146,8 +144,6 @@ class ChoiceMaker:
         if not self._policies:
             return "nothing was learned yet: a ChoiceMaker is trained at its first call"
         return "\n\n".join(map(explain, self._policies))
-
-    # Deciding --------------------------------------------------------------------------------------
 
     def _decide(
         self, interp: Evaluator, args: Sequence[object], span: Span | None, then: Callable[..., object]
@@ -352,9 +348,6 @@ def _private_needs(policy: Policy) -> list[str]:
 
 def _values(features: list[dict[str, Any]]) -> dict[str, float]:
     return {feature["name"]: feature["value"] for feature in features}
-
-
-# Making ------------------------------------------------------------------------------------------
 
 
 def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | point.ChoicePoint]:

@@ -65,8 +65,6 @@ class ChoicePoint:
         self._store = Store()
         whole.points.append(self)
 
-    # PointCall by the interpreter ---------------------------------------------------------------------
-
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:

@@ -219,8 +219,6 @@ class ProgramBench:
         with self._training(), self._interp.kernel.allot(None, None):
             return number_from(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
 
-    # Inside ----------------------------------------------------------------------------------------
-
     def _training(self) -> AbstractContextManager[None]:
         return public_only(self._interp)
 

@@ -342,9 +342,6 @@ def ring_pairs(p: int) -> list[tuple[int, int]]:
     return ring + [(i, i + p // 2) for i in range(0, p // 2, 2) if p > 4]
 
 
-# Learned -------------------------------------------------------------------------------------------
-
-
 def ising_fit(rows: Rows, sums: object, noise: float) -> IsingModel:
     """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise. Exact
     maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge."""

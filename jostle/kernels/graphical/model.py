@@ -216,8 +216,6 @@ class GraphicalModel(Model):
         """The model of these potentials of `learning`."""
         return GraphicalModel(self.structure, self.learning.potentials(theta), notes, self.ties)
 
-    # Public ----------------------------------------------------------------------------------------
-
     @property
     def domain(self) -> Domain:
         return self.structure.domain
@@ -350,8 +348,6 @@ class GraphicalModel(Model):
     def __str__(self) -> str:
         many = len(self.structure.cliques)
         return f"graphical model of {len(self.domain.names)} variables and {many} clique{'s' * (many != 1)}"
-
-    # -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _inferred(self) -> tuple[float, Floats]:

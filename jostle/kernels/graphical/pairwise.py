@@ -135,9 +135,6 @@ def centre_table(table: Floats, many: int, others: int) -> Floats:
     return result
 
 
-# Learned -------------------------------------------------------------------------------------------
-
-
 def alphabets(rows: Rows) -> list[int]:
     """The number of values of each column, from its public bounds; `ValueError` unless it is whole and small."""
     if rows["norm"] != "sup" or rows["radius"] != 1:

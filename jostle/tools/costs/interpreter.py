@@ -25,8 +25,6 @@ from jostle.tools.costs.walk import NO_SOURCES, Walk
 
 
 class Interpreter(Walk):
-    # Statements ----------------------------------------------------------------------------------
-
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> bool:
         """Follows statements; whether the way can go on after them."""
         return all(self.statement(statement, scope) for statement in body)
@@ -136,8 +134,6 @@ class Interpreter(Walk):
         if is_number(value):
             return float(value)
         return value if value is default or val.is_constant(value) else val.PUBLIC
-
-    # Expressions ---------------------------------------------------------------------------------
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         self.step(node.span)

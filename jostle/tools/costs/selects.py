@@ -175,9 +175,6 @@ def joined_handles(left: val.Handle, right: val.Handle) -> val.Handle:
     return val.Handle("table", exposures, schema)
 
 
-# Weighted records ---------------------------------------------------------------------------------
-
-
 def weighted_records(function: str, args: Sequence[object]) -> object:
     """What a built-in makes of its arguments, records or a table."""
     handles = [arg for arg in args if isinstance(arg, val.Handle)]

@@ -423,9 +423,6 @@ class Walk(Spending, ABC):
         return value
 
 
-# Helpers -----------------------------------------------------------------------------------------
-
-
 def part_item(source: Items, once: Generic | None) -> object:
     """An item of a loop; of a partition's, the part that stands for all of them."""
     match source.item:

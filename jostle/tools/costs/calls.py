@@ -109,7 +109,7 @@ def _arithmetic(op: str, left: object, right: object) -> object:
     return val.ANY_NUMBER if any(map(math.isnan, corners)) else val.NumberInterval(min(corners), max(corners))
 
 
-def of_numbers(name: str, args: Sequence[object]) -> object:
+def function_of_numbers(name: str, args: Sequence[object]) -> object:
     """A function of numbers, of which some are known by bounds."""
     operation = ROW_FUNCTIONS.get(name)
     rises = operation is not None and operation.rises and operation.number is not None
@@ -141,7 +141,7 @@ def transfer_fold(name: str, items: Sequence[object], values: Sequence[object]) 
         return outcome(operators.fold, name, items, values)
     if name.startswith("arg"):
         return val.join_all(items)
-    return val.PUBLIC if name == "sum" else of_numbers(name, values)
+    return val.PUBLIC if name == "sum" else function_of_numbers(name, values)
 
 
 def transfer_call(w: Walk, node: n.Call, scope: Scope) -> object:
@@ -465,7 +465,7 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
         Gives.COLUMNS,
     ), lambda w, call, node: val.widened([*call.args, *call.keywords.values()])),
     Gives.NUMBER: lambda w, call, node: (
-        of_numbers(call.row.name, call.args) if val.cannot_charge(call.args) else val.PUBLIC
+        function_of_numbers(call.row.name, call.args) if val.cannot_charge(call.args) else val.PUBLIC
     ),
     Gives.BALANCE: lambda w, call, node: _balance(call.first),
     Gives.ITEM: _one_item,

@@ -376,8 +376,11 @@ def _difference(was: str, now: str) -> str:
 
 
 class _Own:
-    """What is a person's own in a line: the names of columns and values, texts and numbers. An edit keeps all of it but
-    what it says that it leaves out, and brings no other; a number only where nothing is left out."""
+    """What is a person's own in a line: the names of columns and values, texts and numbers.
+
+    An edit keeps all of it but what it says that it leaves out, and brings no other; a number only where nothing is
+    left out.
+    """
 
     def __init__(self, lines: Sequence[str], at: int) -> None:
         before = re.match(r" *(?:\w+ +)?(\w+) *=(?!=)", lines[at])

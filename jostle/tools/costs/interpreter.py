@@ -19,7 +19,7 @@ from jostle.run.sequences import period
 from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import returns_inside
-from jostle.tools.costs import calls, rows, selects
+from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import values as val
 from jostle.tools.costs.walk import NO_SOURCES, Walk
 
@@ -156,7 +156,7 @@ def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> object:
 
 
 def _set(w: Walk, node: n.SetOf, scope: Scope) -> object:
-    return calls.distinct([w.eval(item, scope) for item in node.items]) if node.items else Record()
+    return numbers.distinct([w.eval(item, scope) for item in node.items]) if node.items else Record()
 
 
 def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
@@ -164,7 +164,7 @@ def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
     if not val.is_known(low, high):
         return val.numbers_between(val.ends(low)[0], val.ends(high)[1])
     if not (isinstance(low, float) and isinstance(high, float)):
-        return calls.outcome(period, low, high, node.unit)
+        return numbers.outcome(period, low, high, node.unit)
     real = is_real(node.low) or is_real(node.high) or not (low.is_integer() and high.is_integer())
     return Interval(low, high, real)
 
@@ -173,7 +173,7 @@ def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:
     if node.op == "not":
         holds = w.eval(node.operand, scope)
         return not holds if isinstance(holds, bool) else val.PUBLIC
-    return calls.transfer_unary(node.op, w.eval(node.operand, scope))
+    return numbers.transfer_unary(node.op, w.eval(node.operand, scope))
 
 
 def _conditional(w: Walk, node: n.Conditional, scope: Scope) -> object:
@@ -207,7 +207,7 @@ def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
         at = at.left
     value = w.eval(at, scope)
     for link in reversed(chain):
-        value = calls.transfer_binary(link.op, value, w.eval(link.right, scope))
+        value = numbers.transfer_binary(link.op, value, w.eval(link.right, scope))
     return value
 
 
@@ -239,7 +239,7 @@ def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
         test = w.eval(node.condition, inner) if node.condition is not None else True
         if test is not False:
             more = item() if test is True else _perhaps(w, item)
-            answer = calls.transfer_binary("+", [] if isinstance(walk, val.Items) else answer, more)
+            answer = numbers.transfer_binary("+", [] if isinstance(walk, val.Items) else answer, more)
         return True
 
     w.loop(inner, node.span, walk, set(node.names), each, restart)
@@ -248,7 +248,7 @@ def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
         one = once.item if isinstance(once, val.Items) else val.join_all(once)
         sure = isinstance(once, list) and len(once) == 1 and node.condition is None
         answer = val.Items(w.settled(one), walk.least if sure else 0, walk.most if sure else None)
-    return calls.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
+    return numbers.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
 
 
 def _perhaps(w: Walk, item: Callable[[], object]) -> object:
@@ -277,7 +277,7 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
     w.loop(inner, node.span, source, {node.name}, each, restart)
     if isinstance(source, val.Items):
         return w.settled(val.join_all(items)) if node.fold.startswith("arg") else val.PUBLIC
-    return calls.transfer_fold(node.fold, items, values)
+    return numbers.transfer_fold(node.fold, items, values)
 
 
 EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {

@@ -11,41 +11,51 @@ from jostle.run.scope import Scope
 from jostle.run.values import Interval
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import own_name
-from jostle.tools.costs import values as val
 from jostle.tools.costs.rows import columns_of, keys_of, of_rows
+from jostle.tools.costs.values import (
+    PUBLIC,
+    TOP,
+    Handle,
+    Items,
+    OneOf,
+    ReachedSources,
+    joined_exposures,
+    protected,
+    reached_sources,
+)  # fmt: skip
 from jostle.tools.costs.walk import Walk
 
 
 def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
     table = w.eval(node.table, scope)
-    whole = isinstance(table, val.Handle) and table.whole and not node.joins and node.where is None
+    whole = isinstance(table, Handle) and table.whole and not node.joins and node.where is None
     for joined in node.joins:
         other = w.eval(joined.table, scope)
         if joined.up_to is not None:
             w.eval(joined.up_to, scope)
         table = joined_tables(table, other)
-    schema = (table.schema if isinstance(table, val.Handle) else None) or {}
-    node = persons_by_column(keys_by_alias(node, schema), schema, val.protected(table))
+    schema = (table.schema if isinstance(table, Handle) else None) or {}
+    node = persons_by_column(keys_by_alias(node, schema), schema, protected(table))
     outputs = [(column.value, aggregates(column.value)) for column in node.columns]
     calls = [call for _, inside in outputs for call in inside]
     table = _row_clauses(w, node, table, calls, scope)
     if node.per is not None:
         return grouped_rows(table, node)
     free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
-    _charged(w, node, val.reached_sources(table), schema, free, scope)
+    _charged(w, node, reached_sources(table), schema, free, scope)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     if node.first is not None:
         w.eval(node.first, scope)
-    return val.PUBLIC
+    return PUBLIC
 
 
 def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> object:
     """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
     if node.where is not None:
         of_rows(w, node.where, columns_of(table), scope)
-    schema = table.schema if isinstance(table, val.Handle) else None
+    schema = table.schema if isinstance(table, Handle) else None
     for key in (*(node.per or ()), *node.keys):
         of_rows(w, key.value, schema, scope)
         if key.over is not None:
@@ -57,7 +67,7 @@ def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], sc
 
 
 def _charged(
-    w: Walk, node: n.Select, reached: val.ReachedSources, schema: dict[str, object], counts_all: bool, scope: Scope
+    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, object], counts_all: bool, scope: Scope
 ) -> None:
     """Charges a select: its own amount, or its share of what is left. A count of a public size may be free."""
     wished = w.joint and node.spend is not None and node.spend.amount.is_wish
@@ -87,7 +97,7 @@ def _in_part(node: n.Select, schema: dict[str, object]) -> bool:
     return node.spend is None or node.spend.via is None
 
 
-def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: val.ReachedSources) -> bool:
+def _is_public_group(key: n.GroupKey, schema: dict[str, object], reached: ReachedSources) -> bool:
     """Whether a key is certainly a listed column by which the sizes of groups are public."""
     if not isinstance(key.value, n.Name) or keys_of(schema.get(key.value.id)) is None:
         return False
@@ -103,7 +113,7 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
     for number in () if node.limit is None else (node.limit.groups, node.limit.rows):
         if number is not None:
             w.eval(number, scope)
-    if not isinstance(table, val.Handle):
+    if not isinstance(table, Handle):
         return table
     by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
     exposures = []
@@ -111,21 +121,21 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
         path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
         e.source.inexact = e.source.inexact or path != e.path
         exposures.append(replace(e, path=path, joined=True))
-    return val.Handle("table", tuple(exposures), table.schema)
+    return Handle("table", tuple(exposures), table.schema)
 
 
 def grouped_rows(table: object, node: n.Select) -> object:
     """`per person`: a table that is as private, with a row for each person or group."""
-    if not isinstance(table, val.Handle):
-        return val.TOP if table is val.TOP else val.PUBLIC
+    if not isinstance(table, Handle):
+        return TOP if table is TOP else PUBLIC
     key_nodes = [key for key in (*(node.per or ()), *node.keys) if own_name(key.value) != PERSON]
     keys = [key.name or key.value.id for key in key_nodes if isinstance(key.value, n.Name)]
     names = [column.name or own_name(column.value) for column in node.columns]
     certain = all(names) and len(keys) == len(key_nodes)
-    columns: dict[str, object] = dict.fromkeys([name for name in (*keys, *names) if name], val.PUBLIC)
+    columns: dict[str, object] = dict.fromkeys([name for name in (*keys, *names) if name], PUBLIC)
     if table.schema is not None:
         columns |= {key: table.schema[key] for key in keys if key in table.schema}
-    return val.Handle("table", table.exposures, columns if certain else None)
+    return Handle("table", table.exposures, columns if certain else None)
 
 
 def _after(w: Walk, value: n.Expr, inside: list[n.Call], grouped: bool, scope: Scope) -> None:
@@ -136,7 +146,7 @@ def _after(w: Walk, value: n.Expr, inside: list[n.Call], grouped: bool, scope: S
         w.eval(value, scope)
         return True
 
-    w.loop(scope, value.span, val.Items(val.PUBLIC) if grouped else [val.PUBLIC], set(), each)
+    w.loop(scope, value.span, Items(PUBLIC) if grouped else [PUBLIC], set(), each)
     w.measured = exposures
 
 
@@ -155,29 +165,32 @@ def _arguments(w: Walk, call: n.Call, schema: dict[str, object] | None, scope: S
 
 
 def joined_tables(left: object, right: object) -> object:
-    if not (isinstance(left, val.Handle) and isinstance(right, val.Handle)):
+    if not (isinstance(left, Handle) and isinstance(right, Handle)):
         return some_table(left, right)
     return joined_handles(left, right)
 
 
 def some_table(*values: object, kind: str = "table") -> object:
     """What may be made of any handles that are in these."""
-    reached = val.reached_sources(*values)
+    reached = reached_sources(*values)
     if reached.open or not reached.exposures:
-        return val.TOP if reached.open else val.PUBLIC
+        return TOP if reached.open else PUBLIC
     exposures = tuple(replace(e, joined=True) for e in reached.exposures)
-    return val.OneOf((val.Handle(kind, exposures), val.PUBLIC)) if not reached.certain else val.Handle(kind, exposures)
+    return OneOf((Handle(kind, exposures), PUBLIC)) if not reached.certain else Handle(kind, exposures)
 
 
-def joined_handles(left: val.Handle, right: val.Handle) -> val.Handle:
+def joined_handles(left: Handle, right: Handle) -> Handle:
     schema = {**right.schema, **left.schema} if left.schema is not None and right.schema is not None else None
-    exposures = tuple(replace(e, joined=True) for e in val.joined_exposures([left, right]))
-    return val.Handle("table", exposures, schema)
+    exposures = tuple(replace(e, joined=True) for e in joined_exposures([left, right]))
+    return Handle("table", exposures, schema)
+
+
+# Weighted records ---------------------------------------------------------------------------------
 
 
 def weighted_records(function: str, args: Sequence[object]) -> object:
     """What a built-in makes of its arguments, records or a table."""
-    handles = [arg for arg in args if isinstance(arg, val.Handle)]
-    if len(handles) != 1 or not val.reached_sources(*args).certain:
+    handles = [arg for arg in args if isinstance(arg, Handle)]
+    if len(handles) != 1 or not reached_sources(*args).certain:
         return some_table(*args, kind="records")
-    return val.Handle("records", handles[0].exposures, handles[0].schema if function == "weighted" else None)
+    return Handle("records", handles[0].exposures, handles[0].schema if function == "weighted" else None)

@@ -96,14 +96,11 @@ class _FingerprintReader:
         tree = hashlib.sha256(repr(function.body).encode()).hexdigest()
         defaults = ",".join(self.read(default) for _, default in function.params)
         free = []
-        for name in sorted(self._names(function.body) - own):
+        for name in sorted({node.id for node in every(function.body) if isinstance(node, n.Name)} - own):
             meant = function.scope.find(name)
             if meant is not MISSING:
                 free.append(f"{name}={self.read(meant)}")
         return f"function({tree};{defaults};{';'.join(free)})"
-
-    def _names(self, body: Any) -> set[str]:
-        return {node.id for node in every(body) if isinstance(node, n.Name)}
 
     def _handle(self, handle: Handle) -> str:
         if handle.private:

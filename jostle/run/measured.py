@@ -64,16 +64,12 @@ def _marginals(cube: Any, over: Any = 1.0, *, at: At) -> object:
             "TypeError", f"`marginals` takes how many dimensions, or lists of names, not {kind_name(over)}",
             help='`marginals(cube, 2)` or `marginals(cube, [["x", "y"], ["z"]])`',
         )  # fmt: skip
-    sets = [[_axis(cube, name) for name in _named(one)] for one in over]
+    sets = [[_axis(cube, name) for name in (list(one) if is_sequence(one) else [one])] for one in over]
     once = len({frozenset(one) for one in sets}) == len(sets) > 0
     if not once or any(len(set(one)) < len(one) for one in sets):
         message = "`marginals` takes different lists, each of which names a dimension once"
         raise refuse("ValueError", message, help='`marginals(cube, [["x", "y"], ["z"], []])`')
     return marginals.marginals(cube.shape, sets)
-
-
-def _named(one: Any) -> list[object]:
-    return list(one) if is_sequence(one) else [one]
 
 
 def _axis(cube: Cube, name: object) -> int:

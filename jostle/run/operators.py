@@ -93,15 +93,11 @@ def _side(value: Any) -> object:
     if type(value) is Noised:
         return value.origin
     if isinstance(value, list):
-        value = None if Noised in set(map(type, value)) else _array(value)
+        value = None if Noised in set(map(type, value)) else np.asarray(value, dtype=float)
     origin = origin_of_vector(value)
     if origin is not None or getattr(value, "noise", None) is not None:
         return origin
     return value[:, None] if getattr(value, "ndim", 0) == 1 else value
-
-
-def _array(numbers: list[object]) -> object:
-    return np.asarray(numbers, dtype=float)
 
 
 _FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+from jostle.check.warnings import listed_items
 from jostle.diagnostics import Refusal
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
@@ -225,11 +226,6 @@ def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     )  # not followed
 
 
-def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
-    """The columns that are given one by one or in a list."""
-    return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
-
-
 def _columns(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
     if table.schema is None:
         return val.Items(val.Handle("column", table.exposures, None, None, False, ""))
@@ -247,7 +243,7 @@ def _derived(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over:
 
 
 def _picked(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
-    picked, schema = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])], table.schema
+    picked, schema = [_column_name(w, arg, table, scope) for arg in listed_items(node.args[1:])], table.schema
     certain = [column for column in picked if column is not None]
     columns = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
     return val.Handle(table.kind, table.exposures, columns)

@@ -319,10 +319,12 @@ class Exact(float):
 
 
 class Noised(float):
-    """A number that was measured, or calculated from such numbers; for all else a float like any other. `cut` names, as
-    noun phrases, what its error does not cover, since more than noise was taken from the exact answer: rows beyond a
-    bound, values that were clamped. It is public, and marks the error wherever it is shown. `hidden` are numbers of a
-    group whose count of rows is no larger than its error."""
+    """A number that was measured, or calculated from such numbers; for all else a float like any other.
+
+    `cut` names, as noun phrases, what its error does not cover, since more than noise was taken from the exact answer:
+    rows beyond a bound, values that were clamped. It is public, and marks the error wherever it is shown. `hidden` are
+    numbers of a group whose count of rows is no larger than its error.
+    """
 
     __slots__ = ("cut", "hidden", "origin")
     origin: Origin

@@ -138,9 +138,12 @@ def _simplest(share: float) -> Fraction:
 @lru_cache(maxsize=256)
 def rate_for(epsilon: float, delta: float, steps: int) -> float:
     """A sampling rate for those who name none: a power of ½ at which the mean of all steps has nearly its smallest
-    error. The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly
-    the same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least,
-    so that every row is met four times or so."""
+    error.
+
+    The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly the
+    same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so
+    that every row is met four times or so.
+    """
     best, rate = min(noise_for(epsilon, delta, 1.0, steps), 2.0**99), 1.0
     while rate * steps >= 8 and epsilon_of_steps(rate / 2, 1.1 * best * rate / 2, steps, delta) <= epsilon:
         rate /= 2

@@ -138,10 +138,12 @@ class ChargePurpose(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """A budget: its unit, its limit, and whether (ε, δ) is counted by plain sums alone (`basic`). A total of an
-    `approximate` budget has four places: Σρ, Σδ₀, and the plain sums Σε and Σδ. A charge is admitted where Σδ₀ ≤ d, and
-    Σρ ≤ R or (Σε ≤ e and Σδ ≤ d). Each δ counts as it was asked for, and a third of it is used: of R, which is fixed,
-    and of the two sums of δ each loses a third of d at most (proof: `docs/privacy/budgets`)."""
+    """A budget: its unit, its limit, and whether (ε, δ) is counted by plain sums alone (`basic`).
+
+    A total of an `approximate` budget has four places: Σρ, Σδ₀, and the plain sums Σε and Σδ. A charge is admitted
+    where Σδ₀ ≤ d, and Σρ ≤ R or (Σε ≤ e and Σδ ≤ d). Each δ counts as it was asked for, and a third of it is used: of
+    R, which is fixed, and of the two sums of δ each loses a third of d at most (proof: `docs/privacy/budgets`).
+    """
 
     kind: str  # "pure" | "zcdp" | "approximate" | "basic"
     limit: Amount

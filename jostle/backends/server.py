@@ -45,10 +45,12 @@ Cell = tuple[str, str]
 
 
 class Stored(Struct):
-    """A data set on the server. `table` names it there, `label` is what messages call it. `numbers` are the cells of
-    columns that are read in another way where they are described as numbers: decimals, which are texts elsewhere.
-    `calculated` names columns that are not stored; `unread` has the types of those that no query reads. `own` are the
-    marks of these data alone, of those that the server knows them by."""
+    """A data set on the server. `table` names it there, `label` is what messages call it.
+
+    `numbers` are the cells of columns that are read in another way where they are described as numbers: decimals, which
+    are texts elsewhere. `calculated` names columns that are not stored; `unread` has the types of those that no query
+    reads. `own` are the marks of these data alone, of those that the server knows them by.
+    """
 
     table: str
     label: str

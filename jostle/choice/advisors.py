@@ -31,10 +31,12 @@ from jostle.version import __version__
 
 
 class Advisor:
-    """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first. What a training
-    draws is seeded from `seeds`, which stay while features and models are compared; "": from the key. `steady`: the
-    place of an option and a margin, by which others have to be predicted to be better to be run; what is learned at a
-    call, or anew from a person's own data, keeps it."""
+    """The value of `advisor(…)`: a ChoiceMaker, called with the arguments of `call` after its first.
+
+    What a training draws is seeded from `seeds`, which stay while features and models are compared; "": from the key.
+    `steady`: the place of an option and a margin, by which others have to be predicted to be better to be run; what is
+    learned at a call, or anew from a person's own data, keeps it.
+    """
 
     def __init__(
         self, choice: ChoiceMaker, call: object, version: int, epsilons: tuple[float, ...], seeds: str, ships: bool,

@@ -105,10 +105,12 @@ VARIANCE_GAIN = 1e-4
 
 
 def grow(x: Array, y: Array, depth: int, min_rows: int, by: str = "variance") -> Tree:
-    """The tree over rows `x` (n, features) with outputs `y` (n, outputs), of at most `depth` tests. Every leaf keeps at
-    least `min_rows` rows. By "variance" the splits lower the squared error of `y`. Where y holds a score for each
-    option, those by "regret" lower Σ (best score − score of the leaf's best option), and those by "losses" the squared
-    error of what every option scores less than the best."""
+    """The tree over rows `x` (n, features) with outputs `y` (n, outputs), of at most `depth` tests.
+
+    Every leaf keeps at least `min_rows` rows. By "variance" the splits lower the squared error of `y`. Where y holds
+    a score for each option, those by "regret" lower Σ (best score − score of the leaf's best option), and those by
+    "losses" the squared error of what every option scores less than the best.
+    """
     losses = y if by == "variance" else y.max(axis=1, keepdims=True) - y
     growth = _Growth(x, y, min_rows, losses, by == "regret")
     growth.node(np.arange(len(x)), depth)
@@ -265,10 +267,12 @@ def regret_tree(depth: float = 3, min_leaf: float | None = None, exchange: bool 
 def forest(
     depth: float = 4, min_leaf: float | None = None, trees: float = 15, exchange: bool = False, by: str = REGRET
 ) -> Model:  # fmt: skip
-    """The mean of `trees` (1 to 500) trees for all options, each on a bootstrap of the training instances. `by`:
-    "regret", splits lower the summed regret, as those of `regret_tree`, or "losses", they lower the variance of what
-    every option loses to the best. A split by regret must change which option is best on one side; where two splits
-    together would, and neither alone, only losses find them."""
+    """The mean of `trees` (1 to 500) trees for all options, each on a bootstrap of the training instances.
+
+    `by`: "regret", splits lower the summed regret, as those of `regret_tree`, or "losses", they lower the variance of
+    what every option loses to the best. A split by regret must change which option is best on one side; where two
+    splits together would, and neither alone, only losses find them.
+    """
     if by not in (REGRET, LOSSES):
         raise refuse("ValueError", f'a forest splits by "{REGRET}" or by "{LOSSES}"', help=f'write by = "{LOSSES}"')
     leaf, many = _leaf(min_leaf), _whole("trees", trees, 500)

@@ -87,10 +87,12 @@ class Candidate(Struct, frozen=True):
 
 
 class View(Struct, frozen=True):
-    """The rows that a candidate learns from: one for each run and draw. `x` (n, columns) features as measured; `y` (n,
-    options) scores with what the candidate leaves of epsilon; `best` (n,) the best score with all of it; `database`,
-    `instance` (n,) where a row comes from; `size` (n,) the multiple of the given data. `again` and `less`: `x` and `y`
-    of a second look, without columns where there is none."""
+    """The rows that a candidate learns from: one for each run and draw.
+
+    `x` (n, columns) features as measured; `y` (n, options) scores with what the candidate leaves of epsilon;
+    `best` (n,) the best score with all of it; `database`, `instance` (n,) where a row comes from; `size` (n,) the
+    multiple of the given data. `again` and `less`: `x` and `y` of a second look, without columns where there is none.
+    """
 
     x: models.Array
     y: models.Array
@@ -290,10 +292,12 @@ def by_size(table: RunTable, view: View, losses: models.Array) -> list[models.Ar
 
 
 def decide(table: RunTable, model: models.AnyModel, predicts: Predicts) -> Policy:
-    """The policy with the least mean regret by cross-validation over data sets, fitted on all of them. One that costs
-    nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data set leaves nothing to
-    validate on: the model is used, with features that are free or whose share the program names, else with a share of
-    0.03."""
+    """The policy with the least mean regret by cross-validation over data sets, fitted on all of them.
+
+    One that costs nothing is preferred unless the other's gain is significant (`is_significant_gain`). One data
+    set leaves nothing to validate on: the model is used, with features that are free or whose share the program names,
+    else with a share of 0.03.
+    """
     learner, all_ = Learner(model, predicts, table.scale), candidates(table, predicts)
     is_learned = isinstance(model, models.Model) and not any(predicts)
     judged: dict[str, tuple[models.Array, list[models.Array]]] = {}

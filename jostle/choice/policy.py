@@ -75,9 +75,11 @@ class Stored(Struct, frozen=True, omit_defaults=True):
 
 class Decision(Struct, frozen=True):
     """The option of a call and the reason for it. `predictions`, `spread` and `margin` are in units of the utility.
+
     `path` holds the tests that led to the prediction for the chosen option (none for a forest or a user's model),
     `paths` those for each option; `margin` is how far the chosen option's prediction is above the next one's. `errors`:
-    utilities are negative errors, which are compared by their ratios."""
+    utilities are negative errors, which are compared by their ratios.
+    """
 
     chosen: str
     index: int
@@ -169,9 +171,11 @@ class Policy:
 
     def along(self, features: Mapping[str, float], epsilon: float | None, decision: Decision) -> dict[str, object]:
         """What is predicted of each option as the feature that decided goes over the values that it had in training,
-        the others staying as they are: `feature`, its `value`, `places`, and `options`, a list each. It is the feature
-        of which the nearest other value, in the order of those in training, changes the option; the amount only where
-        no feature does. Empty where nothing alone does."""
+        the others staying as they are: `feature`, its `value`, `places`, and `options`, a list each.
+
+        It is the feature of which the nearest other value, in the order of those in training, changes the option; the
+        amount only where no feature does. Empty where nothing alone does.
+        """
         nearest: tuple[tuple[bool, float], dict[str, object]] = ((True, math.inf), {})
         for column in self.columns if self.learned and self.storable and not any(self.predicts) else ():
             here = epsilon if column == EPSILON and EPSILON not in features else features.get(column)

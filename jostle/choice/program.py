@@ -332,10 +332,12 @@ class Validated(Struct, frozen=True):
 def validated(
     interp: Evaluator, parts: ChoiceParts, way: str, share: float | None, data: object, span: Span | None
 ) -> Validated:
-    """Runs every Option of `parts` on `data`, and picks by the score that the Utility gives of its answers. Each Option
-    has an equal part of what is left of the allotment, but for `share` of it, an equal part too where it is None; the
-    selection has what they leave. On public data everything is exact and free. Raises `TypeError` where the Utility
-    gives no score, `BudgetExceeded`, and what the program's own parts raise."""
+    """Runs every Option of `parts` on `data`, and picks by the score that the Utility gives of its answers.
+
+    Each Option has an equal part of what is left of the allotment, but for `share` of it, an equal part too where it is
+    None; the selection has what they leave. On public data everything is exact and free. Raises `TypeError` where the
+    Utility gives no score, `BudgetExceeded`, and what the program's own parts raise.
+    """
     exposures = exposures_of([data])
     many = len(parts.options)
     if share is None:

@@ -410,10 +410,12 @@ class RunTable(Struct, frozen=True, dict=True):
 
 
 def train_event(table: RunTable) -> dict[str, object]:
-    """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement. A row:
-    `database`, `scale` (a multiple of the given data), `rows` (None: not known), `epsilon` (None: exact), `utilities`
-    {option: mean utility when it gets all of epsilon}, `less` (the same at the other levels, by level), and `features`,
-    a list of {`share`, `draw`, `values`}."""
+    """The fields of a `train` event: the whole table of runs as plain JSON, a row for each run and measurement.
+
+    A row: `database`, `scale` (a multiple of the given data), `rows` (None: not known), `epsilon` (None: exact),
+    `utilities` {option: mean utility when it gets all of epsilon}, `less` (the same at the other levels, by level), and
+    `features`, a list of {`share`, `draw`, `values`}.
+    """
     rows = []
     for run in table.runs:
         utilities = [dict(zip(table.options, level, strict=True)) for level in run.utilities]

@@ -413,10 +413,12 @@ def learn(
     progress: Progress | None = None,
     workers: int | None = None,
 ) -> Policy:
-    """The policy for calls with about `epsilon` (None: on public data, exact and free). `share`: of epsilon for the
-    private features, in (0, 1); None: cross-validation finds it, and may find none. With a `store` a policy is trained
-    once. Raises `ValueError` without options or training data, `BadAmount` for a share outside (0, 1), `DataError` for
-    a damaged stored model, and what the program's own features and options raise."""
+    """The policy for calls with about `epsilon` (None: on public data, exact and free).
+
+    `share`: of epsilon for the private features, in (0, 1); None: cross-validation finds it, and may find none. With
+    a `store` a policy is trained once. Raises `ValueError` without options or training data, `BadAmount` for a share
+    outside (0, 1), `DataError` for a damaged stored model, and what the program's own features and options raise.
+    """
     _check(bench, share)
     if len(bench.option_names) == 1:
         return _only(bench)

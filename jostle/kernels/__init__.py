@@ -11,10 +11,12 @@ class KernelError(ValueError):
 
 
 class Model:
-    """A public value with a face of its own: a classifier, a graphical model, a mixture, a report. `jostle_kind` is
-    what a person calls it, `jostle_members` what a program can ask of it, by name, and the attribute here that has it,
-    whose annotation says of what kind it is; a method there is a method of the language. A release is written as
-    `as_json()`, and printed as `str` has it."""
+    """A public value with a face of its own: a classifier, a graphical model, a mixture, a report.
+
+    `jostle_kind` is what a person calls it, `jostle_members` what a program can ask of it, by name, and the attribute
+    here that has it, whose annotation says of what kind it is; a method there is a method of the language. A release is
+    written as `as_json()`, and printed as `str` has it.
+    """
 
     __slots__ = ()
     jostle_kind: ClassVar[str]

@@ -193,8 +193,11 @@ def fitted_graph(
 ) -> dict[str, object]:  # fmt: skip
     """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles`, to the `joint`
     degrees, (k, k) weights of the degrees 1 to k, and to triangles `by_degree`, (k, k, k) weights in bins of `wide`
-    degrees, each if it is given. `scales` are those of their noise (1). `edges` (m, 2), how many swaps were `accepted`,
-    and of about a hundred `steps` on the way the numbers of `triangles`, their `weights` and the `misfits` E."""
+    degrees, each if it is given. `scales` are those of their noise (1).
+
+    `edges` (m, 2), how many swaps were `accepted`, and of about a hundred `steps` on the way the numbers of
+    `triangles`, their `weights` and the `misfits` E.
+    """
     whole_number(steps, 0, MOST_STEPS, "steps")
     pairs = edges_of(edges)
     whole_number(wide, 1, 1000, "degrees of a bin")

@@ -44,10 +44,12 @@ def aggregates(node: n.Node) -> list[n.Call]:
 
 
 def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
-    """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL. A
-    column of the table by that name comes first, as it does there. `columns` are those of the table. A select whose
+    """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL.
+
+    A column of the table by that name comes first, as it does there. `columns` are those of the table. A select whose
     columns are all keys, `select city … groupby city`, has none beside them. One of rows, without keys, aggregates and
-    an amount, is the table of its columns that it is after `from`."""
+    an amount, is the table of its columns that it is after `from`.
+    """
     if not select.keys and not select.per:
         return _as_table(select, columns)
     if _is_of_keys(select):

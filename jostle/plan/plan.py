@@ -206,10 +206,12 @@ class Join(Struct, frozen=True, cache_hash=True):
 
 
 class Truncate(Struct, frozen=True, cache_hash=True):
-    """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all. Rows are
-    in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which also
-    decides where the order ties; groups are in the order of their first rows, or of a hash of the keys. Rows that tie
-    in all of this are equal. What stays of a person is a function of that person's rows."""
+    """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all.
+
+    Rows are in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which
+    also decides where the order ties; groups are in the order of their first rows, or of a hash of the keys. Rows that
+    tie in all of this are equal. What stays of a person is a function of that person's rows.
+    """
 
     source: Plan
     keys: tuple[RowExpr, ...]
@@ -375,10 +377,12 @@ class Sample:
 
 
 def has_persons(plan: Plan) -> bool:
-    """Whether each row of a plan is known to be one person's, so that an engine can tell whose. A join of two such
-    sides keeps this only where it is of each person's own rows, and one that keeps some rows a key does not: there a
-    row of one person takes the place of another's. Nor does one that keeps rows of the other side that have no partner,
-    or whose other side is made of persons' rows too, as groups of several are."""
+    """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
+
+    A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
+    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other side
+    that have no partner, or whose other side is made of persons' rows too, as groups of several are.
+    """
     plan = rows_below(plan, (Filter, Derive, Truncate))
     match plan:
         case Bound():

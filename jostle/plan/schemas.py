@@ -34,10 +34,13 @@ def _nothing(*_: object) -> None:
 
 
 class Facts(Struct, frozen=True, eq=False):
-    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions. `bounds`:
-    the smallest and the largest finite value of a number expression. `domain`: that of a column which is calculated so,
-    of a kind; `union`: one that holds the values of several, all of a kind. `key`: a group key over the values that it
-    can have, of which more than a limit are refused. `check_values` refuses values of a key that no row can have."""
+    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions.
+
+    `bounds`: the smallest and the largest finite value of a number expression. `domain`: that of a column which is
+    calculated so, of a kind; `union`: one that holds the values of several, all of a kind. `key`: a group key over the
+    values that it can have, of which more than a limit are refused. `check_values` refuses values of a key that no row
+    can have.
+    """
 
     bounds: Callable[[p.RowExpr, Schema], tuple[float, float] | None] = _nothing
     domain: Callable[[p.RowExpr, str, Schema], p.Domain | None] = _nothing

@@ -245,10 +245,12 @@ class Looks(Struct):
         self, kernel: Kernel, exposure: Exposure, looked: Looked, looks: Mapping[str, tuple[Table, p.RowExpr]],
         amount: Amount, span: Span | None,
     ) -> None:  # fmt: skip
-        """Counts the cells that do not fit, and warns of those that noise does not hide. A row counts once, at its
-        first cell that does not fit: one count is paid for, however many columns there are. Of a column of which
-        nothing is seen while many rows count at others the next charge asks again, and of one whose cells are few in
-        all rows, by itself."""
+        """Counts the cells that do not fit, and warns of those that noise does not hide.
+
+        A row counts once, at its first cell that does not fit: one count is paid for, however many columns there are.
+        Of a column of which nothing is seen while many rows count at others the next charge asks again, and of one
+        whose cells are few in all rows, by itself.
+        """
         ((table, _), *_), names = looks.values(), list(looks)
         table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
         state, keys = mf.state_of_row({name: state for name, (_, state) in looks.items()})

@@ -386,10 +386,12 @@ def _cells(cube: Value, *, at: At) -> Value:
 def _noisy_samples(
     cubes: Value, rate: Value = None, steps: Value = 200.0, *, epsilon: Value = None, delta: Value = None, at: At
 ) -> Record:
-    """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta. `cubes`:
-    a list of histograms of one table. Each step keeps every protected unit with probability `rate` (left out: one that
-    costs next to nothing of what all rows would tell). A record of `sums`, a vector of all cells for each step, `rate`,
-    and `noise`, the deviation of each number."""
+    """Noisy counts of fresh secret samples of the rows, `steps` times over, at one price in epsilon and delta.
+
+    `cubes`: a list of histograms of one table. Each step keeps every protected unit with probability `rate` (left out:
+    one that costs next to nothing of what all rows would tell). A record of `sums`, a vector of all cells for each
+    step, `rate`, and `noise`, the deviation of each number.
+    """
     interp, span = at
     measures = list(cubes) if isinstance(cubes, (list, JSet)) else [cubes]
     if not measures or not all(isinstance(c, Cube) for c in measures):

@@ -27,8 +27,10 @@ def _plot(
 ) -> None:  # fmt: skip
     """One picture. `y` is a list, a record of lists by name, or a grouped result, whose keys are `x` where no other is
     given; `x` is shared, or a record with the same names. `plot(y)` and `plot(x, y)` have no title of their own.
+
     `kind`: `line`, `points`, `bars` (of a grouped result, where none is given), `steps` (histograms), `heat` (`y`: a
-    row of numbers for each name, `x`: the columns). `low` and `high`, shaped as `y`, draw a band or whiskers."""
+    row of numbers for each name, `x`: the columns). `low` and `high`, shaped as `y`, draw a band or whiskers.
+    """
     interp, span = at
     title, x, y = _parts_of(title, x, y)
     if kind is None:

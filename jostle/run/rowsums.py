@@ -158,9 +158,11 @@ def _prepaid(
     via: str | None = None, at: At,
 ) -> object:  # fmt: skip
     """Pays at once for several measurements of `rows`, each of which takes a `part`; all that is left, unless said.
+
     With `steps`, for so many noisy sums of secret samples, each of which keeps a row with probability `rate`. Of a list
     of batches, parts of one table, for so many noisy sums of one after the other, round and round; their noise is
-    correlated, so that sums over many steps are near."""
+    correlated, so that sums over many steps are near.
+    """
     interp, span = at
     if is_sequence(rows):
         return _prepaid_steps(at, rows, steps, rate, epsilon, delta, via)
@@ -329,10 +331,12 @@ def _noisy_moments(
     rows: Value, weights: Value = "one", parameters: Value = None, *, shares: Value = (1.0, 1.0, 9.0),
     paid: Value = None, part: object = 1.0, epsilon: Value = None, delta: Value = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
-    """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius. `shares`, one
-    for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K), `first` (K, d),
-    `second` (K, d, d), of the deviations of the noise: `count_noise`, `first_noise`, `second_noise` (on the diagonal;
-    off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ."""
+    """Noisy Σγ_k, Σγ_k x and Σγ_k xxᵀ over rows, γ the weights of a row kernel, in units of the radius.
+
+    `shares`, one for each that is wanted (0: not this one), say how the noise is shared out. A record of `count` (K),
+    `first` (K, d), `second` (K, d, d), of the deviations of the noise: `count_noise`, `first_noise`, `second_noise` (on
+    the diagonal; off it of Gaussian noise over √2), and of its `mechanism`: the smaller noise of an (ε, δ) or ρ.
+    """
     from jostle.kernels.rowprograms import WEIGHTS
     from jostle.privacy.measurements.vectors import Moments, check_moments
 

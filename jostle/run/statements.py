@@ -84,10 +84,12 @@ def _affordable(amount: Amount, idle: int, exposures: Exposures, around: Allotme
 
 
 def _most(amount: Amount, exposure: Exposure) -> tuple[Path, Cost]:
-    """The most that measurements within an amount can add to the total of a source, and where. Of a budget with a delta
-    that is, in every place, the largest of pure noise, Gaussian noise and open keys: each is at least what several of
-    them cost that add up to the amount. Where a person has rows in several parts, what has a delta counts as a whole,
-    and Gaussian noise in no plain sum."""
+    """The most that measurements within an amount can add to the total of a source, and where.
+
+    Of a budget with a delta that is, in every place, the largest of pure noise, Gaussian noise and open keys: each is
+    at least what several of them cost that add up to the amount. Where a person has rows in several parts, what has a
+    delta counts as a whole, and Gaussian noise in no plain sum.
+    """
     measure, path = exposure.source.measure, exposure.path
     if not measure.has_delta:
         return path, (amount.value,) * measure.width

@@ -72,10 +72,12 @@ def evaluate(
     bound: Mapping[str, object] | None = None,
     **params: object,
 ) -> list[ChoiceEvaluation]:
-    """Every choice of a program (or the one named), judged at each amount it is called with, or at `epsilon`. `only`:
-    names of training data sets (their field `name`) that are left out in turn; the others are always trained on.
-    `bound`: public stand-ins for `bound("NAME")`; `params`: the program's own. Raises `Refusal`: what the program
-    raises, `NameError` for a choice that is not there, `ValueError` with fewer than two training data sets."""
+    """Every choice of a program (or the one named), judged at each amount it is called with, or at `epsilon`.
+
+    `only`: names of training data sets (their field `name`) that are left out in turn; the others are always trained
+    on. `bound`: public stand-ins for `bound("NAME")`; `params`: the program's own. Raises `Refusal`: what the program
+    raises, `NameError` for a choice that is not there, `ValueError` with fewer than two training data sets.
+    """
     source = program if isinstance(program, Source) else read_program(Path(program))
     return [
         ChoiceEvaluation(name, unit, amount, maker.report(interp, unit, amount, only))
@@ -312,9 +314,11 @@ def improve(
     **params: object,
 ) -> ProgramImprovement:
     """Formulas for every choice of a program (or the one named), at the first amount it is called with, or `epsilon`.
+
     `most`: the largest complexity of a formula, from 1 to 30. `bound`: public stand-ins for `bound("NAME")`; `params`:
     the program's own. Raises `Refusal`: what the program raises, `NameError` for a choice that is not there, and
-    `ValueError` for one that ships trained, looks at no feature, or has fewer than two training data sets."""
+    `ValueError` for one that ships trained, looks at no feature, or has fewer than two training data sets.
+    """
     if not 1 <= most <= LARGEST:
         raise refuse("ValueError", f"the complexity of a formula is a number from 1 to {LARGEST}, not {most}")
     source = program if isinstance(program, Source) else read_program(Path(program))

@@ -46,10 +46,13 @@ _OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ran
 
 
 class Direct(Struct, frozen=True):
-    """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`. The error of a
-    number is its 95 % half-width; of a workload's answers, the root mean square of their standard errors. `of` says
-    what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows there are, `stddev`
-    by the answer too; `ranks`; of a mode, how many `rows fewer` it has than the most frequent value."""
+    """One released number or vector: `error` at `amount` of `unit`, which goes with amount^-`power`.
+
+    The error of a number is its 95 % half-width; of a workload's answers, the root mean square of their standard
+    errors. `of` says what it is in: the number itself where empty; `rows`, that it is to be divided by how many rows
+    there are, `stddev` by the answer too; `ranks`; of a mode, how many `rows fewer` it has than the
+    most frequent value.
+    """
 
     name: str
     line: int

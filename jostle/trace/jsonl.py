@@ -60,10 +60,12 @@ def write_own(path: Path, text: str) -> None:
 
 
 class Writer:
-    """A listener that writes each event to `path` at once; `extra` fields stand on every line. Raises
-    `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released. A file
-    that is there is written over only where it is a trace or empty: it could hold data, or a ledger. Half a surrogate
-    pair, which no encoding has, is written as JSON's escape of it."""
+    """A listener that writes each event to `path` at once; `extra` fields stand on every line.
+
+    Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released.
+    A file that is there is written over only where it is a trace or empty: it could hold data, or a ledger.
+    Half a surrogate pair, which no encoding has, is written as JSON's escape of it.
+    """
 
     def __init__(self, path: Path, **extra: object) -> None:
         self._path, self._extra, self._broken = path, extra, False

@@ -324,10 +324,12 @@ def _by_precision(tables: Iterable[Table]) -> tuple[Table, ...]:
 
 
 def chosen_cliques(search: TableSearch, places: object) -> dict[str, object]:
-    """The candidates at these places, in order, but for those that do not fit beside those before. Where noise grows
-    with the tables, also but for those whose columns the ones before connect: when these are known, they may say
-    little. `cliques`: names; `share`: the part of the batch's share that measures them. What the others would have had
-    is left for later, unless there is no later."""
+    """The candidates at these places, in order, but for those that do not fit beside those before.
+
+    Where noise grows with the tables, also but for those whose columns the ones before connect: when these are known,
+    they may say little. `cliques`: names; `share`: the part of the batch's share that measures them. What the others
+    would have had is left for later, unless there is no later.
+    """
     domain = search.model.domain
     cliques = search.model.structure.cliques
     forest = search.plan["power"] > 0.9 and search.plan["scale"] > 0

@@ -59,10 +59,12 @@ def signal_share(scale: float, rows: float, cells: float) -> float:
 
 
 def public_ridge(scale: float, rows: float, cells: float) -> float:
-    """λ = 4(b/N)^1.35 for Laplace noise of scale b on counts of N rows (b = σ/√2 for Gaussian noise). The constants
-    were fitted once on third-order chains and random graphs (docs/experiments/graphical.md) and are not tuned to data.
-    Without noise a tenth of a row's weight is left, for cells that nobody is in; a table that is drowned in its noise
-    gets a ridge that keeps it near uniform."""
+    """λ = 4(b/N)^1.35 for Laplace noise of scale b on counts of N rows (b = σ/√2 for Gaussian noise).
+
+    The constants were fitted once on third-order chains and random graphs (docs/experiments/graphical.md) and are
+    not tuned to data. Without noise a tenth of a row's weight is left, for cells that nobody is in; a table that is
+    drowned in its noise gets a ridge that keeps it near uniform.
+    """
     rows = max(float(rows), 1.0)
     return max(4.0 * math.pow(float(scale) / rows, 1.35) / signal_share(scale, rows, cells), 0.1 / rows)
 
@@ -95,9 +97,10 @@ def project_tables(
     structure: Structure | TiedStructure, tables: Sequence[Floats], rows: float, spreads: Sequence[float]
 ) -> Floats:
     """Noisy tables of counts of `rows` rows as flat marginals: made to agree on single variables, then on the simplex.
+
     `spreads`: the scale of each table's noise. What several tables tell of one variable is averaged by its precision,
-    and every table shifted evenly to that: two hundredths less divergence where noise is large, none where it is
-    not."""
+    and every table shifted evenly to that: two hundredths less divergence where noise is large, none where it is not.
+    """
     shares = consistent_tables(structure, [np.asarray(t, dtype=float) / max(rows, 1.0) for t in tables], spreads)
     return np.concatenate([on_simplex(t).ravel() for t in shares])
 
@@ -181,10 +184,13 @@ def e_step(
 
 
 def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
-    """After how many EM steps to stop; public, from N, the noise and the number of cells of a table alone. A step moves
-    potentials by at most 1/b under Laplace noise of scale b; they may come to 0.11(N/b)^0.4 in all. Under Gaussian
-    noise as many steps as leave what the ridge of `fit.public_ridge` would. Both were fitted once
-    (docs/experiments/graphical.md). Where the noise of a table, b√cells, stands out over its rows, fewer."""
+    """After how many EM steps to stop; public, from N, the noise and the number of cells of a table alone.
+
+    A step moves potentials by at most 1/b under Laplace noise of scale b; they may come to 0.11(N/b)^0.4 in all. Under
+    Gaussian noise as many steps as leave what the ridge of `fit.public_ridge` would. Both were fitted once
+    (docs/experiments/graphical.md). Where the noise of a table, b√cells, stands out over its rows,
+    fewer.
+    """
     rows, spread = max(rows, 1.0), max(laplace_scale(noise.law), 1e-9)
     if isinstance(noise.law, Laplace):
         return signal_share(spread, rows, cells) * spread * 0.11 * math.pow(rows / spread, 0.4)

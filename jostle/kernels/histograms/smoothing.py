@@ -165,9 +165,11 @@ class BlockEstimate:
 @on_one_thread
 def smoothed(strategy: Strategy, answers: list[Floats], scale: float, workload: Workload) -> Floats:
     """The cube of counts, of the workload's shape, from noisy answers under noise of `scale` to a `bucket_strategy`.
+
     Least squares on the blocks, drawn together where they look alike, then nowhere negative in the workload's metric.
     Where every block was measured once and nothing else, the counts are `posterior_means`, moved towards the noisy sum.
-    Hierarchies, marginals, exact answers and very many blocks beside sums are only estimated."""
+    Hierarchies, marginals, exact answers and very many blocks beside sums are only estimated.
+    """
     if is_marginal(strategy):
         return estimate(strategy, answers, workload)
     labels = np.asarray(strategy[0]["labels"])
@@ -206,10 +208,12 @@ def block_estimate(strategy: Strategy, answers: list[Floats], scale: float) -> B
 
 
 def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...], least: int = 1) -> Ints:
-    """A box, 0 … j − 1, for every cell (flat): the leaves of a kd-tree whose every cut is more than noise. Of the cuts
-    whose squared gap is above 1 + 2·ln(cuts) times its variance the one is taken that saves most of the squares about
-    the mean density. A cut may go through a block, whose count is then shared by cells. Boxes of at most `least` cells
-    are not cut."""
+    """A box, 0 … j − 1, for every cell (flat): the leaves of a kd-tree whose every cut is more than noise.
+
+    Of the cuts whose squared gap is above 1 + 2·ln(cuts) times its variance the one is taken that saves most of the
+    squares about the mean density. A cut may go through a block, whose count is then shared by cells. Boxes of at most
+    `least` cells are not cut.
+    """
     sizes = np.bincount(labels).astype(np.float64)
     density, block = (measured.z / sizes)[labels].reshape(shape), labels.reshape(shape)
     one, sums = 1 / (sizes**2 * measured.own), measured.half / (sizes * measured.own)

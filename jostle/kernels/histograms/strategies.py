@@ -247,9 +247,12 @@ MOST_BUCKETS = 16384
 @lru_cache(maxsize=8)
 def hdmm_strategy(workload: Workload, power: int = 1, iterations: int = 100, most: int = 128) -> Strategy:
     """The p-identity strategy for a workload on cells, with p about n/16 and at most `most` plus an eighth; `power` is
-    that of the norm. 0.6 s for 1024 cells, 1.2 s for 4096, which get fewer sums and steps; it depends on public things
-    only, so a caller may keep it. More than `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals,
-    however many cells there are; predicates are fitted on the regions that they cut out, which loses nothing."""
+    that of the norm.
+
+    0.6 s for 1024 cells, 1.2 s for 4096, which get fewer sums and steps; it depends on public things only, so a
+    caller may keep it. More than `MOST_BUCKETS` cells get `hb_strategy`. Marginals get weights on marginals, however
+    many cells there are; predicates are fitted on the regions that they cut out, which loses nothing.
+    """
     if workload.kind == "identity":
         return grids.identity_strategy(workload.shape)
     target = spectrum(workload)
@@ -352,10 +355,12 @@ def uniform_estimate(shape: int | tuple[int, ...], total: float) -> Floats:
 
 
 def mwem_update(estimate: Floats, lows: Ints, highs: Ints, answers: Floats, total: float, passes: int = 100) -> Floats:
-    """`estimate` after `passes` passes over a history of measured boxes, of the same shape and the same total. `lows`,
-    `highs`: (t, d) integers, both ends included ((t,) in one dimension); `answers`: (t,), noisy. A pass takes the boxes
-    in turn and multiplies the cells inside by exp((answer − current answer)/(2·total)). `total` is a noisy or a public
-    number of rows; below 1 it counts as 1."""
+    """`estimate` after `passes` passes over a history of measured boxes, of the same shape and the same total.
+
+    `lows`, `highs`: (t, d) integers, both ends included ((t,) in one dimension); `answers`: (t,), noisy. A pass takes
+    the boxes in turn and multiplies the cells inside by exp((answer − current answer)/(2·total)). `total` is a
+    noisy or a public number of rows; below 1 it counts as 1.
+    """
     estimate = np.asarray(estimate, dtype=np.float64)
     lows, highs = (np.asarray(bound, dtype=np.int64).reshape(-1, estimate.ndim) for bound in (lows, highs))
     return _updated(estimate, *_regions(estimate.shape, lows, highs), answers, total, passes)

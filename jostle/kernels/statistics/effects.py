@@ -92,10 +92,13 @@ class Cells:
 def effect_of_strata(
     sums: object, cells: int, noise: float, mechanism: str, low: float, high: float, what: str, matched: bool = False
 ) -> Annotated[Report, "effect error low high strata left_out"]:
-    """The effect by strata: that of each, weighed by its rows. `sums`: the noisy sums of each of the `cells`, a
-    stratum's untreated and treated rows in turn. With `matched` the strata where both arms are clear of noise alone,
-    and the interval is infinite where they hold less than half of the rows; else all strata whose rows are clear, and
-    it is infinite where an arm of one is not. An infinite interval is given as what is possible."""
+    """The effect by strata: that of each, weighed by its rows.
+
+    `sums`: the noisy sums of each of the `cells`, a stratum's untreated and treated rows in turn. With `matched` the
+    strata where both arms are clear of noise alone, and the interval is infinite where they hold less than half of the
+    rows; else all strata whose rows are clear, and it is infinite where an arm of one is not. An infinite interval is
+    given as what is possible.
+    """
     strata = Cells(shaped(sums, cells), noise)
     together = strata.rows.sum(axis=1)
     both = np.asarray(strata.clear.all(axis=1))
@@ -167,8 +170,10 @@ MOST_STRATA = 512
 class Study:
     """A population by stratum: `shares` of it, `propensity` of treatment, `means` (strata, 2) of the outcome untreated
     and treated, all of [0, 1]. `sizes`: how many values each covariate has, of which the first changes slowest.
+
     `concentration`: how near its mean an outcome lies (that of a beta law), 0 where it is 0 or 1. `used`: the part of
-    its described range, from 0 on, that the outcome can take."""
+    its described range, from 0 on, that the outcome can take.
+    """
 
     rows: int
     sizes: tuple[int, ...]
@@ -375,10 +380,12 @@ def log_rank_test(
 def independence_test(
     names: Sequence[str], rows: Sequence[object], columns: Sequence[object], cells: Floats
 ) -> Annotated[Report, "chance statistic strength total"]:
-    """Whether two columns have to do with each other, from noisy counts (rows, columns) of their values. Of Σ(x −
-    E)²/(E + s²), E by the margins and s the deviation of the noise, `chance` says how often it is as large where they
-    have not: by draws of tables with these margins and of their noise (Gaboardi, Lim, Rogers and Vadhan 2016, MCIndep),
-    of which noise is part as it is of the counts. `strength` is Cramér's V, less what comes by chance."""
+    """Whether two columns have to do with each other, from noisy counts (rows, columns) of their values.
+
+    Of Σ(x − E)²/(E + s²), E by the margins and s the deviation of the noise, `chance` says how often it is as large
+    where they have not: by draws of tables with these margins and of their noise (Gaboardi, Lim, Rogers and Vadhan
+    2016, MCIndep), of which noise is part as it is of the counts. `strength` is Cramér's V, less what comes by chance.
+    """
     x = np.asarray(cells, dtype=float).reshape(len(rows), len(columns))
     spread, quantile = deviation_of(cells)
     sides = [np.maximum(x.sum(axis=1), 0.0), np.maximum(x.sum(axis=0), 0.0)]

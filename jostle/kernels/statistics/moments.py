@@ -273,10 +273,12 @@ def describe(
     name: str, gone: Floats, seen: Sums, below: Floats, starts: Sequence[float], high: float,
     middle: float, half: float, whole: bool,
 ) -> Annotated[Report, "mean deviation missing lowest p5 lower_quartile median upper_quartile p95 highest"]:
-    """A summary of one column. `gone` (2,): noisy numbers of rows that have a value, and that have none. `seen`: the
-    shares of (x − middle)/half. `below` (k,): noisy numbers of rows up to the end of each bin, as a workload of
-    prefixes answers them; `starts` are the bins' lower ends. A quantile's interval is made of the bins in which as many
-    rows may lie below."""
+    """A summary of one column.
+
+    `gone` (2,): noisy numbers of rows that have a value, and that have none. `seen`: the shares of (x − middle)/half.
+    `below` (k,): noisy numbers of rows up to the end of each bin, as a workload of prefixes answers them; `starts` are
+    the bins' lower ends. A quantile's interval is made of the bins in which as many rows may lie below.
+    """
     z, quantile = mean_of(seen), quantile_of(seen["mechanism"])
     unsure = _half_widths(gone)
     lines = [

@@ -191,10 +191,12 @@ def _of_coefficients(design: Sequence[Column], m: mom.SecondMoments, fit: mom.Fi
 def correlations(
     design: Sequence[Column], moments: Moments, radius: float, squares: Sums, times: Floats
 ) -> Annotated[Report, "matrix names count"]:
-    """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order. Of
-    u and v, the columns less their means over their deviations, a row moves r by f = uv − r(u² + v²)/2 over the number
-    of rows. So Σf² is the variance that sampling gives to it, whatever the columns' law; the normal law's is (1 − r²)²
-    rows, less than which is not said."""
+    """The correlation of each pair of columns; intervals by Fisher's z, to which the noise is added by first order.
+
+    Of u and v, the columns less their means over their deviations, a row moves r by f = uv − r(u² + v²)/2 over the
+    number of rows. So Σf² is the variance that sampling gives to it, whatever the columns' law; the normal law's is
+    (1 − r²)² rows, less than which is not said.
+    """
     m = mom.second_moments(design, moments, radius)
     n, d = max(m.rows, 1.0), len(m.names)
     pulls = _of_correlations(m)

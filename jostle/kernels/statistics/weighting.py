@@ -42,10 +42,13 @@ class Seen:
 
 @dataclass(frozen=True, eq=False)
 class Smoothed:
-    """The estimated `mean` of each stratum (S,), and the `covariance` left in them (S, S). `departure` (S,): how far
-    the stratum's own mean is from the model, over `divisors` rows, with noise and sampling of the variance `doubt`; the
-    share 1 − `shrinkage` of it is kept. `most`: at most about the variance of departures. `line` (S,): the variance
-    that the model leaves in the mean. `reach` (S,): by how much a mean moves with its own total."""
+    """The estimated `mean` of each stratum (S,), and the `covariance` left in them (S, S).
+
+    `departure` (S,): how far the stratum's own mean is from the model, over `divisors` rows, with noise and sampling of
+    the variance `doubt`; the share 1 − `shrinkage` of it is kept. `most`: at most about the variance of departures.
+    `line` (S,): the variance that the model leaves in the mean. `reach` (S,): by how much a mean moves with its own
+    total.
+    """
 
     mean: Floats
     covariance: Floats
@@ -118,10 +121,12 @@ FIRM = 10.0
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What each row says of the effect: `shift` + `slope` · x, with the numbers of its cell (strata, 2). `second`: the
-    variance of the product of errors. `unsure` (strata, 2): that of a cell's mean; a stratum's noisy number of treated
-    rows has an error of the variance `noise`. `echo`: how far the sum of the scores over the very sums that they are
-    made of is off, since the noise is in both. `clear`: whether both arms are clear of noise."""
+    """What each row says of the effect: `shift` + `slope` · x, with the numbers of its cell (strata, 2).
+
+    `second`: the variance of the product of errors. `unsure` (strata, 2): that of a cell's mean; a stratum's noisy
+    number of treated rows has an error of the variance `noise`. `echo`: how far the sum of the scores over the very
+    sums that they are made of is off, since the noise is in both. `clear`: whether both arms are clear of noise.
+    """
 
     shift: Floats
     slope: Floats

@@ -198,10 +198,12 @@ def strategy_for(
     axes: Sequence[Axis], queries: Sequence[Query], gaussian: bool, most: Sequence[float] | None = None,
     minimax: bool = False, fair: bool = True,
 ) -> Strategy:  # fmt: skip
-    """The strategy for these queries under the noise at hand: of the least total error, or with `minimax` of the least
-    worst one. Raises `KernelError` where they are too many. `fair`: no query is worse off than alone. `most` is for
-    each family how large the product of 2b over the axes of residuals may be, b the siblings of a group: where it is
-    more, the groups are measured in place of their residuals."""
+    """The strategy for these queries under the noise at hand: of the least total error, or with `minimax`
+    of the least worst one. Raises `KernelError` where they are too many. `fair`: no query is worse off than alone.
+
+    `most` is for each family how large the product of 2b over the axes of residuals may be, b the siblings of a group:
+    where it is more, the groups are measured in place of their residuals.
+    """
     places: dict[tuple[int, Levels], int] = {}
     for query in queries:
         if prod(len(factor.levels) for factor in query.factors.values()) > MOST_RESIDUALS:

@@ -166,10 +166,12 @@ class _Margin:
 def nearest_from_zero(
     axes: Sequence[Axis], top: Levels, cells: Floats, margins: Sequence[tuple[Levels, float, Floats | None]]
 ) -> Floats:  # fmt: skip
-    """Cells from 0 on of which the squared distances to `cells`, and of their sums to those of `cells`, are least. Each
-    margin is its levels, the variance of its sums over that of a cell, and what they are where that is known. A cell is
-    max(0, x − Σμ) with a price μ for each group that holds it. The prices of one margin after the other are found by
-    Newton's method from below, where what its groups lack is convex and falls."""
+    """Cells from 0 on of which the squared distances to `cells`, and of their sums to those of `cells`, are least.
+
+    Each margin is its levels, the variance of its sums over that of a cell, and what they are where that is known. A
+    cell is max(0, x − Σμ) with a price μ for each group that holds it. The prices of one margin after the other are
+    found by Newton's method from below, where what its groups lack is convex and falls.
+    """
     sides = [(_Margin(axes, top, levels), ratio, exact) for levels, ratio, exact in margins]
     sizes = [side.sums(np.ones(cells.shape, dtype=bool)) for side, _, _ in sides]
     targets = [side.sums(cells) if exact is None else exact.reshape(many.shape)

@@ -112,10 +112,12 @@ class Allotment(Struct, eq=False):
 
 
 class Exposure(Struct, frozen=True):
-    """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents). `rows` is how many rows of
-    the handle can change when one protected unit changes, always; None where that has no bound, and nothing can be
-    measured. Where rows have weights, `weight` is how much weight they can have in all, and what counts weights may go
-    by it. Of the groups of one select `each` bounds the rows that a person has in one."""
+    """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
+
+    `rows` is how many rows of the handle can change when one protected unit changes, always; None where that has no
+    bound, and nothing can be measured. Where rows have weights, `weight` is how much weight they can have in all, and
+    what counts weights may go by it. Of the groups of one select `each` bounds the rows that a person has in one.
+    """
 
     source: Source
     path: Path = ()

@@ -384,10 +384,12 @@ def _seal(dataset: Dataset) -> str:
 
 
 def completed(measure: Measure, total: Cost, places: int) -> Cost:
-    """A total that a ledger counted by an earlier rule, in so many places. Two places: before plain sums; no plain sum
-    goes on. Three: a δ₀ was used in full and up to a quarter of d, and ρ went up to that of ¾·d. What is left keeps
-    within those shares: a third of the δ₀ still asked for is used, up to that quarter, and no Gaussian noise enters the
-    plain sum. So old and new charges together stay within (e, d)."""
+    """A total that a ledger counted by an earlier rule, in so many places.
+
+    Two places: before plain sums; no plain sum goes on. Three: a δ₀ was used in full and up to a quarter of d, and
+    ρ went up to that of ¾·d. What is left keeps within those shares: a third of the δ₀ still asked for is used, up
+    to that quarter, and no Gaussian noise enters the plain sum. So old and new charges together stay within (e, d).
+    """
     if measure.kind == "approximate" and len(total) == 2 < places:
         total = (*total, measure.limit.value + 1 if any(total) else 0)
     if measure.kind == "approximate" and len(total) == 3 < places:

@@ -74,10 +74,12 @@ class StrategyAnswers(_Vector):
 
 @dataclass(frozen=True, eq=False)
 class JointCells(_Vector):
-    """The cells of several cubes in one measurement, a float array each, in its shape. *Argument.* The cubes are one
-    vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell by one, sᵢ times), so the vector
-    by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in ℓ₂; and `join_exposures` charges the common
-    prefix of their paths, on which each of them is exposed."""
+    """The cells of several cubes in one measurement, a float array each, in its shape.
+
+    *Argument.* The cubes are one vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell
+    by one, sᵢ times), so the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in ℓ₂; and
+    `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
+    """
 
     @classmethod
     def of(cls, cubes: Sequence[Cube], amount: Amount | None, via: str | None) -> JointCells:

@@ -97,10 +97,12 @@ def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
 
 @dataclass(frozen=True, eq=False)
 class NoisyArgmax(OfScores["list[int]"]):
-    """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups. Monotone
-    scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the scores of one
-    group only, so that k rows cost each group what of them is in it, and all groups together no more than one that has
-    them all."""
+    """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
+
+    Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
+    scores of one group only, so that k rows cost each group what of them is in it, and all groups together no more than
+    one that has them all.
+    """
 
     @classmethod
     def of(cls, scores: Sequence[Score], amount: Amount | None) -> NoisyArgmax:

@@ -264,10 +264,12 @@ def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
 
 
 def need_stable(plan: p.Plan, key: p.Key, unit: Sequence[str]) -> None:
-    """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone. Where a
-    step follows from what tells the protected units apart, all rows of a unit are at one step, and which of them are
-    kept does not matter. Else whoever keeps some rows of a person must keep those of the first steps, which are listed
-    in the order by which rows are put."""
+    """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone.
+
+    Where a step follows from what tells the protected units apart, all rows of a unit are at one step, and which of
+    them are kept does not matter. Else whoever keeps some rows of a person must keep those of the first steps, which
+    are listed in the order by which rows are put.
+    """
     step, own, rising = key.expr, p.names_in([key.expr]), [*key.values] == sorted(key.values)
     waiting = [(plan, True)]
     while waiting:

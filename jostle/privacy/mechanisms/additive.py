@@ -162,10 +162,12 @@ class Linear(Struct, frozen=True):
 
 
 class InCube(Linear, frozen=True):
-    """The same of `many` integers, of which each differs by at most `l1` steps between neighbours: pure ε. *Argument.*
-    P(z) ∝ exp(−max |zᵢ|·ε/l1), and max |zᵢ + vᵢ| ≤ max |zᵢ| + l1 where all |vᵢ| ≤ l1: no probability changes by more
-    than a factor e^ε. The K-norm mechanism (Hardt & Talwar 2010) of a cube, on whole numbers. Its deviation is 0.41 of
-    that of Laplace noise of scale many·l1/ε for many of them, and equal to it for one."""
+    """The same of `many` integers, of which each differs by at most `l1` steps between neighbours: pure ε.
+
+    *Argument.* P(z) ∝ exp(−max |zᵢ|·ε/l1), and max |zᵢ + vᵢ| ≤ max |zᵢ| + l1 where all |vᵢ| ≤ l1: no probability
+    changes by more than a factor e^ε. The K-norm mechanism (Hardt & Talwar 2010) of a cube, on whole numbers. Its
+    deviation is 0.41 of that of Laplace noise of scale many·l1/ε for many of them, and equal to it for one.
+    """
 
     many: int = 1
 

@@ -76,9 +76,11 @@ def walk(
     by: str = "deviation",
 ) -> Ints:
     """A partition of the cells into blocks of a tree that halves the axes: labels from 0, of the shape of `counts`.
+
     `counts` is an exact cube of rows, ≥ 0. A split halves every axis that is not yet down to cells. The first
     `public_splits` levels (3 in one dimension and 2 in more, if left out) are split whatever the counts are, and spend
-    nothing. In one dimension labels rise with the cells. The rest is as for `walk_tree`."""
+    nothing. In one dimension labels rise with the cells. The rest is as for `walk_tree`.
+    """
     if public_splits is None:
         public_splits = 3 if counts.ndim == 1 else 2
     order, levels = halving_tree(counts.shape)

@@ -93,10 +93,12 @@ MOST_SCORES = 2**20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactoredGradient:
-    """`values`: how many values each column has. `target`: the column whose codes the slopes use. `combinations` (S, k)
-    of the k slopes are scored, with each feature. For each group of columns (`grouped`) and each pattern of codes in it
-    (`patterns`), `tables` (k', patterns) are what is added up for the slopes, and `features` (·, patterns). `program`
-    takes the sums (k',) and the target's code, and gives slopes (k,) in units of 2^-`bits`."""
+    """`values`: how many values each column has. `target`: the column whose codes the slopes use.
+
+    `combinations` (S, k) of the k slopes are scored, with each feature. For each group of columns (`grouped`) and each
+    pattern of codes in it (`patterns`), `tables` (k', patterns) are what is added up for the slopes, and `features`
+    (·, patterns). `program` takes the sums (k',) and the target's code, and gives slopes (k,) in units of 2^-`bits`.
+    """
 
     name: str
     values: tuple[int, ...]

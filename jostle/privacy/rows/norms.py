@@ -66,10 +66,12 @@ def whole_weights(weights: Floats) -> Floats:
 
 
 def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
-    """Frames (K, d, n), whole numbers, in units of GRID of the larger of `radius` and their own length. `squared` (K,
-    n) are their squared lengths, at most LARGEST_SQUARE. Let m be a whole number of at least the length and at least
-    the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`expressions`), and Σ (v·GRID/m)² ≤
-    GRID²·|v|²/m² ≤ GRID²."""
+    """Frames (K, d, n), whole numbers, in units of GRID of the larger of `radius` and their own length.
+
+    `squared` (K, n) are their squared lengths, at most LARGEST_SQUARE. Let m be a whole number of at least the length
+    and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`expressions`), and
+    Σ (v·GRID/m)² ≤ GRID²·|v|²/m² ≤ GRID².
+    """
     divisor = np.sqrt(squared)
     np.floor(divisor, out=divisor)
     divisor += squared > divisor * divisor  # the root rounded up

@@ -33,10 +33,12 @@ def truncate(
     table: Table, keys: Sequence[p.Key | p.RowExpr], groups: int | None, rows: int | None,
     order: p.RowExpr | None = None, descending: bool = False, *, in_all: bool = False,
 ) -> Table:  # fmt: skip
-    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`. Rows that
-    are in no group of public keys are left out first, so that none of them takes the place of another; not where the
-    first rows `in_all` by an order are asked for, whatever group they are in. A bare expression is a key whose values
-    are not public."""
+    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
+
+    Rows that are in no group of public keys are left out first, so that none of them takes the place of another; not
+    where the first rows `in_all` by an order are asked for, whatever group they are in. A bare expression is a key
+    whose values are not public.
+    """
     _need_persons(table, "contributions are bounded")
     plan = table.plan if in_all and order is not None else _in_listed(table, keys)
     exprs = tuple([_expr(key, table) for key in keys])

@@ -58,10 +58,11 @@ plot({title}, x = {places}, y = counted, kind = "bars")
 
 def first_program(table: str, schema: Sequence[tuple[str, Domain]], protecting: str, unit: str, budget: float,
                   delta: str = "", *, forms: Mapping[str, str] = MappingProxyType({})) -> str:  # fmt: skip
-    """The text of the program for a `table`, as a program names it. `unit` and `budget` are those of the budget,
-    `epsilon` and 1.0, of which it spends nine tenths at most; `delta` is what the budget says of δ. `forms` are those
-    of dates, times and numbers that are written otherwise than as 2024-12-31 or 1234.5, by which such columns are read,
-    within the described ends."""
+    """The text of the program for a `table`, as a program names it.
+
+    `unit` and `budget` are those of the budget, `epsilon` and 1.0, of which it spends nine
+    tenths at most; `delta` is what the budget says of δ. `forms` are those of dates, times and numbers that are
+    written otherwise than as 2024-12-31 or 1234.5, by which such columns are read, within the described ends."""
     domains = {name: _described(column_word(name), domain, forms.get(name)) for name, domain in schema}
     described = ",\n".join(f"        {name_of(name)}: {domain}" for name, domain in domains.items())
     group, choice = _group(schema), _choice(schema) if unit == "epsilon" else None

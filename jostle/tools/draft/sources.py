@@ -208,10 +208,12 @@ def columns_of_server(data: RemoteData, engine: str | None) -> list[Column]:
 def columns_of(
     source: str, table: str | None = None, reading: Reading | None = None, engine: str | None = None
 ) -> list[Column]:
-    """The columns that a file, a `CREATE TABLE` statement or the catalog of a server at the URL `engine` tells of. A
-    codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
+    """The columns that a file, a `CREATE TABLE` statement or the catalog of a server at the URL `engine` tells of.
+
+    A codebook (a CSV file whose columns are `name`, `type`, `min`, `max`, `values` and notes), a Parquet or Arrow file,
     SQL, a Table Schema or data package in JSON (`table` names one of several), or a CSV file or a `sheet` of a
-    workbook, of which only the header counts. Raises `Refusal(DataError)`."""
+    workbook, of which only the header counts. Raises `Refusal(DataError)`.
+    """
     data = remote_data(source)
     if data is not None:
         return columns_of_server(data, engine)

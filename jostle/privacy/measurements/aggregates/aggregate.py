@@ -205,10 +205,12 @@ MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
 
 
 class Pair(Struct, frozen=True):
-    """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S. H is a
-    whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n moves A and
-    B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, in ℓ₁ and in ℓ₂ at most. S = (A − B)/2 and N = (A + B)/2H
-    (docs/privacy/aggregates.md). The numbers are brought within half of the limit first."""
+    """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
+
+    H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n
+    moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, in ℓ₁ and in ℓ₂ at most. S = (A − B)/2 and
+    N = (A + B)/2H (docs/privacy/aggregates.md). The numbers are brought within half of the limit first.
+    """
 
     total: p.FixedSum
     count: p.Count

@@ -209,10 +209,13 @@ PARTS = 4
 
 
 class Quantile(agg.SelectionAggregate):
-    """A quantile of an expression: report noisy max over public intervals. *Measures* A public interval [a, b), by
-    minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d. *Sensitivity* max(c, d − c), either way.
-    *Mechanism* Noisy max at 2·max(c, d − c)·k/ε. *Why* A row moves each end by −c or by d − c, and a distance is
-    1-Lipschitz in the ends."""
+    """A quantile of an expression: report noisy max over public intervals.
+
+    *Measures* A public interval [a, b), by minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d.
+    *Sensitivity* max(c, d − c), either way.
+    *Mechanism* Noisy max at 2·max(c, d − c)·k/ε.
+    *Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
+    """
 
     name = "quantile"
 

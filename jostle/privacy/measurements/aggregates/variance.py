@@ -61,10 +61,13 @@ class Stddev(Var):
 
 
 class Covariance(agg.Estimate):
-    """The sample covariance of two expressions. *Measures* The pair of Y with half of the amount, Σ(X − middle) and Σ(X
-    − middle)(Y − middle) with a quarter each. *Sensitivity* 2h of Y for the pair, h of X, and their product h·h.
-    *Mechanism* Additive, three times. *Why* A row adds to each sum once, and to none where X or Y is none; the rest is
-    post-processing, within bounds."""
+    """The sample covariance of two expressions.
+
+    *Measures* The pair of Y with half of the amount, Σ(X − middle) and Σ(X − middle)(Y − middle) with a quarter each.
+    *Sensitivity* 2h of Y for the pair, h of X, and their product h·h.
+    *Mechanism* Additive, three times.
+    *Why* A row adds to each sum once, and to none where X or Y is none; the rest is post-processing, within bounds.
+    """
 
     name = "covariance"
 

@@ -62,8 +62,10 @@ class Diagnostic(Struct, frozen=True):
 
 
 class Refusal(Exception):
-    """A program, or a part of it, is refused; holds one diagnostic or more, the first one first. `result`, where
-    `Session.run` raises it: what the run released, measured and spent before (`tools.result.Result`)."""
+    """A program, or a part of it, is refused; holds one diagnostic or more, the first one first.
+
+    `result`, where `Session.run` raises it: what the run released, measured and spent before (`tools.result.Result`).
+    """
 
     result: object = None
 

@@ -53,7 +53,9 @@ class SmoothLaplaceErrors(SmoothLaplace):
 
     def beyond(self, x: Any) -> Any:
         """That the noise is further out than x scales: E e^(−x·e^W) for W the noise of ln b, at 1/SPREAD = n
-        n/2·(E₍ₙ₊₁₎(x) + x^(−n)·γ(n, x))."""
+
+        n/2·(E₍ₙ₊₁₎(x) + x^(−n)·γ(n, x)).
+        """
         from scipy.special import expn, gamma, gammainc
 
         n = round(1 / self.SPREAD)
@@ -62,8 +64,10 @@ class SmoothLaplaceErrors(SmoothLaplace):
 
 @dataclass(frozen=True, slots=True)
 class Widening(AdditiveLaw):
-    """What Laplace noise of scale `fine` lacks to Laplace noise of scale `scale`, a larger one on the same grid. It is
-    0 with probability `atom`, and else such noise itself (docs/privacy/gradual.md)."""
+    """What Laplace noise of scale `fine` lacks to Laplace noise of scale `scale`, a larger one on the same grid.
+
+    It is 0 with probability `atom`, and else such noise itself (docs/privacy/gradual.md).
+    """
 
     fine: float = 0.0
     name: ClassVar[str] = "widening"
@@ -128,8 +132,10 @@ def widest(law: L, wide: float) -> L:
 
 @cache
 def sum_quantile(kind: type[AdditiveLaw], level: float = LEVEL) -> float:
-    """The half-width of a weighted sum of such noises, from above, in deviations of the sum. A sum of Laplace noises
-    lies between one of them and a Gaussian: the larger quantile of the two."""
+    """The half-width of a weighted sum of such noises, from above, in deviations of the sum.
+
+    A sum of Laplace noises lies between one of them and a Gaussian: the larger quantile of the two.
+    """
     from statistics import NormalDist
 
     gaussian = NormalDist().inv_cdf((1 + level) / 2)
@@ -193,7 +199,9 @@ def quantiles(law: AdditiveLaw | Bracketed, places: Floats) -> Floats:
 
 def _bracketed(law: Bracketed, levels: Floats) -> Floats:
     """What the number is below with probability `level` at most, up to ½; above, what it exceeds with 1 − `level`.
-    Places are tested from the outside in, up to the first that is not clear."""
+
+    Places are tested from the outside in, up to the first that is not clear.
+    """
     from scipy.special import ndtri
 
     within = np.abs(1 - 2 * levels)

@@ -40,9 +40,11 @@ class Event(Struct, frozen=True):
 
 
 class Stream(Struct):
-    """Where events go. `emit` records one; `within` keeps one open while its children are emitted. Children are
-    delivered before the event that holds them, since an event is delivered when it is complete; `silent()` drops what
-    training does."""
+    """Where events go. `emit` records one; `within` keeps one open while its children are emitted.
+
+    Children are delivered before the event that holds them, since an event is delivered when it is complete;
+    `silent()` drops what training does.
+    """
 
     listeners: list[Callable[[Event], None]] = field(default_factory=list)
     _next: int = 1

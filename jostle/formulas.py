@@ -134,8 +134,10 @@ class Source:
 
 
 class Formula:
-    """A calculation of sources, formulas and numbers, its `inputs`. `function` is an operator or a function of the
-    language by name, or one that takes arrays as it takes numbers."""
+    """A calculation of sources, formulas and numbers, its `inputs`.
+
+    `function` is an operator or a function of the language by name, or one that takes arrays as it takes numbers.
+    """
 
     __slots__ = ("function", "inputs", "steps")
 
@@ -165,8 +167,11 @@ class Vector(Formula):
 
 class Joint(Formula):
     """A weighted sum of measured numbers that other numbers are made of too, and a constant; of its own noise the `law`
-    is known. `noises` gives for its `place` pairs of vectors and weights, one weight an element; it is asked only where
-    this is calculated with."""
+    is known.
+
+    `noises` gives for its `place` pairs of vectors and weights, one weight an element; it is asked only where this is
+    calculated with.
+    """
 
     __slots__ = ("_noises", "_pairs", "_place", "constant", "law")
 
@@ -202,8 +207,10 @@ class Joint(Formula):
 
 
 class OfTwo(Joint):
-    """A weighted sum of two measured numbers, and its value, which may be the integer next to it. `rounding` is the
-    value less the sum. It is known, and moves what is calculated from the value."""
+    """A weighted sum of two measured numbers, and its value, which may be the integer next to it.
+
+    `rounding` is the value less the sum. It is known, and moves what is calculated from the value.
+    """
 
     __slots__ = ("rounding", "value")
 
@@ -214,7 +221,9 @@ class OfTwo(Joint):
 
 class Projected(Formula):
     """An answer from `low` on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
-    What is calculated from it is as far off as what is calculated from the measured one."""
+
+    What is calculated from it is as far off as what is calculated from the measured one.
+    """
 
     __slots__ = ("law", "low", "measured")
 
@@ -228,9 +237,11 @@ def _itself(value: object) -> object:
 
 
 class Refinements:
-    """The answers to one question: the noise of each is a part of that of the one before. So an answer has the noise of
-    the last one, and of all that the steps between took away: `Widening` noises, which are independent of it and of
-    each other. Which one is the last is looked up whenever something is calculated."""
+    """The answers to one question: the noise of each is a part of that of the one before.
+
+    So an answer has the noise of the last one, and of all that the steps between took away: `Widening` noises, which
+    are independent of it and of each other. Which one is the last is looked up whenever something is calculated.
+    """
 
     def __init__(self) -> None:
         self._answers: list[tuple[Vector, Laplace]] = []

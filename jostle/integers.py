@@ -21,8 +21,10 @@ _EXACT = 2.0**53
 
 def fixed_width(values: object, limit: int = LIMIT) -> Ints:
     """`values` as int64, each within ±`limit` (at most 2^62), in their shape. It cannot fail, whatever the numbers are.
+
     Takes integers of any width, also Python's in an array of objects, truth values, and doubles, which are rounded (a
-    half to the even one; NaN is 0). An int64 array within the limit is given back as it is: do not write to it."""
+    half to the even one; NaN is 0). An int64 array within the limit is given back as it is: do not write to it.
+    """
     array = np.asarray(values)
     if array.dtype.kind == "f" and not isinstance(values, np.ndarray | np.generic):
         array = np.asarray(values, dtype=object)  # NumPy makes doubles of some lists of large integers

@@ -122,7 +122,9 @@ def _gaussian_steps(sigma: float, level: float) -> int:
 
 class SmoothLaplace(Laplace):
     """Laplace noise of a private scale b. `scale` is b with noise of its own: ln(scale/b) has Laplace noise of SPREAD.
-    What is known of an error by it: `error_laws.SmoothLaplaceErrors`."""
+
+    What is known of an error by it: `error_laws.SmoothLaplaceErrors`.
+    """
 
     __slots__ = ()
     name = "smooth"

@@ -102,9 +102,12 @@ def sensitivities(structure: Structure, rows: float, ridge: float, weight: float
 
 
 def ridge_for(how: Additive, structure: Structure, rows: float, weight: float) -> float:
-    """λ where none is named, from public facts. With noise of deviation σ a table's mean cell is known to within r =
-    σ·cells/n of itself. λ = σ/2ns makes noise of s on each potential, and pulls a cell by r/s of itself: alike for s =
-    √r. From r = ¼ on s falls instead, towards uniform."""
+    """λ where none is named, from public facts.
+
+    With noise of deviation σ a table's mean cell is known to within r = σ·cells/n of itself. λ = σ/2ns makes noise of
+    s on each potential, and pulls a cell by r/s of itself: alike for s = √r. From r = ¼ on s falls instead, towards
+    uniform.
+    """
     cells = sum(structure.lengths)
     side = math.sqrt(len(structure.lengths)) * weight
     sigma = how.law(side * math.sqrt(cells), side).smooth.deviation

@@ -43,8 +43,10 @@ def cache_folder() -> Path:
 
 @contextmanager
 def replacing(path: Path, mode: str = "w", **options: Any) -> Iterator[IO[Any]]:
-    """Opens a file beside `path` that takes its place when the block ends well, and is removed otherwise. Other
-    processes see the old file or the whole new one. Raises `OSError`."""
+    """Opens a file beside `path` that takes its place when the block ends well, and is removed otherwise.
+
+    Other processes see the old file or the whole new one. Raises `OSError`.
+    """
     import tempfile
 
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=".part")
@@ -67,8 +69,10 @@ _BRACKET = re.compile(r"[\[\]{}]")
 
 
 def loads(text: str) -> Json:
-    """The value that `text` says. `ValueError` where it is no JSON, is nested more than `DEEPEST` deep or has a whole
-    number beyond `LONGEST` digits."""
+    """The value that `text` says.
+
+    `ValueError` where it is no JSON, is nested more than `DEEPEST` deep or has a whole number beyond `LONGEST` digits.
+    """
     depth = 0
     for bracket in _BRACKET.findall(_TEXT.sub("", text)):
         depth += 1 if bracket in "[{" else -1

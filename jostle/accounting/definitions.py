@@ -106,7 +106,9 @@ PARTS = 3
 
 class Price(Struct, frozen=True):
     """The cost of one measurement: as asked, in ρ quanta, and the δ asked for what no ρ covers (stability selection).
-    `pure`: outside an event of that δ it is ε-DP, ε the amount. Gaussian noise is not."""
+
+    `pure`: outside an event of that δ it is ε-DP, ε the amount. Gaussian noise is not.
+    """
 
     amount: Amount
     rho: int
@@ -231,8 +233,10 @@ class Measure(Struct, frozen=True):
 
 
 def used_delta(amount: Amount, measures: Sequence[Measure]) -> float:
-    """The δ that a mechanism uses of what is asked for: a third, on sources whose δ is spent in three ways. And no more
-    than a third of what such a source has."""
+    """The δ that a mechanism uses of what is asked for: a third, on sources whose δ is spent in three ways.
+
+    And no more than a third of what such a source has.
+    """
     limits = [one.limit.delta for one in measures if one.kind == "approximate"] if amount.delta else []
     if not limits:
         return as_float(amount.delta)

@@ -86,7 +86,8 @@ def check(
 ) -> None:  # fmt: skip
     """Refuses an operation, a text or a data set that is not done alike, rows that cannot be summed where they are, and
     patterns that the server does not read, anywhere in a question: in what it is made of, plans, expressions, keys and
-    descriptions, all of which are public. Names of columns are no texts of a query."""
+    descriptions, all of which are public. Names of columns are no texts of a query.
+    """
     if not dialect.refused and dialect.spelled and dialect.quoted is doubled_quotes:
         return
     waiting, ids = [question], {id(question)}

@@ -148,8 +148,10 @@ class StoredRelations(ABC):
         return stored.size
 
     def _bounded(self, plan: p.Bound, stored: Stored, items: list[str], source: str) -> tuple[str, int]:
-        """The rows of each person that stay, with `p`, whose they are, and weights; and at most how many there are. In
-        the hash columns are by the order of names."""
+        """The rows of each person that stay, with `p`, whose they are, and weights; and at most how many there are.
+
+        In the hash columns are by the order of names.
+        """
         names = [f"c{i}" for i in range(len(items))]
         if plan.most is None:
             rows = f"SELECT {', '.join([*items, 'q'])} FROM {source}{persons.not_null(['q'])}"
@@ -170,8 +172,10 @@ class StoredRelations(ABC):
         return [sql_cells.whole_or_text(self.dialect, *stored.cell(name)) for name in names]
 
     def _rows_of_persons(self, plan: p.Bound) -> str:
-        """The raw rows of a plan with `q`, whose a row is: a whole number or a text, none where it is nobody's. Where
-        owners are looked up, a row is there once of each; a row of an owner that is named twice is there once."""
+        """The raw rows of a plan with `q`, whose a row is: a whole number or a text, none where it is nobody's.
+
+        Where owners are looked up, a row is there once of each; a row of an owner that is named twice is there once.
+        """
         stored, owners = self.stored(plan.scan.data), plan.owners
         if owners is None:
             person = persons.owner(plan, stored.cell, self.dialect)
@@ -229,8 +233,10 @@ _KINDS = {"number": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "time": "TIM
 
 
 class Form(StoredRelations):
-    """The forms of several questions. `names` has what the data sets of plans are called. `views` are the names of
-    queries whose rows an engine keeps, or which it puts in place of their names."""
+    """The forms of several questions. `names` has what the data sets of plans are called.
+
+    `views` are the names of queries whose rows an engine keeps, or which it puts in place of their names.
+    """
 
     def __init__(self, questions: Iterable[Question], dialect: Dialect, names: Mapping[str, str]) -> None:
         super().__init__()

@@ -88,9 +88,12 @@ _ALLOW = re.compile(r"(?:#|^[ \t]*(?://|--))[ \t]*jostle:[ \t]*allow[ \t]+([^\n#
 
 
 class Warnings:
-    """Looks at the row expressions over the described columns of a private table. `of_source`: whether a column is as a
-    file describes it; `means_own`: whether a name has a meaning of the program's own; `bounds`: those of a number of
-    rows, or None; `floored`: whether a key is a number that is taken down, to those that are listed or to its own."""
+    """Looks at the row expressions over the described columns of a private table.
+
+    `of_source`: whether a column is as a file describes it; `means_own`: whether a name has a meaning of the
+    program's own; `bounds`: those of a number of rows, or None; `floored`: whether a key is a number that is taken
+    down, to those that are listed or to its own.
+    """
 
     def __init__(
         self, schema: Mapping[str, Domain], of_source: Callable[[str], bool], means_own: Callable[[str], bool],

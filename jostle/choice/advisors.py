@@ -94,8 +94,10 @@ class Advisor:
         return _policy(self.path, self.key, self.steady)
 
     def train(self, interp: Evaluator, workers: int | None = None, progress: Any = None) -> Policy:
-        """Trains the policy anew, for all amounts that it is to serve. All is drawn from `seeds`. Returns the same
-        policy whatever the number of `workers` is."""
+        """Trains the policy anew, for all amounts that it is to serve. All is drawn from `seeds`.
+
+        Returns the same policy whatever the number of `workers` is.
+        """
         from jostle.choice.policies import decide
 
         choice = self.choice

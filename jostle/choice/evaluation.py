@@ -93,8 +93,10 @@ class Line(Struct, frozen=True):
 
 
 class ChoiceReport(Struct, frozen=True):
-    """The lines, all scales first, and how often each policy was used on the data set left out. `by`: what lines are
-    gathered by, `rows` or `scale`; `databases` were left out in turn, of `trained` in all."""
+    """The lines, all scales first, and how often each policy was used on the data set left out.
+
+    `by`: what lines are gathered by, `rows` or `scale`; `databases` were left out in turn, of `trained` in all.
+    """
 
     relative: bool
     databases: int
@@ -303,8 +305,10 @@ def _bootstrap(
     cells: Any, option: Any, queries: Any, *, epsilon: Any = None, rho: Any = None, runs: Any = 100.0, seed: Any = 0.0,
     at: At,
 ) -> Record:  # fmt: skip
-    """`standard_error` (root mean square of the error, with its bias), `error` (its 95 % quantile) and `bias`. Each has
-    an element a query. `option(db, queries)` is called under an allotment of `epsilon` (or `rho`) in all."""
+    """`standard_error` (root mean square of the error, with its bias), `error` (its 95 % quantile) and `bias`.
+
+    Each has an element a query. `option(db, queries)` is called under an allotment of `epsilon` (or `rho`) in all.
+    """
     interp, _ = at
     refuse_private([cells, queries, epsilon, rho], "cannot be rehearsed on: `bootstrap` takes released cells")
     if not is_workload(queries):

@@ -149,8 +149,10 @@ class Pool(Struct, frozen=True):
 
 def pool_of(columns: Mapping[str, Array], ranges: Mapping[str, Bounds], most: int) -> Pool:
     """The expressions of at most the size `most` over these columns, all of the shape (n,) and within their ranges.
+
     Leaves are the features, 1, and the size that each feature usually has. Constant expressions are left out, and of
-    those that are the same up to a factor and a summand, which a formula fits, all but the simplest."""
+    those that are the same up to a factor and a summand, which a formula fits, all but the simplest.
+    """
     growth = _Growth(columns, ranges, int(NUMBERS // max(len(next(iter(columns.values()))), 1)))
     for size in range(1, most + 1):
         growth.grow(size)
@@ -301,8 +303,10 @@ def complexity_of(sizes: Sequence[int]) -> int:
 def fitted(
     terms: tuple[Expression, ...], columns: Mapping[str, Array], target: Array, ranges: Mapping[str, Bounds]
 ) -> Formula:
-    """The formula of these terms with the least squared error; the numbers inside the terms are fitted as well. All
-    numbers have as many digits as the text shows."""
+    """The formula of these terms with the least squared error; the numbers inside the terms are fitted as well.
+
+    All numbers have as many digits as the text shows.
+    """
     inside = {name: np.clip(columns[name], *ranges[name]) for name in columns}
     terms = _with_fitted_numbers(terms, inside, target, ranges)
     solution = _weights(terms, inside, target)
@@ -408,7 +412,9 @@ def front(
     pool: Pool, columns: Mapping[str, Array], target: Array, rows: Rows, ranges: Ranges, most: int = USUAL
 ) -> dict[int, Formula]:
     """For each complexity up to `most` the formula that fits the target best on these rows and beats all simpler ones.
-    Complexity 0 is the mean. `columns` and `target` are of all rows, as those of the pool are."""
+
+    Complexity 0 is the mean. `columns` and `target` are of all rows, as those of the pool are.
+    """
     here = {name: values[rows] for name, values in columns.items()}
     targets, formulas, least = target[rows], {0: fitted((), here, target[rows], ranges)}, np.inf
     best = _terms(pool, pool.values[:, rows], targets, most)
@@ -421,8 +427,10 @@ def front(
 
 
 def _terms(pool: Pool, values: Array, target: Array, most: int) -> dict[Kind, tuple[int, ...]]:
-    """The terms that explain most for each complexity, as places in the pool. Beside them some that explain most among
-    sums with a number in the last term, and may be better once that is fitted."""
+    """The terms that explain most for each complexity, as places in the pool.
+
+    Beside them some that explain most among sums with a number in the last term, and may be better once that is fitted.
+    """
     sizes = pool.complexities
     numbered = np.array([any(True for _ in expression.numbers()) for expression in pool.expressions])
     best: dict[Kind, tuple[float, tuple[int, ...]]] = {}

@@ -84,8 +84,10 @@ class Regrets(Struct, frozen=True):
 
 class Improvement(Struct, frozen=True):
     """The outcome for one choice: each option, the regrets, the policy whose look was taken, and why nothing changes.
+
     `databases`: how many data sets, or groups of them, were left out in turn; `logarithmic`: utilities are errors, and
-    formulas say the logarithm of the error. `stays`: "" where a formula is kept."""
+    formulas say the logarithm of the error. `stays`: "" where a formula is kept.
+    """
 
     options: tuple[OptionImprovement, ...]
     regrets: Regrets
@@ -98,8 +100,10 @@ class Improvement(Struct, frozen=True):
 def improve(
     table: RunTable, model: AnyModel, predicts: policies.Predicts, progress: Progress | None = None, most: int = USUAL
 ) -> Improvement:
-    """Formulas up to the complexity `most` for the options of a table of runs; `predicts` are the program's own. Raises
-    `ValueError` where no feature is looked at, or fewer than two data sets were run."""
+    """Formulas up to the complexity `most` for the options of a table of runs; `predicts` are the program's own.
+
+    Raises `ValueError` where no feature is looked at, or fewer than two data sets were run.
+    """
     if len({run.database for run in table.runs}) < 2:
         raise refuse("ValueError", "formulas are judged on data sets left out: a choice needs two or more to train on")
     scale = table.scale
@@ -170,8 +174,10 @@ class _Search(Struct, dict=True):
         self.pool: Pool = pool_of(inside, self.ranges, min(SIZE, self.most))
 
     def option(self, k: int, name: str, before: str, now: Array, model: Array) -> tuple[OptionImprovement, Array]:
-        """The option's formulas, and its value on data sets left out by what would give it then. `now` are its values
-        by what gives them at present, called `before`; `model` those by the program's model."""
+        """The option's formulas, and its value on data sets left out by what would give it then.
+
+        `now` are its values by what gives them at present, called `before`; `model` those by the program's model.
+        """
         truth = self.view.y[:, k]
         target = -truth if self.scale.logarithmic else truth
         everywhere = np.ones(len(target), dtype=bool)
@@ -260,9 +266,11 @@ FUNCTIONS = ("clamp", "exp", "log", "sqrt", "min", "max")
 
 
 def block(formula: Formula, logarithmic: bool, parameter: str = "F", indent: str = "") -> str:
-    """A block with braces that gives the utility; `indent` is that of the line on which it begins. Where utilities are
-    errors the formula says the logarithm of the error, and the block its negative exponential. Features stay within the
-    ranges that they had in training, so that the block has a value whatever they are."""
+    """A block with braces that gives the utility; `indent` is that of the line on which it begins.
+
+    Where utilities are errors the formula says the logarithm of the error, and the block its negative exponential.
+    Features stay within the ranges that they had in training, so that the block has a value whatever they are.
+    """
     lines = [f"{name} = clamp({parameter}.{name}, {low:.6g}, {high:.6g})"
              for name, (low, high) in ((name, formula.ranges[name]) for name in formula.features)]  # fmt: skip
     lines.append(f"return -exp({formula.text()})" if logarithmic else f"return {formula.text()}")

@@ -279,8 +279,10 @@ class ChoiceMaker:
     def report(
         self, interp: Evaluator, unit: str, epsilon: float, only: Sequence[str] = (), delta: object = None
     ) -> ChoiceReport:
-        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time. Where its
-        Utility gives scores, by validation and, with a `delta`, by margin too."""
+        """Evaluates the choice for calls with about this amount, leaving out one training data set at a time.
+
+        Where its Utility gives scores, by validation and, with a `delta`, by margin too.
+        """
         from jostle.choice import evaluation
         from jostle.choice.evaluation import utilities_by_score
 

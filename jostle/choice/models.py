@@ -42,8 +42,10 @@ class Step(Struct, frozen=True):
 
 class Tree(Struct, frozen=True):
     """Node i sends x to `left[i]` when x[feature[i]] <= threshold[i], else to `right[i]`; node 0 is the root.
+
     `feature[i]` is −1 at a leaf. `value[i][k]` is the mean of output k over the `n[i]` training rows of the node,
-    `spread[i][k]` their standard deviation (0 for a single row)."""
+    `spread[i][k]` their standard deviation (0 for a single row).
+    """
 
     feature: tuple[int, ...]
     threshold: tuple[float, ...]
@@ -216,9 +218,11 @@ Fit = Callable[[list[tuple[dict[str, float], float]]], Predict]
 
 
 class Model(Struct, frozen=True):
-    """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows. None: a tenth of the
-    instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once for all epsilons
-    (`choice.table`). `by`: what the splits of a forest lower (`forest`)."""
+    """A model by name. `min_leaf` counts training instances (a data set at a scale), not rows.
+
+    None: a tenth of the instances, and at least two (fewer follow the noise of single runs). `exchange`: trained once
+    for all epsilons (`choice.table`). `by`: what the splits of a forest lower (`forest`).
+    """
 
     kind: str
     depth: int
@@ -240,8 +244,10 @@ class Model(Struct, frozen=True):
 
 
 class UserModel(Struct, frozen=True):
-    """The program's own model: from pairs of (features, utility) to a function that predicts one from the other. One is
-    fitted for each option. It lives in memory only: nothing of it is stored, and no two are the same."""
+    """The program's own model: from pairs of (features, utility) to a function that predicts one from the other.
+
+    One is fitted for each option. It lives in memory only: nothing of it is stored, and no two are the same.
+    """
 
     name: str
     fit: Fit

@@ -39,8 +39,10 @@ CHOICE = "the choice"
 
 
 class Curve(Struct, frozen=True):
-    """The error of one option at each amount, an entry a training data set; decreasing, as a rule. `exact` is its root
-    mean square error at each amount on the program's own queries, where that has a closed form."""
+    """The error of one option at each amount, an entry a training data set; decreasing, as a rule.
+
+    `exact` is its root mean square error at each amount on the program's own queries, where that has a closed form.
+    """
 
     name: str
     errors: tuple[tuple[float, ...], ...]

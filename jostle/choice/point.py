@@ -264,8 +264,10 @@ def clauses_of(node: n.Choice) -> dict[str, n.Expr | None]:
 def need_clauses(
     values: Mapping[str, object], node: n.Choice | None = None
 ) -> tuple[list[object], list[object], tuple[object, ...]]:
-    """The Options, the Features and the training data of a choice; refused where a clause takes no such value. A clause
-    whose value is not known before a run is left out of `values`."""
+    """The Options, the Features and the training data of a choice; refused where a clause takes no such value.
+
+    A clause whose value is not known before a run is left out of `values`.
+    """
     exprs = clauses_of(node) if node is not None else {}
     with _placed(exprs.get("among")):
         options = members_of(values.get("among", []), "among", "Option")

@@ -284,8 +284,10 @@ def by_database(view: View, losses: models.Array) -> models.Array:
 
 
 def by_size(table: RunTable, view: View, losses: models.Array) -> list[models.Array]:
-    """The means of the data sets at each order of magnitude of rows, rising. Of the multiple of the given data where
-    rows are not known."""
+    """The means of the data sets at each order of magnitude of rows, rising.
+
+    Of the multiple of the given data where rows are not known.
+    """
     rows = np.array(table.rows) if all(table.rows) and table.rows else np.ones(len(table.databases))
     decade = np.rint(np.log10(view.size * rows[view.database]))
     return [by_database(view[decade == d], losses[decade == d]) for d in np.unique(decade)]
@@ -356,8 +358,10 @@ def _winner(
     all_: list[Candidate], losses: Sequence[models.Array], sized: Sequence[list[models.Array]], scale: UtilityScale
 ) -> tuple[int, str, int]:  # fmt: skip
     """Returns the best policy, what decided it, and about how many more data sets would settle it (0: it is settled).
+
     `losses` by data set, `sized` by size of data, for each policy. Looks that cost next to nothing are compared by
-    their mean loss alone, since a price that nobody notices needs no proof."""
+    their mean loss alone, since a price that nobody notices needs no proof.
+    """
     loss = [_loss(float(one.mean()), scale) for one in losses]
     score = f"its {'error' if scale.logarithmic else 'regret'}"
     free = [k for k, candidate in enumerate(all_) if candidate.share == 0]
@@ -405,9 +409,11 @@ def _loss(regret: float, scale: UtilityScale) -> str:
 
 
 def is_significant_gain(plain: models.Array, better: models.Array) -> bool:
-    """Whether less mean regret, one number a data set, is reason enough to leave the plainer policy. Beyond one
-    standard error of the paired difference, by Student's t for the number of data sets. The best of many policies is
-    ahead by about as much where all are equal; to ask for more loses what is gained on most data."""
+    """Whether less mean regret, one number a data set, is reason enough to leave the plainer policy.
+
+    Beyond one standard error of the paired difference, by Student's t for the number of data sets. The best of many
+    policies is ahead by about as much where all are equal; to ask for more loses what is gained on most data.
+    """
     gain, error = _gain(plain, better)
     return gain > error + 1e-12
 

@@ -64,8 +64,10 @@ class Point(Struct, frozen=True):
 
 class StudyResult(Struct, frozen=True):
     """The outcome: predictors of the advantage of each option (None: the fixed way is taken), and how they compared.
+
     `always`: for each option of each point the mean utility of the best fixed way that takes it, and the deviation of
-    that over data sets."""
+    that over data sets.
+    """
 
     always: Means
     predictors: tuple[TreeEnsembles, ...] | None

@@ -42,9 +42,11 @@ Predict = Callable[[Features], float]
 
 
 class Bench(Protocol):
-    """The options, features and training data sets of one ChoiceMaker. An instance is one training data set at one
-    scale, opaque here. All sequences over options, features and databases are in the order of the program. Methods may
-    raise `Refusal`, which comes through as it is."""
+    """The options, features and training data sets of one ChoiceMaker.
+
+    An instance is one training data set at one scale, opaque here. All sequences over options, features and
+    databases are in the order of the program. Methods may raise `Refusal`, which comes through as it is.
+    """
 
     @property
     def option_names(self) -> tuple[str, ...]: ...
@@ -255,8 +257,11 @@ class UtilityScale(Struct, frozen=True):
 
 
 def scale_of(utilities: Iterable[float]) -> UtilityScale:
-    """The scale that fits these utilities (finite numbers). The floor of errors is a tenth of the smallest that is not
-    0, and at least a billionth of the median: one run that fails by far must not make all others count as the same."""
+    """The scale that fits these utilities (finite numbers).
+
+    The floor of errors is a tenth of the smallest that is not 0, and at least a billionth of the median: one run that
+    fails by far must not make all others count as the same.
+    """
     values = list(utilities)
     errors = [-u for u in values if u < 0]
     if not errors or max(values) > 0:
@@ -313,17 +318,21 @@ Parts = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Setting(Struct, frozen=True):
-    """A way to measure features: the private ones in `paid` share `share` of epsilon equally. Share 0 with nothing
-    paid: the features are exact, because they are public or the data are."""
+    """A way to measure features: the private ones in `paid` share `share` of epsilon equally.
+
+    Share 0 with nothing paid: the features are exact, because they are public or the data are.
+    """
 
     share: float
     paid: tuple[str, ...]
 
 
 class Run(Struct, frozen=True, array_like=True):
-    """One training instance (a data set at a scale) at one epsilon; None: exact. `utilities[level][option]` is the mean
-    utility over repeats when the option gets that level of epsilon; `features[setting][draw][feature]` the features as
-    measured."""
+    """One training instance (a data set at a scale) at one epsilon; None: exact.
+
+    `utilities[level][option]` is the mean utility over repeats when the option gets that level of epsilon;
+    `features[setting][draw][feature]` the features as measured.
+    """
 
     database: int
     scale: float
@@ -360,9 +369,11 @@ class RunTable(Struct, frozen=True, dict=True):
         return scale_of(u for run in self.runs for level in run.utilities for u in level)
 
     def scores(self, run: Run, share: float, scale: UtilityScale) -> list[float]:
-        """The score of every option when it gets 1 − `share` of epsilon. At a level that was run these are the runs;
-        between two levels, on the line through them over log epsilon (error goes with a power of epsilon wherever noise
-        decides, so for errors this is a line in log space)."""
+        """The score of every option when it gets 1 − `share` of epsilon.
+
+        At a level that was run these are the runs; between two levels, on the line through them over log epsilon
+        (error goes with a power of epsilon wherever noise decides, so for errors this is a line in log space).
+        """
         whole = [scale.score(u) for u in run.utilities[0]]
         if share == 0 or len(self.levels) == 1:
             return whole

@@ -54,8 +54,10 @@ WORTH_FORKING = 1.5
 
 
 def run_all(task: Callable[[int], T], count: int, progress: Progress | None, workers: int | None) -> list[T]:
-    """`[task(0), …, task(count − 1)]`. `workers` None: as many as there are cores, if it is worth it. Raises the
-    `Refusal` of the first piece that is refused, whatever the number of workers."""
+    """`[task(0), …, task(count − 1)]`. `workers` None: as many as there are cores, if it is worth it.
+
+    Raises the `Refusal` of the first piece that is refused, whatever the number of workers.
+    """
     report = progress or (lambda done, total: None)
     report(0, count)
     results: list[Any] = []
@@ -225,8 +227,11 @@ def train(
 
 
 def settings_of(bench: Bench, share: float | None, exact: bool) -> tuple[Setting, ...]:
-    """The ways to measure features that compete. One where the program names the share. Else all private features, and
-    where no option reads them itself each alone, at each of `SHARES`."""
+    """The ways to measure features that compete.
+
+    One where the program names the share. Else all private features, and where no option reads them itself each
+    alone, at each of `SHARES`.
+    """
     private = tuple(n for n, free in zip(bench.feature_names, bench.feature_is_public, strict=True) if not free)
     if exact or not private:
         return (Setting(0.0, ()),)

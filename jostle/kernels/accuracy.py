@@ -60,8 +60,10 @@ def lossless(strategy: Strategy, workload: Workload) -> bool:
 
 
 def variances(strategy: Strategy, workload: Workload) -> Floats:
-    """q(AᵀA)⁺qᵀ of every query, (m,), for a hierarchy, a p-identity strategy, wavelets or marginals. A `ValueError`
-    where a query cuts through buckets, or a hierarchy and a workload of many dimensions are too large."""
+    """q(AᵀA)⁺qᵀ of every query, (m,), for a hierarchy, a p-identity strategy, wavelets or marginals.
+
+    A `ValueError` where a query cuts through buckets, or a hierarchy and a workload of many dimensions are too large.
+    """
     if not lossless(strategy, workload):
         raise KernelError("queries cut through this strategy's buckets: their error depends on the data")
     if isinstance(workload, Union):
@@ -77,8 +79,10 @@ def variances(strategy: Strategy, workload: Workload) -> Floats:
 
 
 def root_mean_square(strategy: Strategy, workload: Workload, deviation: float = 1.0) -> float:
-    """The root of the mean of the squared standard errors of all queries. Where there are too many of them for a large
-    hierarchy, of `SAMPLE` queries at even steps."""
+    """The root of the mean of the squared standard errors of all queries.
+
+    Where there are too many of them for a large hierarchy, of `SAMPLE` queries at even steps.
+    """
     try:
         squares = variances(strategy, workload)
     except OverflowError:
@@ -89,8 +93,10 @@ def root_mean_square(strategy: Strategy, workload: Workload, deviation: float = 
 
 
 def estimate_with_noise(cells: Floats, strategy: Strategy, answers: Sequence[object], workload: Workload) -> Floats:
-    """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells. Where many
-    were brought to 0, others gave what keeps the sum, and errors do not cover that."""
+    """The cells as least squares over a strategy; carrying nothing where the strategy's buckets hide cells.
+
+    Where many were brought to 0, others gave what keeps the sum, and errors do not cover that.
+    """
     noise = common_noise(answers)
     if noise is None or not lossless(strategy, workload):
         return cells
@@ -111,8 +117,10 @@ def answers_with_noise(queries: Workload, cells: Floats) -> Floats:
 
 
 def standard_errors(value: Floats) -> NDArray[np.float64]:
-    """The standard error of every element, of the array's shape, before cells are made nowhere negative. A `ValueError`
-    where the array carries no noise, or its queries cut through buckets."""
+    """The standard error of every element, of the array's shape, before cells are made nowhere negative.
+
+    A `ValueError` where the array carries no noise, or its queries cut through buckets.
+    """
     noise = noise_of(value)
     if noise is None:
         raise KernelError("nothing is known of how these numbers were measured")

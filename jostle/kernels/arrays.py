@@ -83,8 +83,10 @@ def along(values: Any, axis: int, axes: int) -> Any:
 
 
 def labels_of(places: Sequence[Ints]) -> Ints:
-    """The group of every flat cell of a cube, in C order of the groups along its axes. `places[a]` says in which group,
-    0 … g − 1, each place of axis a lies."""
+    """The group of every flat cell of a cube, in C order of the groups along its axes.
+
+    `places[a]` says in which group, 0 … g − 1, each place of axis a lies.
+    """
     label: Any = np.zeros((1,) * len(places), dtype=np.int64)
     for axis, place in enumerate(places):
         label = label * (int(place.max()) + 1) + along(place, axis, len(places))
@@ -103,9 +105,11 @@ Pair = tuple[Floats, Floats, float]
 def minimise(
     function: Callable[[Floats], tuple[float, Floats]], start: Floats, iterations: int, tolerance: float = 1e-4
 ) -> tuple[Floats, float]:
-    """The point after at most `iterations` steps from `start` (any shape, ≥ 0), and the value there. `function` gives a
-    value and its gradient, of the shape of `start`. Stops when the value falls by less than `tolerance` of itself over
-    five steps, or no more at all."""
+    """The point after at most `iterations` steps from `start` (any shape, ≥ 0), and the value there.
+
+    `function` gives a value and its gradient, of the shape of `start`. Stops when the value falls by less than
+    `tolerance` of itself over five steps, or no more at all.
+    """
 
     def at(flat: Floats) -> tuple[float, Floats]:
         value, gradient = function(flat.reshape(start.shape))
@@ -164,9 +168,11 @@ def whole_number(value: object, least: int, most: int, what: str) -> None:
 
 
 def with_sum(z0: Floats, sizes: Floats, total: float) -> Floats:
-    """The nearest z ≥ 0 to `z0`, both (b,), of buckets of so many cells, that adds up to `total`, or to 0 if less. It
-    takes the same density from all buckets that stay above 0: of cells it is a projection onto a simplex (Michelot
-    1986; Duchi and others 2008)."""
+    """The nearest z ≥ 0 to `z0`, both (b,), of buckets of so many cells, that adds up to `total`, or to 0 if less.
+
+    It takes the same density from all buckets that stay above 0: of cells it is a projection onto a simplex
+    (Michelot 1986; Duchi and others 2008).
+    """
     left, cells, less = z0, sizes, 0.0
     while total > 0 and len(left):
         less = float(left.sum() - total) / float(cells.sum())

@@ -120,9 +120,11 @@ MOST_EDGES = 10**6
 
 
 def degrees_of(counts: object) -> Floats:
-    """The degrees of a graph, the largest first, of which about `counts`[i] nodes have more than i edges. The counts
-    never rise: they are replaced by the nearest such numbers (least squares) and rounded. An odd sum of degrees, which
-    no graph has, loses one."""
+    """The degrees of a graph, the largest first, of which about `counts`[i] nodes have more than i edges.
+
+    The counts never rise: they are replaced by the nearest such numbers (least squares) and rounded. An odd sum of
+    degrees, which no graph has, loses one.
+    """
     from scipy.optimize import isotonic_regression
 
     noisy = np.asarray(counts, dtype=float).ravel()
@@ -138,8 +140,10 @@ def degrees_of(counts: object) -> Floats:
 
 
 def realised(degrees: object) -> list[tuple[int, int]]:
-    """The edges of a simple graph with these degrees, or of one that lacks few of them where there is none. After Havel
-    (1955) and Hakimi (1962): the node with the most edges to find is joined to those with the next most."""
+    """The edges of a simple graph with these degrees, or of one that lacks few of them where there is none.
+
+    After Havel (1955) and Hakimi (1962): the node with the most edges to find is joined to those with the next most.
+    """
     values = np.asarray(degrees, dtype=float).ravel()
     if not np.isfinite(values).all() or (values != np.floor(values)).any() or (values < 0).any():
         raise KernelError("degrees are whole numbers of at least 0")

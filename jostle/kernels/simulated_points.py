@@ -149,9 +149,12 @@ def example_cubes(many: int, sides: tuple[int, ...]) -> Floats:
 
 
 def example_lines(many: int, cells: int, seed: int) -> Floats:
-    """The shares of the cells of so many columns, (many, cells): coarse shapes, to be weighed by noisy counts. Up to
-    three hills that lean, an exponential tail, one by a power or a slope; rough as gamma laws are, and with a usual
-    value now and then. Settled on the spread of 1,755 columns of public tables (docs/experiments/best_histogram.md)."""
+    """The shares of the cells of so many columns, (many, cells): coarse shapes, to be weighed by noisy counts.
+
+    Up to three hills that lean, an exponential tail, one by a power or a slope; rough as gamma laws are, and with a
+    usual value now and then. Settled on the spread of 1,755 columns of public tables
+    (docs/experiments/best_histogram.md).
+    """
     rng = np.random.default_rng(seed)
     x = (np.arange(cells) + 0.5) / cells
 

@@ -96,7 +96,9 @@ def _with_name(key: n.GroupKey, columns: Sequence[n.Column]) -> n.GroupKey:
 
 def persons_by_column(select: n.Select, columns: Collection[str], protected: Collection[str]) -> n.Select:
     """`count(distinct id)` and `per id`, where `id` tells persons apart and is not described, are of `person`.
-    `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`."""
+
+    `columns` are those of the table, and `protected` those that its declarations name, alone, after `protecting`.
+    """
     names = () if PERSON in columns or not protected else {name for name in protected if name not in columns}
     where = select.where
     if protected and PERSON not in columns and isinstance(where, n.Logic) and where.op == "and":

@@ -45,8 +45,10 @@ def forms(of: str) -> dict[str, str]:
 
 
 class Written(Struct, frozen=True):
-    """How a method stands in a program: what it is of, its arguments by place, and those by name. A form may have
-    several lines, of which the first is meant that has nothing missing."""
+    """How a method stands in a program: what it is of, its arguments by place, and those by name.
+
+    A form may have several lines, of which the first is meant that has nothing missing.
+    """
 
     it: str
     args: Sequence[str] = ()
@@ -128,8 +130,10 @@ def _functions() -> dict[str, dict[str, str]]:
 
 def home(name: str, args: Sequence[n.Expr] = (), *, rows: bool = False, **words: str) -> str:
     """What does so here as a function or method of another language, or that nothing does; empty for unknown names.
+
     `words`: the table `t` and the column `x` that are meant, else those of the call's arguments, `rows` where a name is
-    a column."""
+    a column.
+    """
     plain = re.sub(r"\W", "_", name.lower())
     help = next((help for names, help in _functions()["homes"].items() if re.fullmatch(names, plain)), "")
     match args:
@@ -188,8 +192,10 @@ def _put(word: re.Match[str], args: dict[str, n.Expr]) -> str:
 def of_field_of_table(
     columns: Mapping[str, str], node: n.Attribute | n.Index, around: Sequence[n.Node]
 ) -> Diagnostic | None:
-    """Why a table has no field `t.age`, and no element `t["age"]` or `t[["age", "sex"]]`. `columns` are "numbers",
-    "listed" or neither, by name. `around`: what the node stands in, the innermost first."""
+    """Why a table has no field `t.age`, and no element `t["age"]` or `t[["age", "sex"]]`.
+
+    `columns` are "numbers", "listed" or neither, by name. `around`: what the node stands in, the innermost first.
+    """
     it, kind = node.value.span.text, "PrivateValue" if isinstance(node, n.Index) else "NameError"
     match node:
         case n.Attribute(name=name) | n.Index(args=(n.String(value=name),)):
@@ -224,8 +230,10 @@ def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Se
 
 
 def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:
-    """The way out of a function of another language, as it is called, or an empty text. `columns` are those of private
-    tables, each with the name of one that has it."""
+    """The way out of a function of another language, as it is called, or an empty text.
+
+    `columns` are those of private tables, each with the name of one that has it.
+    """
     usage = next(iter(_called([call], "")), Written("")) if call is not None else Written("")
     if name in forms("table") or name in forms("column"):
         match call.args[:1] if call is not None else ():

@@ -31,9 +31,12 @@ class Whole(Enum):
 
 
 class Operation(Struct, frozen=True, eq=False):
-    """An operation on the values of a row. `kinds`: those of its operands; `gives`: the kind of what it gives. The last
-    operands are public `constants`, by their names, which `check` may refuse before anything runs: it raises ValueError
-    with what is wrong. Patterns and formats are checked where a program is compiled (`row_functions`)."""
+    """An operation on the values of a row.
+
+    `kinds`: those of its operands; `gives`: the kind of what it gives. The last operands are public `constants`, by
+    their names, which `check` may refuse before anything runs: it raises ValueError with what is wrong. Patterns and
+    formats are checked where a program is compiled (`row_functions`).
+    """
 
     name: str
     kinds: tuple[str, ...]

@@ -37,8 +37,10 @@ def no_column(
     name: str, columns: Collection[str], values: Mapping[str, Collection[object]], span: Span,
     results: Collection[str] = (), where: str = "",
 ) -> Diagnostic:  # fmt: skip
-    """A name that is neither a column nor a variable; `values` are those that descriptions list, by column. `results`
-    are what a select measures, which its condition, written `where`, cannot look at."""
+    """A name that is neither a column nor a variable; `values` are those that descriptions list, by column.
+
+    `results` are what a select measures, which its condition, written `where`, cannot look at.
+    """
     if name in results:
         help = f"`{name}` is measured of groups: write `having {where}` after them"
         return Diagnostic(
@@ -84,8 +86,10 @@ def reads_nothing(
 
 
 def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collection[object] | None) -> str:
-    """What to write in place of an operation that mixes the kinds of its sides, or calculates with a text. `values`:
-    what the description of a text lists, where one side is such a column. Empty where nothing is known."""
+    """What to write in place of an operation that mixes the kinds of its sides, or calculates with a text.
+
+    `values`: what the description of a text lists, where one side is such a column. Empty where nothing is known.
+    """
     match node:
         case n.Logic(op="or", operands=(n.Binary(op="==", left=of, right=n.String() as first), *others)):
             if all(isinstance(other, n.String) for other in others):

@@ -194,8 +194,10 @@ def need_starts(expr: RowExpr, values: Iterable[object], schema: Schema) -> None
 
 
 def _union(kind: str, domains: Sequence[Domain]) -> Domain:
-    """The smallest domain that holds the values of several, which are of one kind. Categories are listed together, in
-    order of appearance, and ranges span from the least to the largest end."""
+    """The smallest domain that holds the values of several, which are of one kind.
+
+    Categories are listed together, in order of appearance, and ranges span from the least to the largest end.
+    """
     lists: list[Sequence[Any]] = [domain.values for domain in domains if isinstance(domain, Categories)]
     if len(lists) == len(domains):
         return Categories(tuple(dict.fromkeys(itertools.chain(*lists))))
@@ -234,9 +236,11 @@ def _domain(expr: RowExpr, kind: str, schema: Schema) -> Domain | None:
 
 
 def key_values(expr: RowExpr, schema: Schema, limit: int) -> range | tuple[KeyValue, ...] | None:
-    """The public values of a group key, in order; None for an open one. Numbers: every integer between the floors of
-    the bounds. Booleans: false, true. A bare column of categories: its values as listed. Text: the categories and
-    constants it can be. More than `limit` values are a `DataError`."""
+    """The public values of a group key, in order; None for an open one.
+
+    Numbers: every integer between the floors of the bounds. Booleans: false, true. A bare column of categories: its
+    values as listed. Text: the categories and constants it can be. More than `limit` values are a `DataError`.
+    """
     kind = kind_of(expr, schema)
     if kind == "boolean":
         return (False, True)

@@ -29,9 +29,11 @@ _DATES = "a date is written without quotes, `2024-03-01`, and read from a text b
 
 
 def kind_of(expr: RowExpr, schema: Schema) -> str:
-    """`number`, `text`, `boolean`, `date` or `time`; `none` alone counts as a number. Refuses with `TypeError` what
-    mixes kinds, with `NameError` a column that is not there, and with `RecursionLimit` what is nested deeper than
-    `DEPTH`."""
+    """`number`, `text`, `boolean`, `date` or `time`; `none` alone counts as a number.
+
+    Refuses with `TypeError` what mixes kinds, with `NameError` a column that is not there, and with
+    `RecursionLimit` what is nested deeper than `DEPTH`.
+    """
     if isinstance(expr, Apply):
         check_depth(expr)
     return _kind(expr, schema) or "number"

@@ -38,9 +38,11 @@ class Categories(Struct, frozen=True, cache_hash=True):
 
 
 class Moments(Struct, frozen=True, cache_hash=True):
-    """Dates or times between two, both included, as whole days or microseconds since 1 January 1970. Values are
-    clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where it is empty.
-    Both ends are such first ones."""
+    """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
+
+    Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
+    it is empty. Both ends are such first ones.
+    """
 
     kind: str  # `date` or `time`
     low: int
@@ -49,8 +51,10 @@ class Moments(Struct, frozen=True, cache_hash=True):
 
 
 class Open(Struct, frozen=True, cache_hash=True):
-    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public. Of
-    a date or time the `unit` whose first days or moments alone it can be; empty where it can be any."""
+    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public.
+
+    Of a date or time the `unit` whose first days or moments alone it can be; empty where it can be any.
+    """
 
     kind: str
     unit: str = ""
@@ -222,9 +226,11 @@ class Truncate(Struct, frozen=True, cache_hash=True):
 
 
 class GroupRows(Struct, frozen=True, cache_hash=True):
-    """A row for each group of rows: its keys, then its exact terms as doubles. Groups are by the values of the keys
-    (rows without a key left out), and with `person` by person too: a row of the result is then that person's. A group
-    has at most `most` rows, where that is publicly known."""
+    """A row for each group of rows: its keys, then its exact terms as doubles.
+
+    Groups are by the values of the keys (rows without a key left out), and with `person` by person too: a row of the
+    result is then that person's. A group has at most `most` rows, where that is publicly known.
+    """
 
     source: Plan
     person: bool
@@ -310,8 +316,10 @@ class Key(Struct, frozen=True, cache_hash=True):
 
 
 class Count(Struct, frozen=True, cache_hash=True):
-    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it. `weighted`: the sum of
-    their weights, in units of 2^-WEIGHT_BITS."""
+    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it.
+
+    `weighted`: the sum of their weights, in units of 2^-WEIGHT_BITS.
+    """
 
     expr: RowExpr | None = None
     distinct: bool = False
@@ -319,8 +327,10 @@ class Count(Struct, frozen=True, cache_hash=True):
 
 
 class FixedSum(Struct, frozen=True, cache_hash=True):
-    """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped. `square` sums
-    round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits)."""
+    """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
+
+    `square` sums round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits).
+    """
 
     expr: RowExpr
     low: float

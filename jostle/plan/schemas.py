@@ -120,9 +120,11 @@ def _schema(plan: p.Plan, facts: Facts, depth: int) -> dict[str, p.Domain]:
 
 
 def person_columns(plan: p.Plan) -> frozenset[str]:
-    """The columns of a plan that hold the one protected column as it was described, under whatever name. Those of an
-    exploded table too: all its rows are of the rows of one table, in which a person has one value of them. Where a
-    union is of several tables, each may describe its column in its own way."""
+    """The columns of a plan that hold the one protected column as it was described, under whatever name.
+
+    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
+    Where a union is of several tables, each may describe its column in its own way.
+    """
     match plan:
         case p.Filter() | p.Truncate():
             return person_columns(plan.source)
@@ -238,8 +240,10 @@ MOST_KEYS, MOST_GROUPS = 2**20, 2**25
 
 
 def key_of(expr: p.RowExpr, over: Values | None, schema: Schema, limit: int, facts: Facts = BY_KINDS) -> p.Key | None:
-    """A group key over the values that a program lists, or else over those that are known; None for an open one. Listed
-    values of another kind than the expression are a `TypeError`, and those that no row can have a `ValueError`."""
+    """A group key over the values that a program lists, or else over those that are known; None for an open one.
+
+    Listed values of another kind than the expression are a `TypeError`, and those that no row can have a `ValueError`.
+    """
     if over is None:
         return facts.key(expr, schema, limit)
     kind = kind_of(expr, schema)
@@ -264,8 +268,9 @@ def dimensions(
 
 
 def need_unicode(value: object) -> None:
-    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and stands
-    in SQL for the same replacement character as every other half, so that parts by them would not be disjoint."""
+    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
+    stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
+    """
     if isinstance(value, str):
         try:
             value.encode("utf-8")

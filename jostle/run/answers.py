@@ -233,8 +233,10 @@ def numbers_of_intervals(cut: Intervals) -> dict[float, float]:
 
 def shortest(starts: Floats, ends: Floats) -> Floats:
     """In each interval the number with the fewest decimal digits, of several the one that ends in 5, or else the one
-    nearest to the middle. Intervals hold their start and not their end. Where doubles tell no shorter number, it is the
-    start."""
+    nearest to the middle.
+
+    Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
+    """
     middles = starts / 2 + ends / 2
     numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
     left = numbers != 0
@@ -380,8 +382,10 @@ class _StoredRequest(Struct, frozen=True):
     def of(
         cls, kernel: Kernel, handle: Handle | None, plan: object, amount: Amount, via: str | None
     ) -> _StoredRequest | None:
-        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for. And in a
-        run of `best_run`, of which neither an answer may be kept nor how often it asked."""
+        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for.
+
+        And in a run of `best_run`, of which neither an answer may be kept nor how often it asked.
+        """
         if handle is None or len(handle.exposures) != 1 or kernel.in_a_run:
             return None
         account = handle.exposures[0].source.account

@@ -202,8 +202,10 @@ class Allotted:
 
 
 def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """The amount written, with `epsilon` in it as what is left on the paths of `exposures`. In a choice called on
-    public data ε is infinite, and a part of it is without limit too: `None`."""
+    """The amount written, with `epsilon` in it as what is left on the paths of `exposures`.
+
+    In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
+    """
     if node.unit == "share":
         return _share_of(interp, node, scope, exposures)
     if isinstance(node.value, n.Number) and node.delta is None:
@@ -236,8 +238,10 @@ def exact_amount(node: n.Amount, value: object, delta: object) -> Amount:
 
 
 def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """A share of the innermost allotment; outside any, of the budget of what is measured. A function of the library has
-    a budget from whoever calls it alone: outside any allotment its shares are refused."""
+    """A share of the innermost allotment; outside any, of the budget of what is measured.
+
+    A function of the library has a budget from whoever calls it alone: outside any allotment its shares are refused.
+    """
     if interp.kernel.allotment is None and node.span.source.name.startswith(LIBRARY):
         bare_amount(interp.kernel, exposures)
     share = interp.eval(node.value, scope)
@@ -254,8 +258,10 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
 
 
 def _part_of_amount(whole: Amount, share: object) -> Amount:
-    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole. Refused
-    (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum."""
+    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole.
+
+    Refused (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum.
+    """
     number = isinstance(share, (int, float)) and not isinstance(share, bool)
     if not number or not 0 < share <= 1:  # type: ignore[operator]
         raise refuse(
@@ -269,8 +275,10 @@ def _part_of_amount(whole: Amount, share: object) -> Amount:
 
 
 def _whole_amount(interp: Evaluator, exposures: Exposures) -> Amount | None:
-    """What a share is of: what the innermost allotment had when the first share of it was asked for. Outside any, the
-    budget of what is measured. Without limit (`None`) in a call on public data."""
+    """What a share is of: what the innermost allotment had when the first share of it was asked for.
+
+    Outside any, the budget of what is measured. Without limit (`None`) in a call on public data.
+    """
     inner = interp.kernel.allotment
     if inner is not None:
         if inner.amount is not None and inner.shared_out is None:

@@ -82,8 +82,10 @@ def _identity(interp: Evaluator, node: n.Private, kind: str, scope: Scope) -> Ha
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dict[str, Domain], seed: int) -> str:
     """The engine's key of rows that stand in for those of a private table: what is bound to its name, or simulated.
+
     `keys` are the columns that tell whose a row is. Where no rows are to be drawn none are opened, and none can be
-    read."""
+    read.
+    """
     if not interp.made_up_rows:
         return ""
     public = interp.bound.get(node.name)
@@ -191,8 +193,10 @@ def linked(
 
 
 def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:
-    """How the persons of rows are found by their column `on`, which has values of the column `key` of `owner`. None
-    where that column itself tells whose a row is. Refused where a table has no persons, or no such column."""
+    """How the persons of rows are found by their column `on`, which has values of the column `key` of `owner`.
+
+    None where that column itself tells whose a row is. Refused where a table has no persons, or no such column.
+    """
     plan = rows_below(owner.plan) if isinstance(owner, Table) else None
     if isinstance(plan, Bound) and plan.by == (key,):
         return None
@@ -281,8 +285,10 @@ def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -
 
 
 def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> Table | Cube:
-    """The handle of a registered dataset, under the name that a program gives it. Of one whose persons another dataset
-    has, that one is opened too: its source is what is charged."""
+    """The handle of a registered dataset, under the name that a program gives it.
+
+    Of one whose persons another dataset has, that one is opened too: its source is what is charged.
+    """
     from jostle.readers.databases import load_counts
 
     ledger = interp.ledger

@@ -325,8 +325,10 @@ def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> object:
 
 
 def _of_other_languages(value: object, node: n.Attribute | n.Index, fault: Diagnostic | None = None) -> Any:
-    """A fault of a field or an element with the line to write, where other languages have such a one. Of an element
-    that may be right there is none."""
+    """A fault of a field or an element with the line to write, where other languages have such a one.
+
+    Of an element that may be right there is none.
+    """
     tree = parse(node.span.source, interactive=True)
     stands_in = around(tree, next((one for one in every_of(tree, type(node)) if one.span == node.span), node))
     if isinstance(value, Table):

@@ -204,7 +204,9 @@ STORED = frozenset({"hdmm_strategy"})
 
 def external(node: n.External) -> Builtin:
     """The kernel that a declaration names, called as it is declared: whole numbers arrive as integers, cubes as shapes.
-    The declaration is held against the function of Python when that is first called, and loaded for it."""
+
+    The declaration is held against the function of Python when that is first called, and loaded for it.
+    """
     name = node.name
     params = tuple((p.name, REQUIRED if p.default is None else LEFT_OUT) for p in node.params)
     if name not in KERNELS:

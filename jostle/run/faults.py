@@ -29,8 +29,10 @@ def exposures_of(values: Sequence[object]) -> Exposures:
 
 
 class PrivateValue(Refusal):
-    """A private value where only a public one may stand; it is reported when its place is known. `cannot`: what it
-    cannot be, after "is private and"; `help`: the way out where it is not to measure the value."""
+    """A private value where only a public one may stand; it is reported when its place is known.
+
+    `cannot`: what it cannot be, after "is private and"; `help`: the way out where it is not to measure the value.
+    """
 
     def __init__(self, handle: Handle, cannot: str, help: str = "") -> None:
         self.handle, self.cannot, self._help = handle, cannot, help

@@ -132,8 +132,11 @@ def takes_public(request: Request) -> bool:
 def given_answers(
     interp: Evaluator, node: n.Amount, scope: Scope, request: object, names: Sequence[str], output: str
 ) -> tuple[float, ...]:  # fmt: skip
-    """The answers of a select that a program gives: a number for each of its groups, in their order. `node.value` is a
-    number, a list of them, or a table of results with the keys of the select, called `names`, and its `output`."""
+    """The answers of a select that a program gives: a number for each of its groups, in their order.
+
+    `node.value` is a number, a list of them, or a table of results with the keys of the select, called `names`, and
+    its `output`.
+    """
     value, span = interp.eval(node.value, scope), node.value.span
     refuse_private(value, "cannot be what is given", span)
     if not isinstance(request, Request) or request.open_keys:

@@ -45,7 +45,9 @@ SAFE = 1 - 1e-9  # of the noise that is allowed, for what its scale is rounded u
 
 class JointQuery(Struct, frozen=True):
     """A select of a block: how many parts of the amount it counts for, or the half-width that its answers may have.
-    `given` are its answers where they are public, a number for each group."""
+
+    `given` are its answers where they are public, a number for each group.
+    """
 
     request: Request
     weight: float = 1.0
@@ -65,9 +67,11 @@ PLAIN = Shape()
 
 
 class JointPlan(Struct, frozen=True, eq=False):
-    """The strategy of a block, what of it is measured, and every select's queries with the standard errors. `alone` is
-    the standard error that each has with its part of the amount for itself. `cones` are those of families of which no
-    answer may be negative."""
+    """The strategy of a block, what of it is measured, and every select's queries with the standard errors.
+
+    `alone` is the standard error that each has with its part of the amount for itself. `cones` are those of families of
+    which no answer may be negative.
+    """
 
     selects: tuple[JointQuery, ...]
     strategy: Strategy
@@ -85,8 +89,10 @@ class JointPlan(Struct, frozen=True, eq=False):
         shape: Shape = PLAIN,
     ) -> JointPlan:  # fmt: skip
         """What an amount buys; with `total` the least total squared error, whatever single answers have alone.
+
         `nonnegative`: no count is below 0, nor a sum of what is not; `whole`: counts are integers. Refuses what is too
-        large; from public facts alone, as `within`."""
+        large; from public facts alone, as `within`.
+        """
         how = Additive.of(amount, via, workload.table.measures)
         units = _Units.of(workload, how, block)
         plan = cls._build(units, workload, block, via, total=total)
@@ -359,9 +365,11 @@ def _parts(block: Sequence[JointQuery]) -> float:
 
 
 def _least_amount(how: Additive, via: str | None, table: Table, allowed: float) -> Amount:
-    """The least amount of four figures whose noise is `allowed` times that of `how`, at most. What costs much is to
-    find the noise of an amount, so the search starts near by, and looks at amounts of four figures alone: 1, 2, …,
-    9999, 10000, 10010, …."""
+    """The least amount of four figures whose noise is `allowed` times that of `how`, at most.
+
+    What costs much is to find the noise of an amount, so the search starts near by, and looks at amounts of four
+    figures alone: 1, 2, …, 9999, 10000, 10010, ….
+    """
     wide = how.law(1.0, 1.0).scale * allowed
 
     def amount(number: int) -> int:

@@ -41,8 +41,10 @@ MOST_ANSWERS = 2**25
 
 
 class Sums(Struct, frozen=True, eq=False):
-    """Sums of one term in the groups of a select: `factors` by axis, and how their answers become the select's. `shape`
-    has the sizes of the select's keys by axis, and `order` puts them into the order in which it names them."""
+    """Sums of one term in the groups of a select: `factors` by axis, and how their answers become the select's.
+
+    `shape` has the sizes of the select's keys by axis, and `order` puts them into the order in which it names them.
+    """
 
     term: p.Term
     factors: Mapping[int, Factor]
@@ -164,8 +166,10 @@ def _home(key: p.Key, domains: Mapping[str, object]) -> str | p.Key:
 def _tree(
     home: Any, keys: list[p.Key], domains: Mapping[str, Any], never_missing: bool
 ) -> tuple[KeyAxis, Axis, Labels]:
-    """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none. Where
-    the home is `never_missing` the cell of such rows is one with the first."""
+    """An axis for keys of one home, its tree, and for each key the group of every cell of the tree, −1 for none.
+
+    Where the home is `never_missing` the cell of such rows is one with the first.
+    """
     if len(keys) == 1:
         (key,) = keys
         size, complete = len(key.values), _never_missing(key, domains) or _has_every_row(key, home, domains)
@@ -213,7 +217,9 @@ RUN = 4
 
 def _runs(above: Ints, places: Ints) -> list[Ints]:
     """Levels between the groups `above` and the cells, for ranges of numbers: runs of 4, 16, … cells, coarse to fine.
-    `places` are those of the cells among the numbers."""
+
+    `places` are those of the cells among the numbers.
+    """
     rank, size = np.zeros(len(above), dtype=np.int64), RUN
     levels: list[Ints] = []
     for group in range(int(above.max()) + 1):
@@ -325,7 +331,9 @@ MOST_JOINED = 100  # of a column of public rows, for it to be written as an expr
 
 def joined_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
     """Of a join with public rows that stand in the plan: their columns, as functions of the key that is joined on.
-    Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there."""
+
+    Where no two of these rows have one key, a row's partner follows from its key, and so does what it has there.
+    """
     if not isinstance(plan, p.Join) or plan.kind not in ("inner", "left") or plan.person or plan.most is not None:
         return {}
     table = plan.right.source if isinstance(plan.right, p.Known) else plan.right

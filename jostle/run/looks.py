@@ -79,9 +79,11 @@ class Looked(Struct, frozen=True):
         return before is None or (part.unit == before.unit and part.value >= AGAIN[part.unit] * before.value)
 
     def look(self, name: str, check: Callable[[object], None]) -> tuple[Table, p.RowExpr] | None:
-        """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits. A file's own
-        number that an engine cannot write as a text is read as a number: one that is not finite is none either way.
-        None too where what a cell is cannot be asked."""
+        """The columns as texts, and what a cell is there, as `_state` says it; None for what always fits.
+
+        A file's own number that an engine cannot write as a text is read as a number: one that is not finite is none
+        either way. None too where what a cell is cannot be asked.
+        """
         column = p.Column(name) if name in self.schema else _column_of(self.conversions[name])
         read = self.read
         for each in () if read else self.schema:

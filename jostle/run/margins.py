@@ -57,8 +57,9 @@ def bars(values: Any) -> tuple[list[float | None], list[float | None]] | None:
 
 def with_ends(columns: dict[str, Sequence[object]], whole: object = None) -> dict[str, Sequence[object]]:
     """Columns of a table, of noisy numbers each followed by `NAME_low` and `NAME_high`, of chosen ones `NAME_ranks`.
-    `NAME_cut` says what an error does not cover, where it does not cover all. `whole`: the matrix that has the
-    columns."""
+
+    `NAME_cut` says what an error does not cover, where it does not cover all. `whole`: the matrix that has the columns.
+    """
     out: dict[str, Sequence[object]] = {}
     ends = bars(whole) if is_vector(whole) and whole.ndim == 2 else None
     for place, (name, values) in enumerate(columns.items()):
@@ -180,8 +181,10 @@ def with_noise(
 
 @builtin
 def _error(value: object) -> object:
-    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result. Of a
-    number that was chosen, the ranks (of a mode the rows) that it is off at most."""
+    """The 95 % half-width of a number, or of every element of a vector, a list, a record or a grouped result.
+
+    Of a number that was chosen, the ranks (of a mode the rows) that it is off at most.
+    """
     return _part_of(value, LEVEL, lambda one: one.error, in_ranks=True)
 
 

@@ -412,9 +412,11 @@ def _perturbed_optimum(
     cubes: Value, model: Value, rows: Value, ridge: Value = None, *, epsilon: Value = None, delta: Value = None,
     via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
-    """A model's potentials as exact tables have them, each with noise: output perturbation. `cubes`: one histogram of a
-    table for each clique of `model`. `rows`: a public number of rows. A record of `potentials`, flat, `noise`, the
-    deviation of each, and `ridge`."""
+    """A model's potentials as exact tables have them, each with noise: output perturbation.
+
+    `cubes`: one histogram of a table for each clique of `model`. `rows`: a public number of rows. A record of
+    `potentials`, flat, `noise`, the deviation of each, and `ridge`.
+    """
     from jostle.kernels.graphical.model import GraphicalModel
     from jostle.optional import PerturbedOptimum
 

@@ -52,8 +52,10 @@ WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
 
 
 def cell_state(text: Column, domain: Domain, schema: dict[str, Domain], empty: str | None) -> RowExpr | None:
-    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits. The
-    first question of it is what holds of nearly every cell, those that fit (`speed.fast.common_case`)."""
+    """What a cell is, read as a text: one of `STATES`, or `FITS`; `empty` if it is. None for what always fits.
+
+    The first question of it is what holds of nearly every cell, those that fit (`speed.fast.common_case`).
+    """
     kind = domain_kind(domain)
     if kind == "text" and not isinstance(domain, Categories):
         return None
@@ -167,9 +169,11 @@ def in_percent(share: tuple[int, int]) -> str:
 
 
 def share_between(count: float, total: float, error: float, many: int) -> tuple[float, float]:
-    """The share of a count in the total of so many, each of an error at 95 %, and the error of the share. Both have
-    noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of that
-    difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954)."""
+    """The share of a count in the total of so many, each of an error at 95 %, and the error of the share.
+
+    Both have noise, that of the count alike: shares r that are not excluded have |count − r·total| at most the error of
+    that difference, whose square is error²·(1 − 2r + many·r²) (Fieller 1954).
+    """
     share = min(1.0, count / total) if total > count else 1.0
     square, line = total**2 - many * error**2, count * total - error**2
     if total <= 0 or square <= 0 or (inside := line**2 - square * (count**2 - error**2)) < 0:

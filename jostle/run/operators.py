@@ -115,8 +115,10 @@ _TAKES_MOMENTS = frozenset(op.name for op in OPERATIONS.values() if {"date", "ti
 
 
 def applied(op: str, args: tuple[RowExpr, ...], schema: Schema) -> Apply:
-    """An operation as a program spells it: the one of that name for operands of these kinds. Where a time meets a date,
-    the date is its beginning; where a date is needed, a time is its date."""
+    """An operation as a program spells it: the one of that name for operands of these kinds.
+
+    Where a time meets a date, the date is its beginning; where a date is needed, a time is its date.
+    """
     if op in ("date", "time") and len(args) == 2:  # a text, and the format in which it is written
         return Apply(f"{op} of text", (_readable(f"{op} by format", args),))
     if (op, len(args)) in _FURTHER:

@@ -225,8 +225,10 @@ def is_array(origin: Any) -> bool:
 
 
 def array_of(interp: Evaluator, origin: object, span: Span | None, *, private: bool = False) -> tuple[Ints, Hashable]:
-    """Counts as an int64 array of one to three dimensions, and the identity of where they come from. The cells of a
-    private array decide nothing: what is no count is made one, cell by cell."""
+    """Counts as an int64 array of one to three dimensions, and the identity of where they come from.
+
+    The cells of a private array decide nothing: what is no count is made one, cell by cell.
+    """
     from jostle.readers.databases import as_counts, load_counts
 
     not_registered(interp, origin, span)

@@ -102,8 +102,11 @@ def counted(row: AggregateRow, expr: p.RowExpr, schema: Mapping[str, p.Domain]) 
 
 
 def periods_of(keys: Period, expr: p.RowExpr, schema: Mapping[str, p.Domain]) -> tuple[Period, p.RowExpr]:
-    """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month. Keys of an
-    expression that is by month already, `trunc(day, "month")`, are by month, also where they are said to be by day."""
+    """The keys `from … to … by month`, and what of a row is compared with them: the first day of its month.
+
+    Keys of an expression that is by month already, `trunc(day, "month")`, are by month, also where they are said to be
+    by day.
+    """
     kind = kind_of(expr, schema)
     own = unit_of(expr, schema) if kind in ("date", "time") else ""
     if not keys.unit or divides(own, keys.unit):
@@ -150,9 +153,11 @@ def tell_persons(left: Table, right: Table, on: Collection[tuple[str, str]]) -> 
 
 
 def is_word(match: n.Match, left: Table, right: Table) -> bool:
-    """Whether a join is on `person`, or on columns of persons of which one at least is not described. The key of `in
-    (select …)` has a name with a backquote; where that key is the persons' column, the right side has no column of this
-    name."""
+    """Whether a join is on `person`, or on columns of persons of which one at least is not described.
+
+    The key of `in (select …)` has a name with a backquote; where that key is the persons' column, the right side has no
+    column of this name.
+    """
     sides = [(match.column, left), (match.theirs, right)]
     words = [(name, side) for name, side in sides if name not in side.domains]
     if not all(name == PERSON or "`" in name or name in columns_alone(side) for name, side in words):

@@ -37,8 +37,10 @@ Values = tuple[Any, Any]  # what each row has, and whether it has it (where not,
 
 def evaluate(expr: RowExpr, columns: Mapping[str, Array]) -> tuple[Array, Array]:
     """The values of an expression (float64, bool or object of str) and their validity (bool), both of shape (rows,).
+
     The kinds must have been checked (`types.kind_of`). Whatever is not finite is not valid. Dates and times are the
-    numbers that stand for them."""
+    numbers that stand for them.
+    """
     size = len(next(iter(columns.values()))) if columns else 1
     with np.errstate(all="ignore"):
         values, valid = _evaluate(expr, columns)
@@ -229,8 +231,10 @@ def _unread_codes(key: Key) -> Ints:
 
 
 def _on_cells(cube: Cube, expr: RowExpr) -> tuple[Array, Bools]:
-    """What an expression of the positions is for every cell, and whether it is not none. Both broadcast to the cube's
-    shape: an expression of one dimension is worked out along that one only."""
+    """What an expression of the positions is for every cell, and whether it is not none.
+
+    Both broadcast to the cube's shape: an expression of one dimension is worked out along that one only.
+    """
     names = names_in([expr])
     used = [i for i, name in enumerate(cube.names) if name in names]
     shape = [side if len(used) > 1 or i in used else 1 for i, side in enumerate(cube.shape)]

@@ -37,8 +37,10 @@ LARGEST = 64  # noises of a sum that are drawn one by one; the others together a
 
 
 class Uncertainty(Struct, frozen=True):
-    """What is known of the noise in one number: `low` and `high` hold the exact answer with probability `level`. The
-    number less and plus `error` hold both. `deviation` is the standard error."""
+    """What is known of the noise in one number: `low` and `high` hold the exact answer with probability `level`.
+
+    The number less and plus `error` hold both. `deviation` is the standard error.
+    """
 
     low: float
     high: float
@@ -69,8 +71,10 @@ def uncertainties(values: Sequence[formulas.Noised], level: float = LEVEL) -> li
 
 
 def _projected(value: formulas.Noised, level: float) -> Uncertainty | None:
-    """Of an answer from `low` on: the interval of the measured one, moved there where that is below, from there on. The
-    exact answer is not below `low`, so it is no further from the moved one than from the measured one."""
+    """Of an answer from `low` on: the interval of the measured one, moved there where that is below, from there on.
+
+    The exact answer is not below `low`, so it is no further from the moved one than from the measured one.
+    """
     origin = value.origin
     if not isinstance(origin, formulas.Projected) or not isinstance(origin.law, AdditiveLaw):
         return None
@@ -220,8 +224,10 @@ def _in_order(roots: Sequence[formulas.Origin], done: Container[formulas.Origin]
 
 
 def vector_uncertainties(value: Any, level: float = LEVEL) -> Uncertainties | None:
-    """Of each element of a vector; None where nothing is known of its noise. Raises `OverflowError` where the strategy
-    of the vector is too large for the error of every element."""
+    """Of each element of a vector; None where nothing is known of its noise.
+
+    Raises `OverflowError` where the strategy of the vector is too large for the error of every element.
+    """
     from jostle.kernels.accuracy import standard_errors
     from jostle.kernels.noisy_array import is_direct, noise_of, origin_of
 
@@ -323,8 +329,10 @@ def _terms(root: formulas.Origin) -> tuple[_Terms, list[float], list[float]] | N
 
 
 def _outcomes(roots: Sequence[formulas.Origin]) -> Iterator[Floats]:
-    """For each root its values with the noise of all its sources drawn again, one array after the other. What is drawn
-    for a node is held until its last use."""
+    """For each root its values with the noise of all its sources drawn again, one array after the other.
+
+    What is drawn for a node is held until its last use.
+    """
     whole = _in_order(roots)
     uses = Counter(roots)
     for node in whole:

@@ -72,8 +72,10 @@ def records(interp: Evaluator, table: Table, span: Span | None) -> list[Record]:
 
 @builtin
 def _sample(items: Value, count: object, seed: object = 0.0, *, at: At) -> list[object]:
-    """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order. Which these are is
-    decided by a hash of the seed and the place: public, and the same on every machine."""
+    """`sample(t, 100)`: so many different items of a list or rows of a public table, in their order.
+
+    Which these are is decided by a hash of the seed and the place: public, and the same on every machine.
+    """
     interp, span = at
     if isinstance(items, Table):
         items = records(interp, items, span)
@@ -217,9 +219,11 @@ MOST_ITEMS = 1000
 
 
 def explode(table: Table, columns: Sequence[tuple[str, Sequence[p.RowExpr]]]) -> Table:
-    """A row for each place of lists of one length, with the items there as columns, where none of them is missing. A
-    text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is decided
-    row by row, and a row of the table still gives at most one for each place."""
+    """A row for each place of lists of one length, with the items there as columns, where none of them is missing.
+
+    A text without a character other than blanks is missing too, as the parts of `a;;b; ` are: what is left out is
+    decided row by row, and a row of the table still gives at most one for each place.
+    """
     lengths = {len(items) for _, items in columns}
     if len(lengths) != 1 or not 1 <= max(lengths) <= MOST_ITEMS:
         raise refuse(
@@ -335,8 +339,10 @@ def known_sides(data: PublicData, left: Table, right: Table) -> tuple[Table, Tab
 
 
 def _with_known_domains(data: PublicData, table: Table) -> Table:
-    """A public table of whose open columns the values are known: listed texts, and the range of numbers. A private one
-    comes back as it is. Kept, as tables are joined often."""
+    """A public table of whose open columns the values are known: listed texts, and the range of numbers.
+
+    A private one comes back as it is. Kept, as tables are joined often.
+    """
     if table.private or not any(isinstance(domain, p.Open) for _, domain in table.schema):
         return table
     schema = data.remembered(

@@ -39,9 +39,12 @@ CALLED = (val.Function, val.Builtin, val.RowForm, val.Part, val.Module)
 
 
 class RowCompiler:
-    """Compiles expressions over the columns of one table or the dimensions of one cube. `tables`: the names that the
-    table has where the expression stands. `body`: of a function that is being inlined. `aggregates` are the values of
-    some nodes, by their ids: of aggregates over groups of rows. `results` are the names of what a select measures."""
+    """Compiles expressions over the columns of one table or the dimensions of one cube.
+
+    `tables`: the names that the table has where the expression stands. `body`: of a function that is being inlined.
+    `aggregates` are the values of some nodes, by their ids: of aggregates over groups of rows. `results` are the names
+    of what a select measures.
+    """
 
     def __init__(
         self, schema: Mapping[str, Domain], interp: Evaluator, scope: Scope, tables: Qualifiers | None = None,
@@ -70,8 +73,10 @@ class RowCompiler:
         return self._outside(node)
 
     def column_position(self, node: n.Expr, *, constant: bool = False) -> tuple[RowExpr, str | None]:
-        """Where a column is expected: a text, or a variable that holds a column's name, stands for it. Also the
-        column's name. Anything else must read a column, unless a `constant` may stand there."""
+        """Where a column is expected: a text, or a variable that holds a column's name, stands for it.
+
+        Also the column's name. Anything else must read a column, unless a `constant` may stand there.
+        """
         if isinstance(node, n.Name) and self._is_column(node):
             other = self._named(self._variable(node.id))
             if other is not None and other != node.id and other in self.schema:

@@ -361,8 +361,10 @@ def _noisy_sum(
     rows: Value, given: Value, parameters: Value = None, *, bound: object = 1.0, norm: Value = "l2", paid: Value = None,
     part: object = 1.0, epsilon: Value = None, delta: Value = None, via: str | None = None, at: At,
 ) -> Record:  # fmt: skip
-    """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`. A record
-    of `sum`, `noise`, the deviation of each coordinate's noise, and its `mechanism`."""
+    """The noisy sum of what a row kernel gives for each row, clipped to a norm (`l1`, `l2`, `sup`) of `bound`.
+
+    A record of `sum`, `noise`, the deviation of each coordinate's noise, and its `mechanism`.
+    """
     from jostle.kernels.rowprograms import CONTRIBUTIONS
     from jostle.privacy.measurements.vectors import VectorSum, reaches
 

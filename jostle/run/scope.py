@@ -16,7 +16,9 @@ from jostle.syntax import nodes as n
 
 class Scope:
     """`modules`: of the names that came by `use`, the modules that have them. `groups`: names of a select's results.
-    `released`: names that came by `release x = E`, which stand back behind columns and whatever else has them."""
+
+    `released`: names that came by `release x = E`, which stand back behind columns and whatever else has them.
+    """
 
     __slots__ = ("groups", "modules", "names", "parent", "released")
 

@@ -100,8 +100,10 @@ class Output(Struct, frozen=True):
 
 @dataclass(eq=False)
 class SelectForm:
-    """`node` has its keys and persons written out: `group by decade` by what `decade` stands for. `rows` are its
-    expressions as they were bound last, of the schema that the form is of."""
+    """`node` has its keys and persons written out: `group by decade` by what `decade` stands for.
+
+    `rows` are its expressions as they were bound last, of the schema that the form is of.
+    """
 
     node: n.Select
     outputs: tuple[Output, ...]

@@ -59,8 +59,10 @@ _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 class BoundSelect(Struct):
     """A select of which all is known but its answer: what is asked of which table, and what is done with the answer.
+
     `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price,
-    `given` its answers where they are public."""
+    `given` its answers where they are public.
+    """
 
     form: SelectForm
     table: Table | Cube
@@ -128,9 +130,11 @@ def _where(
 def _bound(
     interp: Evaluator, form: SelectForm, table: Table | Cube, tables: Qualifiers, scope: Scope
 ) -> BoundSelect:  # fmt: skip
-    """The select with its keys, aggregates and amount; whatever can be refused of it is refused here. Its expressions
-    on rows are bound once, where no name in them has another meaning here. The table, the request and the amount are
-    those of this time."""
+    """The select with its keys, aggregates and amount; whatever can be refused of it is refused here.
+
+    Its expressions on rows are bound once, where no name in them has another meaning here. The table, the request and
+    the amount are those of this time.
+    """
     node, rows = form.node, form.rows_in(scope)
     compiler = partial(RowCompiler, dict(table.schema), interp, scope, tables)
     where, table = _where(interp, node, table, tables, scope, rows)

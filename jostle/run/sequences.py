@@ -74,8 +74,10 @@ def column_of(values: Sequence[object], *, of_numbers: bool = False) -> list[obj
 
 
 def element_by_element(function: Callable[..., object], *values: object) -> NumberColumn:
-    """`function` of the elements at each place; a value that is no list stands at every place. `ValueError` where lists
-    differ in length."""
+    """`function` of the elements at each place; a value that is no list stands at every place.
+
+    `ValueError` where lists differ in length.
+    """
     length = len(next(value for value in values if isinstance(value, NumberColumn)))
     sides: list[Iterable[object]] = [value if isinstance(value, list) else [value] * length for value in values]
     return NumberColumn(

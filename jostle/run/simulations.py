@@ -32,9 +32,11 @@ TESTED = 2000
 def _simulated_tables(
     count: object, seed: object = 1.0, *, rows: object = None, wide: object = False, at: At
 ) -> list[Record]:  # fmt: skip
-    """`simulated_tables(40)`: public synthetic tables, each a record {database, test, class}. `rows`: from how many to
-    how many a database has (`500..20000`); a test has 2,000. `wide`: every third table has 16 to 60 attributes, of
-    which few speak of the class."""
+    """`simulated_tables(40)`: public synthetic tables, each a record {database, test, class}.
+
+    `rows`: from how many to how many a database has (`500..20000`); a test has 2,000. `wide`: every third table has
+    16 to 60 attributes, of which few speak of the class.
+    """
     from jostle.kernels.simulated_tables import synthetic_table
 
     def example(number: int, rows: int, least: int, most: int) -> Record:
@@ -51,8 +53,10 @@ def _simulated_tables(
 
 @builtin
 def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = None, at: At) -> list[Record]:
-    """`simulated_regressions(40)`: public synthetic tables, each a record {database, test, target}. `rows`: from how
-    many to how many a database has (`300..30000`); a test has 2,000."""
+    """`simulated_regressions(40)`: public synthetic tables, each a record {database, test, target}.
+
+    `rows`: from how many to how many a database has (`300..30000`); a test has 2,000.
+    """
     from jostle.kernels.simulated_tables import TARGET, regression_table
 
     def example(number: int, rows: int, least: int, most: int) -> Record:
@@ -69,8 +73,10 @@ def _simulated_regressions(count: object, seed: object = 1.0, *, rows: object = 
 @builtin
 def _simulated_studies(count: object, seed: object = 1.0, *, rows: object = None, at: At) -> list[Record]:
     """`simulated_studies(40)`: public synthetic studies, each a record {database, treatment, outcome, by, effect}.
+
     `rows`: from how many to how many a database has (`500..100000`). `effect` is the mean effect in the population that
-    the rows are a sample of."""
+    the rows are a sample of.
+    """
     from jostle.kernels.statistics.effects import simulated_study
 
     interp, span = at
@@ -164,8 +170,10 @@ def _row_count(what: str, table: Value, model: Value, label: object, *of: object
 
 
 def _in_bins(table: Table, model: object, label: str) -> tuple[Table, object]:
-    """The table with its numbers in the bins of a classifier of raw columns, and the classifier of these bins. A wide
-    or real column has more numbers than can be listed, and few bins."""
+    """The table with its numbers in the bins of a classifier of raw columns, and the classifier of these bins.
+
+    A wide or real column has more numbers than can be listed, and few bins.
+    """
     from jostle.kernels.classifiers.models import Binned
 
     while isinstance(model, Binned):
@@ -192,8 +200,10 @@ def _class_of(what: str, model: Value, table: Value, label: object) -> str:
 
 @builtin
 def _prediction_error(table: Value, model: Value, *, at: At) -> float:
-    """`prediction_error(test, model)`: √(mean (y − ŷ)²) over the rows of a public table, y the model's target. Rows
-    without a target are left out."""
+    """`prediction_error(test, model)`: √(mean (y − ŷ)²) over the rows of a public table, y the model's target.
+
+    Rows without a target are left out.
+    """
     interp, _ = at
     refuse_private(model, "is no regression")
     if not is_model(model) or not hasattr(model, "target"):

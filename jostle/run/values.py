@@ -31,8 +31,10 @@ if TYPE_CHECKING:
 
 
 def handles_in(value: object) -> list[Handle]:
-    """Every private handle inside public containers, for labels and for the paths of a call's arguments. At any depth,
-    and each container once, however often it is shared."""
+    """Every private handle inside public containers, for labels and for the paths of a call's arguments.
+
+    At any depth, and each container once, however often it is shared.
+    """
     if isinstance(value, Handle):
         return [value] if value.private else []
     handles: list[Handle] = []
@@ -230,9 +232,11 @@ MOST_NESTED = 500
 
 
 def weight(value: object) -> float:
-    """How many values there are to see in a value, nested ones counted as often as they stand in it. Each container is
-    visited once, however often it is shared, so that this ends where a walk would not. Refuses what is nested too
-    deeply for a walk."""
+    """How many values there are to see in a value, nested ones counted as often as they stand in it.
+
+    Each container is visited once, however often it is shared, so that this ends where a walk would not. Refuses
+    what is nested too deeply for a walk.
+    """
     weights: dict[int, float] = {}
 
     def weigh(one: object, depth: int) -> float:
@@ -354,9 +358,11 @@ def kind_name(value: Any) -> str:
 
 
 def is_model(value: object) -> bool:
-    """A public value with a face of its own, made by a kernel: a classifier, a graphical model, a mixture. Its class
-    has `jostle_kind` ("a decision tree"), `jostle_fields` (what `model.name` gives; a function there is a method of the
-    language), `as_json()` (what a release is written as) and `__str__` (what `print` shows)."""
+    """A public value with a face of its own, made by a kernel: a classifier, a graphical model, a mixture.
+
+    Its class has `jostle_kind` ("a decision tree"), `jostle_fields` (what `model.name` gives; a function there is a
+    method of the language), `as_json()` (what a release is written as) and `__str__` (what `print` shows).
+    """
     return hasattr(type(value), "jostle_kind")
 
 

@@ -33,8 +33,10 @@ def confine(
     private: bool = True,
 ) -> list[str]:  # fmt: skip
     """Confines this process for good; names what of it the system does not offer. It ends itself after `seconds`.
+
     `memory` is in bytes of address space. With `network`, for a ledger or data on a server, sockets stay. What is not
-    `private`, as a check of a text, for which somebody waits at an editor, is not slower than the server."""
+    `private`, as a check of a text, for which somebody waits at an editor, is not slower than the server.
+    """
     ends_after(seconds)
     _gives_way(private)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -71,6 +71,7 @@ class Call(Struct):
 
 class Server(Struct):
     """What the routes share. `https`: cookies are sent over TLS only. `log`: a line on standard error a request.
+
     `identity` names the header in which a proxy says who somebody is, as NAME or NAME@`domain`; it counts in a request
     that has the proxy's `proof` too, and passwords do not count then."""
 

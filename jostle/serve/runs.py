@@ -280,7 +280,9 @@ class Runs:
 
     def review(self, who: Account, id: str, decision: str, note: str, digest_: str = "") -> Run:
         """Approves a program that waits, which then runs as it stands, refuses it, or sends it back to be changed.
-        `digest_` is that of the text which was read: a decision on another text is none."""
+
+        `digest_` is that of the text which was read: a decision on another text is none.
+        """
         if decision not in DECISIONS:
             raise refuse("ValueError", f"a decision is one of {', '.join(DECISIONS)}")
         approve = decision == "approved"

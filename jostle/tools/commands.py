@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 
 def run(options: Namespace) -> int:
-    """Runs a program here or, with `--server`, where the data are, with its results as text or as one JSON object. What
-    was released is printed, or kept, also where the run was stopped or its output cannot be written. Of a run that
-    failed, what was measured and not released is printed and kept."""
+    """Runs a program here or, with `--server`, where the data are, with its results as text or as one JSON object.
+
+    What was released is printed, or kept, also where the run was stopped or its output cannot be written. Of a run
+    that failed, what was measured and not released is printed and kept.
+    """
     import warnings
 
     from jostle.tools.session import Session

@@ -209,9 +209,11 @@ _TABLES = ("table", "source", "cube", "counts")
 
 
 class Vocabulary(Struct, frozen=True):
-    """Names by what they are ("a private table"), columns by the table they are of, fields by name. `values`: the
-    listed values of a column, which are public; `elements`: the fields of what a list or a result holds; `parameters`:
-    those of functions that the documentation does not know; `folder`: where paths begin."""
+    """Names by what they are ("a private table"), columns by the table they are of, fields by name.
+
+    `values`: the listed values of a column, which are public; `elements`: the fields of what a list or a result holds;
+    `parameters`: those of functions that the documentation does not know; `folder`: where paths begin.
+    """
 
     names: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

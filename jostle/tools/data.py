@@ -52,8 +52,10 @@ VERSION = 1
 
 
 class Verified(Struct, frozen=True):
-    """What a chain that holds says: how many entries, the last hash, and the total of all charges. `older`: some were
-    counted by an earlier rule, in fewer places."""
+    """What a chain that holds says: how many entries, the last hash, and the total of all charges.
+
+    `older`: some were counted by an earlier rule, in fewer places.
+    """
 
     entries: int
     head: str
@@ -64,8 +66,10 @@ class Verified(Struct, frozen=True):
 def verify_chain(
     name: str, entries: Iterable[Entry], width: int, completed: Callable[[tuple[int, ...], int], tuple[int, ...]]
 ) -> Verified:
-    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold. `completed` takes a
-    total of an earlier rule into so many places."""
+    """Follows a chain from its first entry. `LedgerError` names the first entry that does not hold.
+
+    `completed` takes a total of an earlier rule into so many places.
+    """
     number, head, older = 0, store.FIRST, False
     total: tuple[int, ...] = ()
     for entry in entries:
@@ -88,8 +92,10 @@ def verify_chain(
 
 
 def verify(ledger: Ledger, name: str) -> Verified:
-    """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold. Every charge tests
-    the seal; this is for people, who ask of all that stands before it."""
+    """Follows the whole chain to the sealed end. Raises `LedgerError` where anything does not hold.
+
+    Every charge tests the seal; this is for people, who ask of all that stands before it.
+    """
     with ledger.store.reading() as connection:
         rows = store.Rows(ledger.store, connection)
         dataset, entries, every = rows.find(name), rows.entries(name), rows.all()
@@ -105,8 +111,10 @@ def verify(ledger: Ledger, name: str) -> Verified:
 
 
 def certificate_of(ledger: Ledger, name: str, events: Sequence[Event]) -> dict[str, Json]:
-    """The certificate of one run. The whole history is verified first. Raises `LedgerError` where it does not hold or
-    does not know the run's charges, `DataError` where the run has none."""
+    """The certificate of one run. The whole history is verified first.
+
+    Raises `LedgerError` where it does not hold or does not know the run's charges, `DataError` where the run has none.
+    """
     verify(ledger, name)
     dataset, entries = ledger.dataset(name), ledger.history(name)
     own = _own(name, events, entries)

@@ -90,8 +90,10 @@ def choices_of(
     source: Source, choice: str | None, epsilon: float | None, progress: Callable[[str, int, int], None] | None,
     bound: Mapping[str, object] | None, params: Mapping[str, object],
 ) -> list[tuple[str, ChoiceMaker, Interpreter, list[tuple[str, float]]]]:  # fmt: skip
-    """Runs a program on simulated rows: each choice (or the one named) by its name, what ran it, and its amounts. Those
-    are the units and amounts of its calls, each once, or `epsilon`. Raises as `evaluate` does."""
+    """Runs a program on simulated rows: each choice (or the one named) by its name, what ran it, and its amounts.
+
+    Those are the units and amounts of its calls, each once, or `epsilon`. Raises as `evaluate` does.
+    """
     from jostle.tools.session import Session
 
     session = Session(simulate=1, progress=progress)
@@ -272,8 +274,10 @@ def _place(span: Span, end: bool) -> int:
 
 class ChoiceImprovement(Struct, frozen=True):
     """One choice of a program, at the amount it is called with: what was found, and the new text of its Options.
+
     `texts`: each Option that gets a new `predict`, by name. `absent`: those of them that the program does not hold, of
-    which the text is the `predict` alone."""
+    which the text is the `predict` alone.
+    """
 
     name: str
     unit: str

@@ -97,9 +97,11 @@ class Direct(Struct, frozen=True):
 
 
 class Calculated(Struct, frozen=True):
-    """A variable that is calculated from what was measured; of several numbers, the one with the largest error. `error`
-    is None where it depends on the data and nobody said how many rows there are. `value` is what simulated rows gave,
-    and None where the error is the same for all data."""
+    """A variable that is calculated from what was measured; of several numbers, the one with the largest error.
+
+    `error` is None where it depends on the data and nobody said how many rows there are. `value` is what simulated rows
+    gave, and None where the error is the same for all data.
+    """
 
     name: str
     line: int
@@ -247,9 +249,11 @@ _QUICK = {name for name, row in BUILTINS.items() if not row.module} | set(AGGREG
 
 
 class DryRun(Struct, frozen=True):
-    """What a program can cost, before it runs: of each source in all (`costs`), and statement by statement. `str` of it
-    is a table. Of a source that an earlier program of the session spent from, less is left than it says. `errors` has
-    what is known of what a statement measures, by its place."""
+    """What a program can cost, before it runs: of each source in all (`costs`), and statement by statement.
+
+    `str` of it is a table. Of a source that an earlier program of the session spent from, less is left than it says.
+    `errors` has what is known of what a statement measures, by its place.
+    """
 
     source: Source
     costs: tuple[Cost, ...]

@@ -169,8 +169,11 @@ class Export:
     """Writes released values. It is made before a run, `save`d after it, and `close`d in any case."""
 
     def __init__(self, targets: Sequence[tuple[str, str]], released: Sequence[str] | None, *, overwrite: bool) -> None:
-        """`targets`: pairs of a name and a path; `released`: the names that the program can release, or None where that
-        is not known. Raises `Refusal` (`NameError`, `DataError`) for what cannot be, and then leaves no file behind."""
+        """`targets`: pairs of a name and a path; `released`: the names that the program can release, or None
+        where that is not known.
+
+        Raises `Refusal` (`NameError`, `DataError`) for what cannot be, and then leaves no file behind.
+        """
         self._places: dict[str, Path] = {}
         self._parts: dict[str, Path] = {}
         self._overwrite = overwrite
@@ -215,9 +218,11 @@ class Export:
     def save(
         self, values: Mapping[str, object], *, ok: bool, simulated: bool = False
     ) -> tuple[list[str], list[Diagnostic]]:
-        """Writes what was released; says so, a line a file, and what could not be. `ok`: whether the run came to its
-        end, so that a name which is missing is worth a word. A simulation saves nothing: the file would not say that
-        its numbers are synthetic."""
+        """Writes what was released; says so, a line a file, and what could not be.
+
+        `ok`: whether the run came to its end, so that a name which is missing is worth a word. A simulation saves
+        nothing: the file would not say that its numbers are synthetic.
+        """
         notes: list[str] = []
         wrong: list[Diagnostic] = []
         for name, path in self._places.items():
@@ -256,7 +261,10 @@ class Export:
 
 def sheet(name: str, value: object) -> Sheet:
     """A released value as columns: rows of a model, a grouped result, a list of records, a record of lists, a list; of
-    one number, text or date, and of a record of these, one row. Raises `Refusal(DataError)` where it is no table."""
+    one number, text or date, and of a record of these, one row.
+
+    Raises `Refusal(DataError)` where it is no table.
+    """
     from jostle.run.margins import with_ends
     from jostle.run.values import is_vector
 

@@ -466,8 +466,11 @@ def foreseen(
     tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool,
     names: Mapping[str, object],
 ) -> Foreseen:  # fmt: skip
-    """What a run of a program is sure to refuse, if it comes so far, and more that is known of it. `factory` makes an
-    interpreter of a session, which the walk takes for its own; `names` are those that an interactive session has."""
+    """What a run of a program is sure to refuse, if it comes so far, and more that is known of it.
+
+    `factory` makes an interpreter of a session, which the walk takes for its own; `names` are those that an interactive
+    session has.
+    """
     interp = factory(Foresight, *door(events), declared_choice)  # what a choice learns takes long
     interp.settings, planned, scope = dict(settings), {}, Scope(interp.base, Names(names))
     interp.looks = Looks((lambda *_: None) if look else None)

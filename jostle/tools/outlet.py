@@ -296,9 +296,11 @@ class Others:
 
 
 def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:
-    """The action's exit status; 1 with what is said on standard error of a fault, 130 for an interrupt (128 and the
-    number of another signal that stopped it). With `json_wanted`, a fault or a refusal is also one JSON object on
-    standard output."""
+    """The action's exit status; 1 with what is said on standard error of a fault, 130 for an interrupt
+    (128 and the number of another signal that stopped it).
+
+    With `json_wanted`, a fault or a refusal is also one JSON object on standard output.
+    """
     with prepared():
         try:
             status = _status(action, json_wanted)

@@ -92,8 +92,11 @@ def plan(
     file: str, settings: dict[str, object], bound: dict[str, str], epsilon: float | None = None, progress: Any = None,
     rows: int | None = None,
 ) -> ErrorPlan:  # fmt: skip
-    """The plan of a program; choices are tried around `epsilon`, or around what the program gives them. Where a
-    number's error depends on the data, it is reported for so many synthetic `rows` in each source, or of stand-ins."""
+    """The plan of a program; choices are tried around `epsilon`, or around what the program gives them.
+
+    Where a number's error depends on the data, it is reported for so many synthetic `rows` in each source, or of
+    stand-ins.
+    """
     from jostle.choice.plan import study
     from jostle.tools.session import Session
 
@@ -266,8 +269,10 @@ def _amount(unit: str, value: float) -> str:
 
 
 def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> dict[str, object]:
-    """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side). Of what
-    is calculated, `error` is null where it depends on the data, and there are none; `value` is that of `data`."""
+    """Returns the plan as plain data. `needs` is null outside the amounts tried (`beyond` says on which side).
+
+    Of what is calculated, `error` is null where it depends on the data, and there are none; `value` is that of `data`.
+    """
     direct = [
         {"name": d.name, "line": d.line, "unit": d.unit, "amount": d.amount, "error": d.error}
         | ({"of": d.of} if d.of else {}) | ({"cut": list(d.cut)} if d.cut else {})

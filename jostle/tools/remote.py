@@ -64,9 +64,11 @@ class RemoteResult:
 
 
 class Remote:
-    """A server, as a session: `run`, `run_text` and `attempt` hand programs in and wait for their answers. `url` is
-    that of `jostle serve`, empty for that of the last login; `token` one of an account there; left out, what `jostle
-    login` keeps. `seconds`, as the server offers them, say when an answer leaves, whatever it is."""
+    """A server, as a session: `run`, `run_text` and `attempt` hand programs in and wait for their answers.
+
+    `url` is that of `jostle serve`, empty for that of the last login; `token` one of an account there; left out, what
+    `jostle login` keeps. `seconds`, as the server offers them, say when an answer leaves, whatever it is.
+    """
 
     def __init__(self, url: str, token: str = "", seconds: float | None = None) -> None:
         self.url, self.seconds = _address(_last(url)), seconds
@@ -118,9 +120,11 @@ class Remote:
 
 
 class Entries:
-    """A prompt or a notebook whose entries a server runs: each is handed in behind those that went well before it. What
-    was answered before is given again for nothing, so that names live on; an entry is charged for itself alone. A bare
-    expression is released as `it`, for this one entry."""
+    """A prompt or a notebook whose entries a server runs: each is handed in behind those that went well before it.
+
+    What was answered before is given again for nothing, so that names live on; an entry is charged for itself alone.
+    A bare expression is released as `it`, for this one entry.
+    """
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote

@@ -120,8 +120,10 @@ Budget = Mapping[str, Mapping[str, Mapping[str, str]]]
 
 
 class Repl:
-    """One session, the events it left, and `handle`, which takes one entry and says whether to go on. `ask` puts a
-    question to a person, where there is one: before more than half of what is left is spent."""
+    """One session, the events it left, and `handle`, which takes one entry and says whether to go on.
+
+    `ask` puts a question to a person, where there is one: before more than half of what is left is spent.
+    """
 
     def __init__(
         self, session: Session, say: Callable[[str], None], tell: Callable[[Refusal], None],
@@ -327,7 +329,9 @@ def start(
     allow: Sequence[str] = (), look: bool = True,
 ) -> int:  # fmt: skip
     """The session at a terminal or over a pipe, where it gives 1 if anything was refused; `first` is run before.
-    `ledger`, `memory`, `engine`, `allow` and `look` as in `Session`."""
+
+    `ledger`, `memory`, `engine`, `allow` and `look` as in `Session`.
+    """
     import warnings
 
     from jostle.tools.session import Session

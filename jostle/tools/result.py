@@ -69,8 +69,10 @@ class Released(dict[str, Any]):
 @dataclass
 class Result:
     """The result of a run: released values, the budget of every source, diagnostics, events, printed lines, and what
-    was warned of and stopped nothing. `unreleased`, of a run that failed: values of names that rest on private data and
-    were not released."""
+    was warned of and stopped nothing.
+
+    `unreleased`, of a run that failed: values of names that rest on private data and were not released.
+    """
 
     ok: bool
     values: dict[str, Any] = field(repr=False)

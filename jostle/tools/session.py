@@ -370,8 +370,9 @@ class Session:
 
     @exclusive
     def clauses(self, source: Source, formats: bool = False) -> Clauses:
-        """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`. With
-        `formats` a column that one reads, as in `date("%d.%m.%Y")`, has the domain of what it is read as."""
+        """Reads the clauses of one declaration; neither it nor what it is linked to is opened. Raises `Refusal`.
+
+        With `formats` a column that one reads, as in `date("%d.%m.%Y")`, has the domain of what it is read as."""
         tree = self._parsed(source)
         protecting = [node.protecting for node in tree.body if isinstance(node, n.Private)]
         if faults := self._check(tree, {clause.linked: None for clause in protecting if clause is not None}):

@@ -45,9 +45,11 @@ _SHOWN = 5  # calls of one choice whose trace is printed after a run
 
 
 def released(name: str, value: object, width: int = 100, margins: object = None, face: str = "") -> str:
-    """`name = value`, on one line where it fits, otherwise the name and an indented block below it. `margins`: the
-    errors of what is known of it (`run.margins`), which stand beside the numbers; `face`: what a model says of
-    itself."""
+    """`name = value`, on one line where it fits, otherwise the name and an indented block below it.
+
+    `margins`: the errors of what is known of it (`run.margins`), which stand beside the numbers; `face`: what a model
+    says of itself.
+    """
     lines = face.splitlines() or show(value, width - 4, margins)
     if len(lines) == 1:
         return f"{clean(name)} = {lines[0]}"

@@ -61,9 +61,11 @@ class Statement(Struct):
 
 
 class Explanation(Struct, frozen=True):
-    """The statements of a program in their order, for a dialect. `str` of it is for a person. `tables` are those that
-    are read, with the raw cells by their names in the SQL; `views` are queries by the name that stands for their
-    rows."""
+    """The statements of a program in their order, for a dialect. `str` of it is for a person.
+
+    `tables` are those that are read, with the raw cells by their names in the SQL; `views` are queries by the name that
+    stands for their rows.
+    """
 
     source: Source
     dialect: str

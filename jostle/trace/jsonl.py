@@ -28,8 +28,11 @@ _OWN = ("v", "id", "parent", "kind", "name", "span")
 
 
 def plain(value: object) -> object:
-    """The value as standard JSON can hold it. NumPy numbers and arrays become numbers and lists, tuples and sets lists,
-    and what JSON has no number for the texts "inf", "-inf" and "nan"; anything else becomes its text."""
+    """The value as standard JSON can hold it.
+
+    NumPy numbers and arrays become numbers and lists, tuples and sets lists, and what JSON has no number for the
+    texts "inf", "-inf" and "nan"; anything else becomes its text.
+    """
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -63,8 +63,10 @@ def is_number(value: object) -> bool:
 
 
 def columns(event: Event) -> Columns:
-    """The figures of a `release` event, by column and label; a column and a label without a name are empty texts. Of
-    many rows without keys or errors, which are a sample and no table, it has the mean of each column."""
+    """The figures of a `release` event, by column and label; a column and a label without a name are empty texts.
+
+    Of many rows without keys or errors, which are a sample and no table, it has the mean of each column.
+    """
     keys = event.fields.get("keys")
     out: Columns = {}
     key_names = [str(k) for k in keys] if isinstance(keys, list) else []

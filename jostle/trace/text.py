@@ -42,8 +42,9 @@ UNITS = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
 
 
 def number(value: object, digits: int = 4) -> str:
-    """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text. An
-    empty text is `""`."""
+    """A number for a person: whole numbers in full, others to `digits` significant digits, anything else as text.
+
+    An empty text is `""`."""
     if value is None:
         return "none"
     if isinstance(value, bool):

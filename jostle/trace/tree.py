@@ -388,7 +388,9 @@ class ChoiceNode(Struct):
 
 def nested_choices(events: Iterable[Event]) -> ChoiceNode | None:
     """The tree of parts at which choices were made; None where there were none. Of several trees, one beside another.
-    Where a choice is made a second time at the part that the first one stood at, another tree begins."""
+
+    Where a choice is made a second time at the part that the first one stood at, another tree begins.
+    """
     trees: list[ChoiceNode] = []
     top = 0
     for event in sorted((e for e in events if e.kind == "choice"), key=lambda e: e.id):

@@ -106,9 +106,11 @@ def _cells(
 
 
 def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
-    """The table that a program calls `name`, `schema.table`, or of the schema `public`, and what it is known by. Its
-    cells have names of ours, `r0`, …, and where they are decimals also `n0`, …: a user may be let read some columns
-    only, so they are all that is asked for. Refuses with `DataError`."""
+    """The table that a program calls `name`, `schema.table`, or of the schema `public`, and what it is known by.
+
+    Its cells have names of ours, `r0`, …, and where they are decimals also `n0`, …: a user may be let read some columns
+    only, so they are all that is asked for. Refuses with `DataError`.
+    """
     label = f"`{name}`"
     full = name if "." in name else f"public.{name}"
     meant = connection.catalog(_MEANT, label, (full,))

@@ -47,8 +47,10 @@ _CHECK = "SELECT 'a' = 'A' AS c0, unix_micros(try_cast('1970-01-01' AS TIMESTAMP
 
 def client() -> tuple[Any, Any, Any]:
     """What makes a session, what makes its channel, and what says how often is asked again; `ImportError` where the
-    packages are not there. A program that came by `python -c` has no file, which the package takes for a test of its
-    own, and exits."""
+    packages are not there.
+
+    A program that came by `python -c` has no file, which the package takes for a test of its own, and exits.
+    """
     main = sys.modules["__main__"]
     nameless = not hasattr(main, "__file__")
     if nameless:
@@ -120,9 +122,11 @@ class Connection:
             return read(session)
 
     def cache(self, query: str) -> DataFrame:
-        """A data frame whose rows the cluster keeps until this connection is closed. Spark answers whatever plan is
-        equal to a kept one from what it keeps, in every session, also when files have changed meanwhile. So the plan
-        names the session, which costs nothing on a row."""
+        """A data frame whose rows the cluster keeps until this connection is closed.
+
+        Spark answers whatever plan is equal to a kept one from what it keeps, in every session, also when files have
+        changed meanwhile. So the plan names the session, which costs nothing on a row.
+        """
         statement = f"SELECT * FROM {subquery(query)} WHERE '{self.session.session_id}' <> ''"
         frame = self.ask(lambda session: session.sql(statement).persist())
         self._kept.append(frame)

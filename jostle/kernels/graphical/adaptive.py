@@ -104,9 +104,11 @@ def search_plan(strength: float, model: GraphicalModel, power: float, predict: s
 
 
 def _of_pure(strength: float, columns: int, beside: bool) -> tuple[float, float]:
-    """(the share of single columns, how many tables to begin with), where noise grows with the tables. `strength`: the
-    rows in units of the noise of a whole column, as an even one's cells share them. Below FEW_PAIRS of it there are the
-    fewer pairs the less it is, at least two, and beside a column to predict none."""
+    """(the share of single columns, how many tables to begin with), where noise grows with the tables.
+
+    `strength`: the rows in units of the noise of a whole column, as an even one's cells share them. Below FEW_PAIRS of
+    it there are the fewer pairs the less it is, at least two, and beside a column to predict none.
+    """
     if strength < (MANY_BESIDE if beside else NO_PURE_PAIRS):
         return 1.0, 0.0
     few = min(1.0, strength / FEW_PAIRS)
@@ -130,8 +132,10 @@ def _first(sizes: Sequence[int], falls: float, predict: int) -> list[Clique]:
 
 @dataclass(frozen=True, eq=False)
 class TableSearch(Model):
-    """A model, the tables it was learned from, and which could be measured next. Public. `many` of `candidates` are to
-    be chosen and measured with `share`, the part `of_choosing` of it for choosing."""
+    """A model, the tables it was learned from, and which could be measured next. Public.
+
+    `many` of `candidates` are to be chosen and measured with `share`, the part `of_choosing` of it for choosing.
+    """
 
     jostle_kind = "a search for tables"
     jostle_members = members("model many share of_choosing left again", candidates="to_choose")
@@ -193,9 +197,11 @@ class TableSearch(Model):
 
     @property
     def of_choosing(self) -> float:
-        """The part of the share that chooses: the less, the more cells a pair has. Noise of a choice is on a score
-        once, and that of a measured table on each of its k cells. Where both go by the inverse of their shares, their
-        sum is the least where the first is as the second's over the root of k."""
+        """The part of the share that chooses: the less, the more cells a pair has.
+
+        Noise of a choice is on a score once, and that of a measured table on each of its k cells. Where both go by the
+        inverse of their shares, their sum is the least where the first is as the second's over the root of k.
+        """
         if self.again or self.plan["power"] < 0.9:
             return 0.0 if self.again else OF_CHOOSING
         sizes, pairs = self.model.domain.sizes, self.narrow_pairs
@@ -231,8 +237,10 @@ class TableSearch(Model):
 
     @cached_property
     def cliques(self) -> list[Clique]:
-        """Pairs that exact inference can hold beside what it has, and triples that it holds already. Where the last
-        tables said little, it is all triples of such pairs: there may be what no pair shows."""
+        """Pairs that exact inference can hold beside what it has, and triples that it holds already.
+
+        Where the last tables said little, it is all triples of such pairs: there may be what no pair shows.
+        """
         sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
@@ -294,8 +302,10 @@ def search_begun(
     model: GraphicalModel, tables: Sequence[Any], plan: Mapping[str, Any], most: float,
     prior: GraphicalModel | None = None,
 ) -> TableSearch:  # fmt: skip
-    """The search after noisy tables of the plan's `cliques` at its places `measured`, or of each column once. `prior`:
-    a model of public rows with the same columns and values."""
+    """The search after noisy tables of the plan's `cliques` at its places `measured`, or of each column once.
+
+    `prior`: a model of public rows with the same columns and values.
+    """
     domain = model.domain
     if prior is not None and prior.domain != domain:
         raise KernelError("a prior has the columns and the values of the table, described alike and in the same order")

@@ -114,7 +114,9 @@ def state_probabilities(parameters: Floats, variables: int) -> tuple[Floats, flo
 
 def newton_fit(moments: Floats, variables: int, ridge: float) -> Floats:
     """The parameters with the largest penalised likelihood for these moments, exact; `ridge` in front of ‖·‖²/2.
-    Newton's method with halved steps: the objective log Z(θ) − θ·m + (ridge/2)‖θ‖² is strictly convex."""
+
+    Newton's method with halved steps: the objective log Z(θ) − θ·m + (ridge/2)‖θ‖² is strictly convex.
+    """
     where = masks(variables)
     crossed = where[:, None] ^ where[None, :]
     theta = np.zeros(len(where))
@@ -146,9 +148,11 @@ def newton_fit(moments: Floats, variables: int, ridge: float) -> Floats:
 
 
 def stochastic_fit(moments: Floats, variables: int, ridge: float, seed: int = 0) -> Floats:
-    """Fits more than EXACT variables by stochastic ascent, with moments from persistent Gibbs chains. Each parameter
-    goes by the scale of its own statistic's variance; the second half of the steps is averaged. The error of simulation
-    is about 1/√(CHAINS·ROUNDS/2), a few thousandths."""
+    """Fits more than EXACT variables by stochastic ascent, with moments from persistent Gibbs chains.
+
+    Each parameter goes by the scale of its own statistic's variance; the second half of the steps is averaged. The
+    error of simulation is about 1/√(CHAINS·ROUNDS/2), a few thousandths.
+    """
     first, second = np.triu_indices(variables, 1)
     means = moments[:variables]
     theta = np.concatenate([np.arctanh(np.clip(means, -0.99, 0.99)), np.zeros(len(first))])
@@ -169,8 +173,10 @@ def stochastic_fit(moments: Floats, variables: int, ridge: float, seed: int = 0)
 
 
 def log_shares(sums: object, values: Sequence[int], noise: float) -> list[Floats]:
-    """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs. Counts are kept
-    from below half a row or the noise's deviation, whichever is more: less cannot be told from none."""
+    """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs.
+
+    Counts are kept from below half a row or the noise's deviation, whichever is more: less cannot be told from none.
+    """
     counts = np.asarray(sums, dtype=float)
     shares, at = [], 1
     for many in values:
@@ -325,8 +331,10 @@ def ising_model(couplings: object, fields: object = None, names: Any = None) -> 
 
 
 def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> IsingModel:
-    """The truth of the experiments: a ring, and from every other node of one half a chord across; |A| = `strength`. The
-    signs are drawn by `seed`; no fields. Its width is at most 3·strength."""
+    """The truth of the experiments: a ring, and from every other node of one half a chord across; |A| = `strength`.
+
+    The signs are drawn by `seed`; no fields. Its width is at most 3·strength.
+    """
     p = int(variables)
     if not 3 <= p <= MOST_VARIABLES:
         raise KernelError(f"a ring has 3 to {MOST_VARIABLES:,} variables")
@@ -343,8 +351,10 @@ def ring_pairs(p: int) -> list[tuple[int, int]]:
 
 
 def ising_fit(rows: Rows, sums: object, noise: float) -> IsingModel:
-    """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise. Exact
-    maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge."""
+    """The model of noisy sums over rows: 1, then x_i, then x_i x_j for i < j, and the deviation of their noise.
+
+    Exact maximum likelihood up to EXACT variables, by Gibbs chains above; see `fit` for the ridge.
+    """
     p = len(rows["columns"])
     totals = np.asarray(sums, dtype=float)
     n = max(float(totals[0]), 1.0)
@@ -364,8 +374,10 @@ def ising_independent_fit(rows: Rows, sums: object, noise: float) -> IsingModel:
 
 
 def ising_of_nodes(rows: Rows, nodes: Sequence[object]) -> IsingModel:
-    """The model of p node regressions w_i (Klivans & Meka 2017): A_ij is half of w_ij, averaged with its transpose. In
-    node i's regression the constant stands in the place of x_i itself: its half is the field."""
+    """The model of p node regressions w_i (Klivans & Meka 2017): A_ij is half of w_ij, averaged with its transpose.
+
+    In node i's regression the constant stands in the place of x_i itself: its half is the field.
+    """
     halves = np.array([np.asarray(w, dtype=float) for w in nodes]) / 2
     fields = np.diag(halves).copy()
     np.fill_diagonal(halves, 0.0)

@@ -38,9 +38,11 @@ Clique = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Home:
-    """The place of a clique's table: its bag, and the maps from and to it. A table in the clique's order is transposed
-    by `order` and reshaped to `spread` to broadcast over the bag; of the bag's table, of `axes` axes, those at
-    `remaining` stay, in the clique's order."""
+    """The place of a clique's table: its bag, and the maps from and to it.
+
+    A table in the clique's order is transposed by `order` and reshaped to `spread` to broadcast over the bag; of the
+    bag's table, of `axes` axes, those at `remaining` stay, in the clique's order.
+    """
 
     bag: int
     order: tuple[int, ...]
@@ -51,8 +53,10 @@ class Home:
 
 @dataclass(frozen=True)
 class Bag:
-    """Variables of a table: `own` of them first, then those shared with the parent, which comes later. `adding`: what
-    its table is the sum of, cliques by their index and children as −1 − index, small sums first."""
+    """Variables of a table: `own` of them first, then those shared with the parent, which comes later.
+
+    `adding`: what its table is the sum of, cliques by their index and children as −1 − index, small sums first.
+    """
 
     variables: Clique
     shape: tuple[int, ...]
@@ -203,8 +207,11 @@ def _eliminated(
 
 
 def _tree(bags: tuple[Clique, ...]) -> list[tuple[Clique, int | None]]:
-    """The bags with their parents, children before parents: a spanning forest of largest separators (Prim). Over the
-    maximal cliques of a chordal graph such a tree has the running intersection property (Jensen and Jensen 1994)."""
+    """The bags with their parents, children before parents: a spanning forest of largest separators (Prim).
+
+    Over the maximal cliques of a chordal graph such a tree has the running intersection property (Jensen and Jensen
+    1994).
+    """
     sets = [set(bag) for bag in bags]
     waiting = dict.fromkeys(range(len(bags)), (0, -1))  # how much is shared with the tree so far, and with which bag
     tree: list[tuple[int, int]] = []
@@ -342,9 +349,11 @@ def _normal(message: Floats) -> Floats:
 
 
 class PairTables:
-    """`table(clique)`: the probabilities over a few variables, exactly; all pairs are known beforehand. Within a bag a
-    pair's table is a margin of the bag's. From there the joint table of a variable and a separator goes on to every
-    other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge."""
+    """`table(clique)`: the probabilities over a few variables, exactly; all pairs are known beforehand.
+
+    Within a bag a pair's table is a margin of the bag's. From there the joint table of a variable and a separator goes
+    on to every other bag: P(a, U) = Σ_S P(a, S)·P(U | S), once for each variable and edge.
+    """
 
     def __init__(self, calibrated: Calibrated) -> None:
         self._bags = [bag.variables for bag in calibrated.plan.bags]

@@ -152,8 +152,10 @@ def e_step(
     structure: Structure | TiedStructure, theta: Floats, noisy: Floats, rows: float, noise: CellNoise,
     start: Floats | None = None, *, tolerance: float = 1e-9, loose: bool = False,
 ) -> tuple[Floats, float]:  # fmt: skip
-    """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y. `loose`: for learning,
-    where the noise is larger by far than what is left of the objective."""
+    """(l, dual objective) of the E-step: the tables are rows·μ(θ + l). `noisy`: flat counts y.
+
+    `loose`: for learning, where the noise is larger by far than what is left of the objective.
+    """
     from scipy.optimize import Bounds, minimize
 
     target = noisy / rows
@@ -200,9 +202,11 @@ def steps_for(rows: float, noise: CellNoise, cells: float) -> float:
 def early_stopped(
     structure: Structure | TiedStructure, noisy: Floats, rows: float, noise: CellNoise, steps: float, rounds: int = 5
 ) -> Floats:
-    """θ after EM from the uniform model, its `steps` taken in at most `rounds` long ones. A long step of k is the
-    E-step with noise of scale b/k (of variance σ²/k): k proximal steps in one, which ends nearly where they do and
-    takes a fraction of the time."""
+    """θ after EM from the uniform model, its `steps` taken in at most `rounds` long ones.
+
+    A long step of k is the E-step with noise of scale b/k (of variance σ²/k): k proximal steps in one, which ends
+    nearly where they do and takes a fraction of the time.
+    """
     rounds = max(1, min(rounds, int(steps)))
     long = noise.power(steps / rounds)
     theta, step = np.zeros_like(noisy), None
@@ -240,9 +244,11 @@ def posterior_mode(
 def naive_fit(
     model: GraphicalModel, tables: Sequence[object], rows: object = None, ridge: object = None, project: bool = True
 ) -> GraphicalModel:
-    """Maximum likelihood on noisy tables, each projected on its simplex, with a ridge. `rows`: a public or measured N,
-    else read off the tables. `ridge`: λ for every clique, else `public_ridge` of each table's noise. `project`: false
-    leaves the tables as they are. Post-processing: it costs nothing."""
+    """Maximum likelihood on noisy tables, each projected on its simplex, with a ridge.
+
+    `rows`: a public or measured N, else read off the tables. `ridge`: λ for every clique, else `public_ridge` of each
+    table's noise. `project`: false leaves the tables as they are. Post-processing: it costs nothing.
+    """
     structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [law_of(t) for t in tables]
@@ -268,8 +274,10 @@ def _target(
 def cgm_fit(
     model: GraphicalModel, tables: Sequence[object], rows: object = None, steps: Any = None, ridge: object = None
 ) -> GraphicalModel:
-    """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.posterior_mode`). With
-    `steps`, from the uniform model without a prior, stopped after so many (as in the paper); 0: `cgm.steps_for`."""
+    """Expectation–maximisation over the true tables: from the naive estimate, with a prior (`cgm.posterior_mode`).
+
+    With `steps`, from the uniform model without a prior, stopped after so many (as in the paper); 0: `cgm.steps_for`.
+    """
     structure, n = model.learning, rows_in(tables, rows)
     flat = structure.joined([np.asarray(t) for t in tables])
     noises = [law_of(t) for t in tables]
@@ -330,8 +338,10 @@ PACE = 0.5
 
 def psgd_fit(model: GraphicalModel, batches: Mapping[str, Any], rows: object = None) -> GraphicalModel:
     """The model after a step for each of `batches.sums` (steps, cells), of `rate` q and `noise` σ, from uniform.
+
     `rows`: a public N; left out, it is read off the batches. A steady chain's batches may be of its steps alone.
-    Post-processing: it costs nothing."""
+    Post-processing: it costs nothing.
+    """
     structure = model.learning
     sums, rate, noise = np.asarray(batches["sums"], dtype=float), float(batches["rate"]), float(batches["noise"])
     noises = np.full(len(structure.lengths), noise)

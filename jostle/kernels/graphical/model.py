@@ -316,8 +316,10 @@ class GraphicalModel(Model):
         return max(0.0, own - self.log_partition - others + other.log_partition)
 
     def log_likelihood(self, data: Any) -> float:
-        """The mean log-probability of public rows: synthetic rows, a frame, or tables of counts, one a clique. Where
-        cliques are tied, one table a group will do: the mean of its cliques' tables."""
+        """The mean log-probability of public rows: synthetic rows, a frame, or tables of counts, one a clique.
+
+        Where cliques are tied, one table a group will do: the mean of its cliques' tables.
+        """
         if isinstance(data, SyntheticRows):
             tables = [data.table(*self.domain.names_of(c)) for c in self.structure.cliques]
         elif hasattr(data, "columns") and hasattr(data, "itertuples"):
@@ -410,8 +412,10 @@ def encode_frame(domain: Domain, frame: Any) -> SyntheticRows:
 
 
 def graphical_model(domain: object, cliques: object, inference: str = "exact", groups: object = None) -> GraphicalModel:
-    """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit. `groups`: lists of
-    places of cliques, those of one list to share one potential."""
+    """The uniform model over a domain and its cliques; ValueError where exact inference cannot fit.
+
+    `groups`: lists of places of cliques, those of one list to share one potential.
+    """
     described = Domain.of(domain)
     structure = Structure(described, described.cliques(cliques), inference)
     return GraphicalModel(structure, ties=None if groups is None else tie_cliques(structure, groups))
@@ -428,9 +432,11 @@ def steady_chain(values: object, length: float) -> GraphicalModel:
 
 
 def steady_tables(steps: Any) -> list[Floats]:
-    """The table of first places and that of steps, for `steady_chain`, of noisy or public steps (from, to) alone. In a
-    chain that is the same at all times a place is as likely first as at any step's start. The margin's noise is that of
-    a row of cells; it is no new measurement."""
+    """The table of first places and that of steps, for `steady_chain`, of noisy or public steps (from, to) alone.
+
+    In a chain that is the same at all times a place is as likely first as at any step's start. The margin's noise is
+    that of a row of cells; it is no new measurement.
+    """
     table = np.asarray(steps, dtype=float)
     if table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise KernelError("steps are a square table, from and to")

@@ -28,8 +28,10 @@ MOST_STATES = 2**20
 
 @dataclass(frozen=True)
 class PairwiseModel(Field):
-    """`tables` (p, p, k, k), centred, tables[j, i] the transpose of tables[i, j]; `fields` (p, k). k is the largest
-    alphabet, `values` (p,) how many values each variable has: 0, 1, … above its least."""
+    """`tables` (p, p, k, k), centred, tables[j, i] the transpose of tables[i, j]; `fields` (p, k).
+
+    k is the largest alphabet, `values` (p,) how many values each variable has: 0, 1, … above its least.
+    """
 
     values: tuple[int, ...]
     tables: Floats
@@ -169,8 +171,10 @@ def node_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
 
 
 def pairwise_of_nodes(rows: Rows, nodes: Sequence[object]) -> PairwiseModel:
-    """The model of p node regressions w_i (k_i, p, K): tables centred, each averaged with its transpose. The constant
-    of node i stands where its own first value would: w_i[:, i, 0]."""
+    """The model of p node regressions w_i (k_i, p, K): tables centred, each averaged with its transpose.
+
+    The constant of node i stands where its own first value would: w_i[:, i, 0].
+    """
     values = alphabets(rows)
     p, k = len(values), max(values)
     tables, fields = np.zeros((p, p, k, k)), np.zeros((p, k))
@@ -286,8 +290,10 @@ def fw_start(size: int) -> Floats:
 
 
 def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
-    """The number of steps for about `rows` rows at `rho`, between LEAST and `most`; all of it is public. `rho` is
-    infinite for rows that are public, which gives `most`."""
+    """The number of steps for about `rows` rows at `rho`, between LEAST and `most`; all of it is public.
+
+    `rho` is infinite for rows that are public, which gives `most`.
+    """
     if not (radius > 0 and rho > 0):
         raise KernelError("a radius and an amount are positive")
     steps = PACE * (max(float(rows), 1.0) * float(radius) / 2 * float(np.sqrt(rho))) ** (2 / 3)
@@ -295,8 +301,10 @@ def fw_rounds(rows: float, radius: float, rho: float, most: int) -> int:
 
 
 def fw_step(weights: object, vertex: int, radius: float, step: int) -> Floats:
-    """w ← (1 − μ)w + μs with μ = 2/(t + 2), t = 0, 1, …: the first step forgets the start. `chosen` is the largest of
-    the gradient's coordinates, then of their negatives: the vertex lies against it."""
+    """w ← (1 − μ)w + μs with μ = 2/(t + 2), t = 0, 1, …: the first step forgets the start.
+
+    `chosen` is the largest of the gradient's coordinates, then of their negatives: the vertex lies against it.
+    """
     w = np.array(weights, dtype=float)
     mu = 2.0 / (int(step) + 2)
     place, sign = (int(vertex), -1.0) if vertex < w.size else (int(vertex) - w.size, 1.0)

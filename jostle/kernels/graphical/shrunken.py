@@ -46,9 +46,12 @@ def posterior_medians(
     tables: Sequence[Floats], expected: Sequence[Floats], laws: Sequence[Laplace | Gaussian], *,
     most: float, wide: float, weight: float,
 ) -> list[Floats]:  # fmt: skip
-    """The posterior median of every cell, each table's in its shape, in counts. `expected`: positive counts for every
-    cell; `laws`: the noise of each table. `most`: the largest r of the grid; the prior is log-normal about 1 of
-    deviation `wide`, with 0 beside it as likely as 1, and weighs as much as `weight` cells."""
+    """The posterior median of every cell, each table's in its shape, in counts.
+
+    `expected`: positive counts for every cell; `laws`: the noise of each table. `most`: the largest r of the grid;
+    the prior is log-normal about 1 of deviation `wide`, with 0 beside it as likely as 1, and weighs as much as `weight`
+    cells.
+    """
     noisy = np.concatenate([np.ravel(t) for t in tables])
     usual = np.concatenate([np.ravel(e) for e in expected])
     scale = np.concatenate([np.full(np.size(t), max(law.scale, 1e-9)) for t, law in zip(tables, laws, strict=True)])
@@ -185,8 +188,10 @@ def _start(structure: Structure, columns: Sequence[Floats], model: GraphicalMode
 
 def nearest(structure: Structure, tables: Sequence[Table], rows: float, theta: Floats) -> Floats:
     """Potentials of a model near to noisy tables, in squares by precision, by mirror descent from potentials before.
+
     McKenna, Sheldon and Miklau, *Graphical-model based estimation and inference for differential privacy*, ICML 2019.
-    The steps end when they gain little: a model that goes on follows the noise."""
+    The steps end when they gain little: a model that goes on follows the noise.
+    """
     precise = np.array([max(t.law.scale, 1e-9) for t in tables]) ** -2.0
     weights = np.repeat(precise / precise.max(), structure.lengths)
     target, pace = structure.joined([np.asarray(t.cells) / rows for t in tables]), 2.0
@@ -205,8 +210,10 @@ def nearest(structure: Structure, tables: Sequence[Table], rows: float, theta: F
 
 
 def shrunken_fit(model: GraphicalModel, tables: Sequence[Any], rows: object = None) -> GraphicalModel:
-    """The model of noisy tables, one a clique: of each column, in order, and of wider ones, in any number. A wider
-    table is drawn towards the product of its columns. Post-processing: it costs nothing."""
+    """The model of noisy tables, one a clique: of each column, in order, and of wider ones, in any number.
+
+    A wider table is drawn towards the product of its columns. Post-processing: it costs nothing.
+    """
     domain, cliques = model.domain, model.structure.cliques
     many = len(domain.names)
     if cliques[:many] != tuple((v,) for v in range(many)) or model.ties is not None:
@@ -236,7 +243,9 @@ def columns_of(
     domain: Domain, tables: Sequence[Table], rows: float, prior: GraphicalModel | None = None
 ) -> tuple[list[Floats], Floats]:
     """(the shares of each column's values, above 0; the precision of a cell, for Laplace noise of scale 1 it is 1).
-    Drawn towards even, or towards the columns of a `prior` of public rows."""
+
+    Drawn towards even, or towards the columns of a `prior` of public rows.
+    """
     many = len(domain.names)
     total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(many)
     for t in tables:

@@ -95,9 +95,11 @@ MOST_RESAMPLED_ROWS = 10**6
 def intervals(
     model: GraphicalModel, names: Sequence[str], coverage: float = 0.9, replicates: float = 100, seed: float = 0
 ) -> dict[str, Floats]:
-    """`low` and `high` for `model.marginal(names)`, of its shape, and the `estimate` in between. Each cell's interval
-    by itself covers the truth with a probability of about `coverage`. Takes as long as learning the model `replicates`
-    times. ValueError for models that output perturbation or gradients learned."""
+    """`low` and `high` for `model.marginal(names)`, of its shape, and the `estimate` in between.
+
+    Each cell's interval by itself covers the truth with a probability of about `coverage`. Takes as long as learning
+    the model `replicates` times. ValueError for models that output perturbation or gradients learned.
+    """
     if model.notes.get("learned") not in ESTIMATORS or "measured" not in model.notes:
         raise KernelError("intervals are of models that `naive_mle`, `cgm` or `learn_tables` learned from noisy tables")
     if not 0 < coverage < 1 or not 2 <= replicates <= 10_000:
@@ -171,8 +173,10 @@ def unbinned_rows(
 
 def model_of_means(model: GraphicalModel, means: Mapping[str, Any]) -> GraphicalModel:
     """The model nearest to `model` in which each column of `means` has its `mean`, each bin counting as its `bins` say.
+
     Nearest in the divergence D(· ‖ model): the potentials of such a column grow by λ times the means of its bins.
-    Columns take turns, as in iterative proportional fitting. A mean beyond those of the bins is brought within them."""
+    Columns take turns, as in iterative proportional fitting. A mean beyond those of the bins is brought within them.
+    """
     if not isinstance(model, GraphicalModel) or model.ties is not None:
         raise KernelError("means are kept in a graphical model of its own cliques")
     places = {name: model.domain.clique([name]) for name in means}

@@ -95,9 +95,11 @@ def equal_parts(shape: int | tuple[int, ...], number: float) -> Ints:
 
 @on_one_thread
 def refined_strategy(labels: Ints, look: Floats, look_scale: float, workload: Workload, power: int = 1) -> Strategy:
-    """A strategy fitted to the workload on blocks that suit what was seen. `labels`: a partition into blocks of the
-    tree of halves; `look` and `look_scale`: noisy counts of them, and their noise. `power`: that of the norm which the
-    noise goes by."""
+    """A strategy fitted to the workload on blocks that suit what was seen.
+
+    `labels`: a partition into blocks of the tree of halves; `look` and `look_scale`: noisy counts of them, and their
+    noise. `power`: that of the norm which the noise goes by.
+    """
     line = _line(workload.shape)
     starts = line.blocks(labels)
     if len(starts) > MOST or look_scale <= 0:
@@ -209,9 +211,11 @@ def _examples(shape: tuple[int, ...], places: Ints) -> Floats:
 
 @on_one_thread
 def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> Floats:
-    """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`. The
-    mean, by `HALF`, of the posterior of the tree of halves and of that of boxes of like cells (`smoothing`), which is
-    nearly all of it where rows are many; of more than `MOST` cells the latter alone."""
+    """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`.
+
+    The mean, by `HALF`, of the posterior of the tree of halves and of that of boxes of like cells (`smoothing`), which
+    is nearly all of it where rows are many; of more than `MOST` cells the latter alone.
+    """
     line = _line(workload.shape)
     cells, gaussian = np.asarray(answers[0], dtype=np.float64).ravel(), is_gaussian(answers[0])
     boxes = smoothing.smoothed(grids.identity_strategy(workload.shape), answers, scale, workload)
@@ -284,8 +288,10 @@ def _product(cube: Floats, least: float) -> Floats:
 
 
 def _line(shape: tuple[int, ...], turn: int = 0) -> _Line:
-    """The cells along a tree that halves the longest axis first. With a `turn` of 1 it begins a third of each axis
-    later, and of equal axes the last is halved first."""
+    """The cells along a tree that halves the longest axis first.
+
+    With a `turn` of 1 it begins a third of each axis later, and of equal axes the last is halved first.
+    """
     order, places = grids.halving_order(shape, turn)
     bits = sum((cells + turn * (cells // 3) - 1).bit_length() for cells in shape)
     return _Line(order, places, bits, len(shape))
@@ -346,8 +352,10 @@ def _worth(share: Floats, axes: int) -> Floats:
 
 
 def _with_sums(tree: Tree, posterior: Posterior, counts: Floats, matrix: Floats, sums: Floats, scale: float) -> Floats:
-    """The blocks' counts, (b,), given noisy `sums` of them with the weights `matrix`, (p, b), as well. Before that the
-    gaps of halves are taken to be normal and to know nothing of each other."""
+    """The blocks' counts, (b,), given noisy `sums` of them with the weights `matrix`, (p, b), as well.
+
+    Before that the gaps of halves are taken to be normal and to know nothing of each other.
+    """
     run = np.concatenate([np.zeros((len(matrix), 1)), np.cumsum(matrix * counts, axis=1)], axis=1)
     cumulative = np.append(0.0, np.cumsum(counts))
     mass = np.maximum(cumulative[tree.high] - cumulative[tree.low], 1e-9)

@@ -65,8 +65,10 @@ REACH, FINENESS = 25.0, 60
 
 
 def masses(edges: Floats, tilt: Floats) -> Floats:
-    """What each law of `SHAPES` has between neighbouring `edges`, (k, e) from 0 to 1; (k, e − 1, 9). `tilt`, (k,): the
-    logit of the share of an even block, to which laws are moved."""
+    """What each law of `SHAPES` has between neighbouring `edges`, (k, e) from 0 to 1; (k, e − 1, 9).
+
+    `tilt`, (k,): the logit of the share of an even block, to which laws are moved.
+    """
     table = _table()
     inside = np.clip(edges, 1e-14, 1 - 1e-14)
     place = (np.log(inside) - np.log1p(-inside) - tilt[:, None] + REACH) * FINENESS
@@ -132,8 +134,10 @@ class Seen:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Of every node the mean and variance of its count; of its halves the mean square and the mean of their `gap`. The
-    gap is half the difference of the halves, 0 for a block that has none."""
+    """Of every node the mean and variance of its count; of its halves the mean square and the mean of their `gap`.
+
+    The gap is half the difference of the halves, 0 for a block that has none.
+    """
 
     mean: Floats
     variance: Floats
@@ -263,9 +267,11 @@ def normal_posterior(tree: Tree, measurements: Sequence[Seen], unit: float, sums
 
 
 def _empties(tree: Tree, mean: Floats, variance: Floats, before: Floats, unit: float) -> Floats:
-    """How precisely each node is known to be empty, (n,). A half that is not empty has any count up to that of its
-    block. What is known of a half is normal, without what was said here `before`: expectation propagation (Minka 2001),
-    of precisions about 0 alone, so that it settles."""
+    """How precisely each node is known to be empty, (n,).
+
+    A half that is not empty has any count up to that of its block. What is known of a half is normal, without what was
+    said here `before`: expectation propagation (Minka 2001), of precisions about 0 alone, so that it settles.
+    """
     from scipy.special import log_ndtr
 
     precise = np.zeros(len(mean))
@@ -281,8 +287,10 @@ def _empties(tree: Tree, mean: Floats, variance: Floats, before: Floats, unit: f
 
 def _normal(tree: Tree, precision: Floats, evidence: Floats, prior: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     """Of every node the means for each column of `evidence`, (n, k), and the variance; of its halves' gap the same.
+
     `precision`, (n,): how precisely a node's own count was measured, and `evidence` that times what was seen. `prior`,
-    (n,): how precisely the gap of its halves, of mean 0, is known before."""
+    (n,): how precisely the gap of its halves, of mean 0, is known before.
+    """
     precision, evidence = precision.copy(), evidence.copy()
     slope, total, apart = np.zeros(len(precision)), np.ones(len(precision)), np.zeros_like(evidence)
     for level in reversed(tree.levels):
@@ -328,7 +336,9 @@ class _Grids:
 
     def _at(self, nodes: Ints, counts: Floats) -> tuple[Floats, Ints, Floats]:
         """Of these nodes' `counts`, (k, m), the places in the grid, the point before each and the part up to the next.
-        Points are numbered through all k grids. Beyond a grid it is an end of it."""
+
+        Points are numbered through all k grids. Beyond a grid it is an end of it.
+        """
         place = np.maximum((counts - self.low[nodes, None]) / self.span[nodes, None], -1 / POINTS)
         place = np.where((place < 0) | (self.bend[nodes] == 1), place, np.sqrt(np.abs(place))) * (POINTS - 1)
         index = np.clip(place.astype(np.int64), 0, POINTS - 2) + np.arange(len(nodes))[:, None] * POINTS

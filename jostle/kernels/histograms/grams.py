@@ -321,8 +321,10 @@ def on_cells(workload: Workload) -> Gram:
 
 
 def on_buckets(workload: Workload, labels: Ints) -> Gram:
-    """The workload's Gram operator on the buckets of `labels`, which hold 0 … b − 1 and every one of them. A
-    `ValueError` where the labels do not fit the workload's cells."""
+    """The workload's Gram operator on the buckets of `labels`, which hold 0 … b − 1 and every one of them.
+
+    A `ValueError` where the labels do not fit the workload's cells.
+    """
     return _on_buckets(workload, np.asarray(labels, dtype=np.int64).tobytes())
 
 
@@ -379,8 +381,10 @@ def _corners(workload: Workload) -> object:
 
 
 def _steps(workload: Workload, labels: Ints, sizes: Floats) -> object:
-    """Sparse (m, b): each range as a signed sum of the buckets' cumulative sums. The cumulative sum at a place inside
-    bucket k, a share f of its cells in, is (1 − f)·c_{k−1} + f·c_k."""
+    """Sparse (m, b): each range as a signed sum of the buckets' cumulative sums.
+
+    The cumulative sum at a place inside bucket k, a share f of its cells in, is (1 − f)·c_{k−1} + f·c_k.
+    """
     from scipy.sparse import csr_matrix
 
     lows, highs = (bound[:, 0] for bound in workload.bounds())

@@ -156,9 +156,11 @@ def privelet_strategy(shape: int | tuple[int, ...]) -> Strategy:
 
 
 def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats:
-    """The cells, flat, that have the coefficients `answers`, measured by `privelet_strategy`; unbiased. As many
-    coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another. The cells
-    remember what noise they have."""
+    """The cells, flat, that have the coefficients `answers`, measured by `privelet_strategy`; unbiased.
+
+    As many coefficients as cells, so there is nothing to fit: the transform is undone along one axis after another.
+    The cells remember what noise they have.
+    """
     axes = axes_of(shape)
     counts = [[level["size"] for level in _levels(cells)] for cells in axes]
     cube = np.empty(axes)
@@ -181,8 +183,10 @@ def wavelet_cells(shape: int | tuple[int, ...], answers: list[Floats]) -> Floats
 
 
 def box_variances(shape: tuple[int, ...], lows: Ints, highs: Ints) -> Floats:
-    """The variance of each box from `lows` to `highs`, (m, d), where coefficients are measured with deviation 1. A box
-    is a product of intervals and so are the coefficients, hence the variance. O(levels · (cells + m)) an axis."""
+    """The variance of each box from `lows` to `highs`, (m, d), where coefficients are measured with deviation 1.
+
+    A box is a product of intervals and so are the coefficients, hence the variance. O(levels · (cells + m)) an axis.
+    """
     variance = np.ones(len(lows))
     for axis, cells in enumerate(shape):
         variance *= _interval_variances(cells, lows[:, axis], highs[:, axis] + 1) * len(_levels(cells)) ** 2
@@ -190,9 +194,11 @@ def box_variances(shape: tuple[int, ...], lows: Ints, highs: Ints) -> Floats:
 
 
 def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
-    """Σ over coefficients of the squared weight that each has in the sum from `starts` to before `ends`. The sum before
-    a place p takes a share a of the node that p lies in: 0 of a cell, and of a node whose halves are taken with a and
-    b, (a + b)/2 of its sum and (a − b)/2 of its difference. A sum is what two such differ by."""
+    """Σ over coefficients of the squared weight that each has in the sum from `starts` to before `ends`.
+
+    The sum before a place p takes a share a of the node that p lies in: 0 of a cell, and of a node whose halves are
+    taken with a and b, (a + b)/2 of its sum and (a − b)/2 of its difference. A sum is what two such differ by.
+    """
     place = np.arange(cells + 1)
     share = np.where(place == cells, 1.0, 0.0)
     variance = np.zeros(len(starts))
@@ -210,7 +216,9 @@ def _interval_variances(cells: int, starts: Ints, ends: Ints) -> Floats:
 
 def _levels(cells: int) -> list[dict[str, Any]]:
     """For each level of an axis: every cell's coefficient (`labels`, −1 for none), its sign, and how many there are.
-    The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half."""
+
+    The first is the axis' sum. A node of k cells has ⌈k/2⌉ of them in its first half.
+    """
     place = np.arange(cells)
     levels: list[dict[str, Any]] = [{"labels": np.zeros_like(place), "signs": np.ones(cells, dtype=np.int8), "size": 1}]
     for edges in _edges(cells)[:-1]:

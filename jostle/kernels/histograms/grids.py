@@ -25,8 +25,10 @@ from jostle.kernels.arrays import Floats, Ints, Strategy, along, axes_of, groups
 
 
 def best_branching(n: int) -> int:
-    """The b ≥ 2 that minimises (b − 1)h³ − 2(b + 1)h²/3 with h = ⌈log_b n⌉. Up to a constant, that is the mean variance
-    of a range over n cells (the cited paper, section 4)."""
+    """The b ≥ 2 that minimises (b − 1)h³ − 2(b + 1)h²/3 with h = ⌈log_b n⌉.
+
+    Up to a constant, that is the mean variance of a range over n cells (the cited paper, section 4).
+    """
     return min(_candidates(n), key=lambda b: _grid_cost((n,), b))
 
 
@@ -39,9 +41,11 @@ def height(n: int, b: int) -> int:
 
 
 def hb_strategy(shape: int | tuple[int, ...]) -> Strategy:
-    """HB's levels: each column's L1 norm is 1, so every level is measured with an equal share of ε. In one dimension
-    the root is measured too (h + 1 levels); in more, blocks are split b ways along every axis, with b² (b³, …) near the
-    best branching for the number of cells, and the root is not."""
+    """HB's levels: each column's L1 norm is 1, so every level is measured with an equal share of ε.
+
+    In one dimension the root is measured too (h + 1 levels); in more, blocks are split b ways along every axis,
+    with b² (b³, …) near the best branching for the number of cells, and the root is not.
+    """
     axes = axes_of(shape)
     n = int(np.prod(axes))
     if len(axes) == 1:
@@ -77,8 +81,10 @@ def group_strategy(labels: Ints) -> Strategy:
 
 def tree_least_squares(blocks: Strategy, answers: list[Floats]) -> Floats:
     """The least-squares counts of the finest level's groups, shape (m,), from noisy answers to a hierarchy.
-    `answers[i]` holds the noisy answers to `blocks[i]`, all under noise of one scale. Exact least squares in one pass
-    up and one down, O(cells · levels)."""
+
+    `answers[i]` holds the noisy answers to `blocks[i]`, all under noise of one scale. Exact least squares in one
+    pass up and one down, O(cells · levels).
+    """
     measured = [np.asarray(a) / block["weight"] for block, a in zip(blocks, answers, strict=True)]
     weight = [np.broadcast_to(np.asarray(block["weight"], dtype=np.float64), (block["size"],)) for block in blocks]
     estimate, variance = [measured[-1]], [1 / weight[-1] ** 2]
@@ -181,8 +187,10 @@ def best_cut(
     sums: Sequence[Floats], noise: Callable[[int, Floats], Floats | float] = lambda axis, share: 0.0
 ) -> tuple[float, int, int]:
     """The cut that saves most of the squares about the mean of a box: what it saves, its axis, the places before it.
+
     `sums` are those of the box along each axis. A cut may have `noise`, of its axis and the share of cells before it:
-    the squared gap must be more."""
+    the squared gap must be more.
+    """
     best, cells = (0.0, 0, 0), float(np.prod([len(line) for line in sums]))
     for axis, line in enumerate(sums):
         if len(line) < 2:
@@ -226,16 +234,20 @@ def grid_strategy(shape: int | tuple[int, ...], cells: float) -> Strategy:
 
 
 def agrid_first(shape: int | tuple[int, ...], strength: float) -> Strategy:
-    """The adaptive grid's first level, from `strength`, ε times the number of rows; measured by half of ε. m₁ = max(10,
-    ¼√(strength/10)) a side in two dimensions. The weight is its share of ε."""
+    """The adaptive grid's first level, from `strength`, ε times the number of rows; measured by half of ε.
+
+    m₁ = max(10, ¼√(strength/10)) a side in two dimensions. The weight is its share of ε.
+    """
     cells = max(100.0, _finite(strength) / 160)
     return [groups(uniform_grid(shape, cells), FIRST)]
 
 
 def agrid_second(shape: int | tuple[int, ...], first: Strategy, answers: list[Floats], epsilon: float) -> Strategy:
     """The second level: in each cell of the first a grid of count·ε₂/ROWS cells; `epsilon` is ε₂, what is left for it.
+
     `answers` are those to `first`, weighted as they were measured. To be measured by half of ε too, after which
-    `estimate` takes both levels as one strategy."""
+    `estimate` takes both levels as one strategy.
+    """
     axes = axes_of(shape)
     labels = np.asarray(first[0]["labels"])
     lows, highs = extents(axes, labels)
@@ -252,7 +264,9 @@ def agrid_second(shape: int | tuple[int, ...], first: Strategy, answers: list[Fl
 
 def uniform_grid(shape: int | tuple[int, ...], target: float) -> Ints:
     """Labels, flat, of a grid of about `wanted` cells: axes are cut in proportion to their lengths, at most to cells.
-    What an axis that is shorter than its part of the cuts cannot take goes to the others."""
+
+    What an axis that is shorter than its part of the cuts cannot take goes to the others.
+    """
     axes = axes_of(shape)
     pieces = [1] * len(axes)
     left, remaining = max(1.0, _finite(target)), list(np.argsort(axes))

@@ -68,7 +68,9 @@ _FEW = np.array([0.0, 1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 64, 96, 144, 216])
 
 def posterior_means(noisy: Floats, scale: Floats, sizes: Floats, boxes: Ints, gaussian: bool = False) -> Floats:
     """The expected counts, (b,), of blocks of so many cells, seen under noise as wide as Laplace's of `scale`, (b,).
-    `boxes`, (b,), holds the box, 0 … j − 1, of every block."""
+
+    `boxes`, (b,), holds the box, 0 … j − 1, of every block.
+    """
     cells = np.bincount(boxes, weights=sizes)
     noise = np.sqrt(2 * np.bincount(boxes, weights=scale**2)) / cells
     density = np.maximum(np.bincount(boxes, weights=noisy) / cells, np.maximum(LEAST * noise, 1e-9))
@@ -141,8 +143,10 @@ WORK = 2**23
 
 @dataclass(frozen=True)
 class BlockEstimate:
-    """Least-squares counts `z`, (b,), of blocks under a p-identity strategy or none but the blocks themselves. Their
-    covariance is 2s²(AᵀA)⁻¹ with AᵀA = diag(`own`) + MᵀM, where M, (p, b), holds the weighted sums."""
+    """Least-squares counts `z`, (b,), of blocks under a p-identity strategy or none but the blocks themselves.
+
+    Their covariance is 2s²(AᵀA)⁻¹ with AᵀA = diag(`own`) + MᵀM, where M, (p, b), holds the weighted sums.
+    """
 
     z: Floats
     own: Floats
@@ -236,9 +240,11 @@ def boxes_of(measured: BlockEstimate, labels: Ints, shape: tuple[int, ...], leas
 
 
 def shrunk_counts(measured: BlockEstimate, labels: Ints, boxes: Ints) -> Floats:
-    """The blocks' counts, (b,), given that those in one box of `boxes` have like densities; the posterior mean. Within
-    a box the counts are n·ρ plus a normal of variance n·τ², n being cells, ρ unknown, and τ² what the squared
-    differences are more than their noise. A block belongs to the box that has most of it."""
+    """The blocks' counts, (b,), given that those in one box of `boxes` have like densities; the posterior mean.
+
+    Within a box the counts are n·ρ plus a normal of variance n·τ², n being cells, ρ unknown, and τ² what the squared
+    differences are more than their noise. A block belongs to the box that has most of it.
+    """
     own = _owners(labels, boxes)
     n = np.bincount(labels).astype(np.float64)
     cells, many = np.bincount(own, weights=n), np.bincount(own)
@@ -269,9 +275,11 @@ def shrunk_counts(measured: BlockEstimate, labels: Ints, boxes: Ints) -> Floats:
 
 
 def _variances(block: Ints, share: Floats, one: Floats, sums: Floats) -> Floats:
-    """For each cut across the first axis the variance, in units of the noise, of what is before it less its `share`. A
-    cut that has k of a block's c cells before it weighs the block by k − share·c. Σ k² grows by 2k + 1 with a cell, and
-    all the rest is linear, so that cells are gone through once."""
+    """For each cut across the first axis the variance, in units of the noise, of what is before it less its `share`.
+
+    A cut that has k of a block's c cells before it weighs the block by k − share·c. Σ k² grows by 2k + 1 with a cell,
+    and all the rest is linear, so that cells are gone through once.
+    """
     line, side = block.ravel(), len(block)
     place, many = _places_in_groups(line)
     squares, crossed = (np.cumsum((n * one[line]).reshape(side, -1).sum(axis=1)) for n in (2 * place + 1, many))

@@ -60,9 +60,11 @@ def objective(theta: Floats, gram: Gram, diagonal: Floats, power: int = 1) -> tu
 
 
 def tiles(labels: Ints, shape: tuple[int, ...], counts: tuple[int, ...]) -> Floats:
-    """Θ of shape (Σ tiles, b) with entries 0 and 1: for each of `counts`, about that many tiles of the buckets. In one
-    dimension a tile is a run of equally many buckets; in two, the buckets whose middle lies in a square of a regular
-    grid."""
+    """Θ of shape (Σ tiles, b) with entries 0 and 1: for each of `counts`, about that many tiles of the buckets.
+
+    In one dimension a tile is a run of equally many buckets; in two, the buckets whose middle lies in a square of
+    a regular grid.
+    """
     b = int(labels.max()) + 1
     blocks = []
     sizes = np.bincount(labels, minlength=b)
@@ -83,9 +85,11 @@ def tiles(labels: Ints, shape: tuple[int, ...], counts: tuple[int, ...]) -> Floa
 
 
 def p_identity_strategy(labels: Ints, theta: Floats, power: int = 1) -> Strategy:
-    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's norm is 1. The core puts weights
-    on a grid, a coarser one of more cells. Sums are put on one here that is coarser yet, so that what is measured is
-    what estimates and errors are of: of many rows the last digit of a weight is more than noise."""
+    """The blocks to measure for A = [I; Θ]D on the buckets of `labels`: every column's norm is 1.
+
+    The core puts weights on a grid, a coarser one of more cells. Sums are put on one here that is coarser yet, so that
+    what is measured is what estimates and errors are of: of many rows the last digit of a weight is more than noise.
+    """
     labels = np.asarray(labels, dtype=np.int64).ravel()
     grid = 2.0 ** max(0, min(20, 30 - math.ceil(math.log2(labels.size))) - 1)
     matrix = np.floor(theta / _lengths(theta, power) * grid) / grid
@@ -128,8 +132,10 @@ def for_few_rows(strategy: Strategy, signal: float, power: int = 1) -> Strategy:
 
 
 def reconstruct(blocks: Strategy, answers: list[Floats]) -> Floats:
-    """The least-squares bucket counts, shape (b,), from noisy answers to a `strategy`; by Woodbury in O(b p²). The
-    covariance of the estimate is 2s²(AᵀA)⁻¹ for Laplace noise of scale s."""
+    """The least-squares bucket counts, shape (b,), from noisy answers to a `strategy`; by Woodbury in O(b p²).
+
+    The covariance of the estimate is 2s²(AᵀA)⁻¹ for Laplace noise of scale s.
+    """
     weight, matrix = blocks[0]["weight"], blocks[1]["matrix"]
     normal = (weight * answers[0] + matrix.T @ answers[1]) / weight**2
     inner = np.eye(len(matrix)) + (matrix / weight**2) @ matrix.T
@@ -189,9 +195,11 @@ def _in_halves(z0: Floats, gram: Gram) -> Floats:
 
 
 def _rising(c0: Floats, metric: Any, iterations: int, tolerance: float) -> Floats:
-    """Differences of the c, 0 ≤ c₁ ≤ c₂ ≤ …, that minimises (c − c₀)ᵀM(c − c₀). FISTA with restarts in the metric of
-    the row sums of |M|, which dominate M. Cumulative sums that no query uses get a small weight: they stay where they
-    are unless a neighbour moves them."""
+    """Differences of the c, 0 ≤ c₁ ≤ c₂ ≤ …, that minimises (c − c₀)ᵀM(c − c₀).
+
+    FISTA with restarts in the metric of the row sums of |M|, which dominate M. Cumulative sums that no query uses
+    get a small weight: they stay where they are unless a neighbour moves them.
+    """
     from scipy.optimize import isotonic_regression
 
     weights = np.asarray(abs(metric).sum(axis=1)).ravel()
@@ -269,9 +277,11 @@ def hdmm_strategy(workload: Workload, power: int = 1, iterations: int = 100, mos
 
 @on_one_thread
 def bucket_strategy(labels: Ints, workload: Workload, power: int = 1) -> Strategy:
-    """A p-identity strategy for the workload on the buckets of `labels`, quickly: a few steps from tiles. `labels` has
-    the workload's shape or is flat, and holds 0 … b − 1. Takes 1 ms to 60 ms for b from 10 to 4096. Many buckets, or
-    buckets of a very large cube, get a hierarchy over them in their order."""
+    """A p-identity strategy for the workload on the buckets of `labels`, quickly: a few steps from tiles.
+
+    `labels` has the workload's shape or is flat, and holds 0 … b − 1. Takes 1 ms to 60 ms for b from 10 to 4096.
+    Many buckets, or buckets of a very large cube, get a hierarchy over them in their order.
+    """
     flat = np.asarray(labels, dtype=np.int64).ravel()
     if workload.kind == "identity":
         return grids.group_strategy(flat)

@@ -22,8 +22,10 @@ class Map(TypedDict):
 
 
 class Centres(gauss.OfVectors):
-    """Centres of clusters that were paid for: a public value with scikit-learn's face. `cluster_centers_` (K, d) are in
-    the units of the data; `predict`, `transform`, `score` take rows (n, d)."""
+    """Centres of clusters that were paid for: a public value with scikit-learn's face.
+
+    `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
+    """
 
     def __init__(self, space: gauss.Space, centres: Floats) -> None:
         self.space, self.centres = space, centres
@@ -86,8 +88,10 @@ def centres_start(rows: Rows | gauss.GaussianMixture, clusters: int, seed: int =
 
 
 def centres_view(model: Centres, pooled: gauss.GaussianMixture | None = None) -> dict[str, object]:
-    """The parameters of the row kernel `nearest_from`: how far from its centre a row is seen. Twice the root mean
-    square distance that `clusters` even parts of the pooled Gaussian would have."""
+    """The parameters of the row kernel `nearest_from`: how far from its centre a row is seen.
+
+    Twice the root mean square distance that `clusters` even parts of the pooled Gaussian would have.
+    """
     radius = 2.0
     if pooled is not None:
         spread = float(np.sqrt(np.trace(pooled.covariances[0])))
@@ -124,8 +128,10 @@ def round_mixture(model: Centres, sums: Moments, radius: float, pooled: gauss.Ga
 
 
 def centres_of_sums(model: Centres, sums: Moments) -> Centres:
-    """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005). A cluster
-    whose noisy count is below 1 keeps its centre."""
+    """Lloyd's step from noisy sums about the origin, as DPLloyd has it (Blum, Dwork, McSherry, Nissim 2005).
+
+    A cluster whose noisy count is below 1 keeps its centre.
+    """
     n = np.asarray(sums["count"], dtype=float)
     means = np.asarray(sums["first"]) / np.maximum(n, 1.0)[:, None]
     return Centres(model.space, np.clip(np.where((n >= 1.0)[:, None], means, model.centres), -1.0, 1.0))
@@ -138,7 +144,9 @@ def cells_like(shape: tuple[int, ...], cells: ArrayLike) -> Floats:
 
 def centres_of_cells(rows: Rows, cells: ArrayLike, clusters: int, threshold: float = 0.0, seed: int = 0) -> Centres:
     """k-means on noisy counts of an even grid over the bounds of the columns (EUGkM: Su, Cao, Li, Bertino, Jin 2016).
-    Counts below the threshold are taken for none: of many empty cells the noise would be many rows."""
+
+    Counts below the threshold are taken for none: of many empty cells the noise would be many rows.
+    """
     counts = np.nan_to_num(np.asarray(cells, dtype=float))
     counts = np.where(counts > threshold, counts, 0.0)
     space = gauss.Space.of(rows)
@@ -152,9 +160,11 @@ def centres_of_cells(rows: Rows, cells: ArrayLike, clusters: int, threshold: flo
 
 
 def map_places(start: Rows | gauss.GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
-    """At most `places` places to count rows about, in units of the ball, (M, d). An even grid over the bounds of the
-    columns; for a released Gaussian of up to three columns a grid over where it lies, and of more columns, for which a
-    grid would have too few places an axis, draws from it, a little wider."""
+    """At most `places` places to count rows about, in units of the ball, (M, d).
+
+    An even grid over the bounds of the columns; for a released Gaussian of up to three columns a grid over where it
+    lies, and of more columns, for which a grid would have too few places an axis, draws from it, a little wider.
+    """
     if not isinstance(start, gauss.GaussianMixture):
         return _grid(places, gauss.Space.of(start).size) / float(start["radius"])
     d, middle, lower = start.space.size, start.means[0], np.linalg.cholesky(start.covariances[0])
@@ -203,9 +213,11 @@ def map_counted(map: Map, seen: Moments) -> Map:
 
 
 def map_refined(map: Map, places: int = 64, seed: int = 0) -> Map:
-    """A map of at most so many places where a counted one says that rows lie. A place whose count is above its noise
-    becomes several, spread over its reach: as many as an even error of rows by their nearest place asks for (in d
-    columns the power d/(d + 2) of rows times reach), one at least."""
+    """A map of at most so many places where a counted one says that rows lie.
+
+    A place whose count is above its noise becomes several, spread over its reach: as many as an even error of rows by
+    their nearest place asks for (in d columns the power d/(d + 2) of rows times reach), one at least.
+    """
     where, widths, weights = np.asarray(map["places"]), np.asarray(map["widths"]), _weights(map)
     if not weights.any():
         return map_begun(where)

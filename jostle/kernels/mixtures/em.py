@@ -176,8 +176,10 @@ def plain_start(rows: Rows, components: int, seed: int = 0) -> GaussianMixture:
 
 def plain_step(model: GaussianMixture, sums: Moments) -> GaussianMixture:
     """The paper's M-step from noisy sums about the middle of the ball: quotients, and eigenvalues that stay positive.
+
     Counts are floored at twice their noise, covariances shrunk to the pooled one by the share of noise in them, and
-    eigenvalues floored by half the edge of its spectrum."""
+    eigenvalues floored by half the edge of its spectrum.
+    """
     d = model.space.size
     n, means, squares, _, deviations = _in_frames(model, sums, 1.0)
     shares = n / n.sum()
@@ -210,8 +212,10 @@ def _in_own_frame(model: GaussianMixture, step: Floats, spread: Floats) -> Gauss
 
 
 def synthetic_mixture(columns: int, components: int, apart: float = 2.0, seed: int = 0) -> GaussianMixture:
-    """A mixture made up for training: `components` of random shapes in [−1, 1] in each column. `apart`: how far their
-    means lie from each other, in typical deviations of a component."""
+    """A mixture made up for training: `components` of random shapes in [−1, 1] in each column.
+
+    `apart`: how far their means lie from each other, in typical deviations of a component.
+    """
     if not (1 <= columns <= MOST_COLUMNS and 1 <= components <= MOST_COMPONENTS):
         raise KernelError(f"a mixture has 1 to {MOST_COLUMNS} columns and 1 to {MOST_COMPONENTS} components")
     rng = generator(seed)
@@ -261,8 +265,10 @@ def with_tails(model: GaussianMixture, pooled: GaussianMixture, share: float = 1
 
 
 def with_shares(model: GaussianMixture, seen: Moments) -> GaussianMixture:
-    """The mixture, its shares moved towards noisy sums of responsibilities as far as noise does not explain them. A
-    round of EM for the shares alone, longer than usual (`STRIDE`). No component loses all of its share."""
+    """The mixture, its shares moved towards noisy sums of responsibilities as far as noise does not explain them.
+
+    A round of EM for the shares alone, longer than usual (`STRIDE`). No component loses all of its share.
+    """
     count, noise, before = np.asarray(seen["count"], dtype=float), float(seen["count_noise"]), model.weights
     if count.shape != before.shape:
         raise KernelError("the counts are of other components than the mixture's")
@@ -311,9 +317,11 @@ def map_start(
     rows: Rows, places: ArrayLike, seen: Moments, pooled: GaussianMixture, components: int,
     seed: int = 0,
 ) -> GaussianMixture:  # fmt: skip
-    """Components about the centres of k-means on noisy counts of the rows about places, (M, d). All have the covariance
-    that the pooled one leaves within them. Where counts show fewer than two places above twice their noise, components
-    are spread as the pooled one says."""
+    """Components about the centres of k-means on noisy counts of the rows about places, (M, d).
+
+    All have the covariance that the pooled one leaves within them. Where counts show fewer than two places above
+    twice their noise, components are spread as the pooled one says.
+    """
     threshold = 2 * float(seen["count_noise"])
     counts, points = np.asarray(seen["count"], dtype=float), np.asarray(places, dtype=float)
     counts = np.where(counts > threshold, counts, 0.0)

@@ -103,9 +103,11 @@ class Density(OfVectors, ABC):
 
 
 class GaussianMixture(Density):
-    """A mixture of Gaussians that was paid for: a public value, and of scikit-learn's shape in Python. `weights_` (K,),
-    `means_` (K, d) and `covariances_` (K, d, d) are in the units of the data; `means`, `covariances` inside are in
-    those of the ball. `predict`, `predict_proba`, `score_samples`, `score` take rows (n, d)."""
+    """A mixture of Gaussians that was paid for: a public value, and of scikit-learn's shape in Python.
+
+    `weights_` (K,), `means_` (K, d) and `covariances_` (K, d, d) are in the units of the data; `means`, `covariances`
+    inside are in those of the ball. `predict`, `predict_proba`, `score_samples`, `score` take rows (n, d).
+    """
 
     def __init__(self, space: Space, weights: Floats, means: Floats, covariances: Floats) -> None:
         self.space = space
@@ -223,8 +225,10 @@ class GaussianMixture(Density):
 
 
 class FactorAnalysis(Density):
-    """x = W z + mean + noise, z ~ N(0, I), noise ~ N(0, diag): a public value with scikit-learn's face. `components_`
-    (factors, d), `noise_variance_` and `mean_` (d,) are in the units of the data."""
+    """x = W z + mean + noise, z ~ N(0, I), noise ~ N(0, diag): a public value with scikit-learn's face.
+
+    `components_` (factors, d), `noise_variance_` and `mean_` (d,) are in the units of the data.
+    """
 
     def __init__(self, space: Space, mean: Floats, loadings: Floats, noise: Floats) -> None:
         self.space, self.mean, self.loadings, self.noise = space, mean, loadings, noise

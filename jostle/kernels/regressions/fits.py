@@ -134,8 +134,10 @@ def forked_model(column: Column, above: Regression, below: Regression) -> Forked
 
 
 def leaf_model(sums: object, noise: float, y: Target, expected: float, deviation: float) -> Additive:
-    """The mean of a part of the rows, of its three shares, drawn towards what is expected of it. `deviation`: that of
-    single rows. Means of parts are taken to differ by half as much."""
+    """The mean of a part of the rows, of its three shares, drawn towards what is expected of it.
+
+    `deviation`: that of single rows. Means of parts are taken to differ by half as much.
+    """
     middle, half = _scale(y)
     count, total, _ = of_shares(sums)
     start = (float(expected) - middle) / half
@@ -152,9 +154,11 @@ def leaf_model(sums: object, noise: float, y: Target, expected: float, deviation
 def ridge_model(
     sums: object, noise: float, y: Target, terms: Terms, seen: Mapping[str, float], kind: str = "a ridge regression"
 ) -> Additive:
-    """Least squares by terms of how far the target is from its mean, of noisy sums of products. `sums`: 1, then (z, y),
-    then the products of each with itself and those after it (`products` of the row programs), where y stands as (y −
-    mean)/reach; `seen` is of `target_seen`. Second moments are centred by noisy means."""
+    """Least squares by terms of how far the target is from its mean, of noisy sums of products.
+
+    `sums`: 1, then (z, y), then the products of each with itself and those after it (`products` of the row programs),
+    where y stands as (y − mean)/reach; `seen` is of `target_seen`. Second moments are centred by noisy means.
+    """
     d = len(terms) + 1
     mean, low, high = (float(seen[k]) for k in ("mean", "low", "high"))
     reach = max(mean - float(y["low"]), float(y["high"]) - mean)
@@ -181,9 +185,11 @@ def ridge_model(
 
 
 def _rates(matrix: Floats, right: Floats, noise: float, rows: float, variance: float) -> Floats:
-    """The posterior means of coefficients β, where right = matrix · β + noise, and of single rows. β ~ N(0, τ²) in each
-    direction; τ is found by what `right` has beyond its noise (empirical Bayes), and is at most what accounts for the
-    whole `variance` of the target. A direction in which the matrix is lost in noise gets nothing."""
+    """The posterior means of coefficients β, where right = matrix · β + noise, and of single rows.
+
+    β ~ N(0, τ²) in each direction; τ is found by what `right` has beyond its noise (empirical Bayes), and is at most
+    what accounts for the whole `variance` of the target. A direction in which the matrix is lost in noise gets nothing.
+    """
     sizes, vectors = np.linalg.eigh(matrix)
     sizes, projections = np.maximum(sizes, 0.0), vectors.T @ right
     if not (noise or sizes.any()):  # of no rows, without noise
@@ -240,8 +246,10 @@ def first_stage(seen: Mapping[str, float], y: Target) -> Stage:
 
 def next_stage(stage: Stage, sums: object, noise: float, y: Target, column: Column) -> Stage:
     """After a round: the part of `column` added, by three shares a cell of what was left over its reach (in ±1).
+
     `noise`: the deviation of a share. `column`: {name, place, edges, centre, scale, step} of a number or {name, place,
-    values} of a text, `place` its number among the coordinates."""
+    values} of a text, `place` its number among the coordinates.
+    """
     count, total, squares = of_shares(sums)
     reach, deviation = float(stage["width"]), float(stage["deviation"])
     places = _middles(column) if "edges" in column else None

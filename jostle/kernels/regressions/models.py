@@ -89,9 +89,11 @@ Part = Slope | Steps | Levels
 
 
 class Regression(Model, ABC):
-    """The face that all have, in a program and in Python. `target`, the column that is predicted, lies within `low` and
-    `high`. `error`: the root of the mean square of what it is off by, as the released sums tell; none where their noise
-    hides it."""
+    """The face that all have, in a program and in Python.
+
+    `target`, the column that is predicted, lies within `low` and `high`. `error`: the root of the mean square of what
+    it is off by, as the released sums tell; none where their noise hides it.
+    """
 
     jostle_kind = "a regression"
     jostle_members = members("target attributes error", predict="of_row")

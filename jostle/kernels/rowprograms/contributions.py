@@ -29,8 +29,10 @@ def coordinates(d: int) -> Contributions:
 
 
 def logistic_gradient(d: int, *, target: object, weights: object) -> Contributions:
-    """The gradient of ln(1 + exp(−y·w·x)) in w: −y·x/(1 + exp(y·w·x)), y the sign of coordinate `target`. `weights`
-    (d,): that of `target` belongs to a constant 1, which stands in the target's place. Shape (d, n)."""
+    """The gradient of ln(1 + exp(−y·w·x)) in w: −y·x/(1 + exp(y·w·x)), y the sign of coordinate `target`.
+
+    `weights` (d,): that of `target` belongs to a constant 1, which stands in the target's place. Shape (d, n).
+    """
     w, place = numbers(weights, (d,), "weights"), place_of(target, d)
     units = row(d)
     sign = xp.comparison(xp.constant(-1), "<", xp.part(units, [place])) * 2 - 1
@@ -43,8 +45,10 @@ def logistic_gradient(d: int, *, target: object, weights: object) -> Contributio
 
 
 def softmax_gradient(d: int, *, weights: object) -> Contributions:
-    """The gradient of −ln of the share that `weights` (K, d − K + 1) give a row's class: (share − 1 for it)·(x, 1). The
-    last K coordinates say the class, of which the row's own is above 0. Shape (K·(d − K + 1), n)."""
+    """The gradient of −ln of the share that `weights` (K, d − K + 1) give a row's class: (share − 1 for it)·(x, 1).
+
+    The last K coordinates say the class, of which the row's own is above 0. Shape (K·(d − K + 1), n).
+    """
     w = numbers(weights, (None, None), "weights")
     classes, terms = w.shape
     if classes < 2 or terms != d - classes + 1 or terms < 2:
@@ -64,7 +68,9 @@ def softmax_gradient(d: int, *, weights: object) -> Contributions:
 
 def logistic_curvature(d: int, *, target: object, weights: object) -> Weights:
     """How much a row says of a logistic regression: 4p(1 − p) for the probability p that `weights` give its class.
-    `weights` as in `logistic_gradient`. A quarter of the second moments under these is the second derivative."""
+
+    `weights` as in `logistic_gradient`. A quarter of the second moments under these is the second derivative.
+    """
     w, place = numbers(weights, (d,), "weights"), place_of(target, d)
     units = row(d)
     others = np.where(np.arange(d) == place, 0.0, w)
@@ -104,8 +110,9 @@ FORM_BITS = 24
 
 def squared_products(d: int, *, left: object, right: object, times: object) -> Contributions:
     """f² and f⁴ of k products f of two forms of a row and a constant 1: both forms within ±1, and f · `times` too.
-    `left` and `right` (k, d + 1), the constant last; `times` (k,), from 1 to 2^18. Shape (2k, n): all f², then all
-    f⁴."""
+
+    `left` and `right` (k, d + 1), the constant last; `times` (k,), from 1 to 2^18. Shape (2k, n): all f², then all f⁴.
+    """
     forms = numbers(left, (None, d + 1), "left")
     others, factors = numbers(right, forms.shape, "right"), np.trunc(numbers(times, forms.shape[:1], "times"))
     if factors.min() < 1 or factors.max() > 2**18:
@@ -122,9 +129,11 @@ def squared_products(d: int, *, left: object, right: object, times: object) -> C
 
 
 def told_apart(d: int, *, columns: object, at: object, same: object, expected: object = 0.0) -> Contributions:
-    """How far the last coordinate is from what is `expected`, halved, where a test holds, and 0 elsewhere. Test i is
-    that coordinate `columns[i]` is `at[i]` or more, or with `same[i]` is it, to a few units of the grid. Shape (tests,
-    n), each within ±1."""
+    """How far the last coordinate is from what is `expected`, halved, where a test holds, and 0 elsewhere.
+
+    Test i is that coordinate `columns[i]` is `at[i]` or more, or with `same[i]` is it, to a few units of the grid.
+    Shape (tests, n), each within ±1.
+    """
     middle = float(np.clip(np.rint(float(numbers(expected, (), "expected")) * GRID), -GRID, GRID))
     units = row(d)
     off = xp.part(units, [d - 1]) - xp.constant([middle])
@@ -153,8 +162,10 @@ def columns_of(columns: object, d: int) -> NDArray[np.int64]:
 
 def indicators(d: int, *, values: object, pairs: object = True) -> Contributions:
     """1, then [x_i = a] for each column and value, then, if `pairs`, [x_i = a, x_j = b] for i < j: which cell of each
-    table of one and two columns the row is in. Coordinate i stands for one of `values[i]` values, evenly spread. As
-    many of them are 1 as there are tables, and one more; the others are 0."""
+    table of one and two columns the row is in. Coordinate i stands for one of `values[i]` values, evenly spread.
+
+    As many of them are 1 as there are tables, and one more; the others are 0.
+    """
     sizes = numbers(values, (d,), "values")
     if (sizes < 1).any() or (sizes != np.trunc(sizes)).any() or sizes.max() > 2**20 or not isinstance(pairs, bool):
         raise KernelError("`values` say how many values each column has")
@@ -183,9 +194,11 @@ SHARE_BITS = 26
 
 
 def ising_gradient(d: int, *, target: object, weights: object) -> FactoredGradient:
-    """Of ln(1 + exp(−y·w·x)) in w, rows of −1 and 1 (codes 0 and 1): −y/(1 + exp(y·w·x)) times x. y is the sign of
-    `target`, in whose place a constant 1 stands; `weights` (d,). Of a column that lies between its bounds the nearer
-    one counts."""
+    """Of ln(1 + exp(−y·w·x)) in w, rows of −1 and 1 (codes 0 and 1): −y/(1 + exp(y·w·x)) times x.
+
+    y is the sign of `target`, in whose place a constant 1 stands; `weights` (d,). Of a column that lies between its
+    bounds the nearer one counts.
+    """
     w, place = numbers(weights, (d,), "weights"), place_of(target, d)
     values = (2,) * d
     signs = []

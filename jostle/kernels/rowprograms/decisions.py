@@ -79,8 +79,10 @@ def right_count(
     values: Mapping[str, Sequence[Value]],
     label: str,
 ) -> RowCount:
-    """1 where the class with the largest score, the first of equals, is the row's own, else 0. The program's inputs are
-    the places of `values` in their order, −1 for none; `label` is the class's column."""
+    """1 where the class with the largest score, the first of equals, is the row's own, else 0.
+
+    The program's inputs are the places of `values` in their order, −1 for none; `label` is the class's column.
+    """
     places, cells, truth = _read(classes, values, label)
     right = xp.comparison(xp.first_largest(scores(cells)), "==", truth)
     return RowCount("correct_count", program(places, right))
@@ -197,8 +199,10 @@ def node_cell(node: xp.Expression) -> Cell:
 
 
 def tree_end(asks: Ints, first: Ints, depth: int, cells: Sequence[xp.Expression | None]) -> xp.Expression:
-    """The node of a tree where a row ends: node i asks cell `asks[i]`, and its children stand from `first[i]` on. A row
-    moves on while its node has children (first ≥ 0) and its place in the cell is one of them (≥ 0)."""
+    """The node of a tree where a row ends: node i asks cell `asks[i]`, and its children stand from `first[i]` on.
+
+    A row moves on while its node has children (first ≥ 0) and its place in the cell is one of them (≥ 0).
+    """
     places = xp.concatenate([xp.reshape(xp.constant(-1) if c is None else c, (1,)) for c in (*cells, xp.constant(-1))])
     tests = np.where(first >= 0, asks, len(cells))
     node: xp.Expression = xp.constant(0)

@@ -128,8 +128,11 @@ class Loss(Model):
 
 
 def loss_of(values: Sequence[float], start: Weights, terms: Sequence[Column]) -> Loss:
-    """The loss that a function calculated of symbols, at several points. Raises `KernelError` where the points show
-    different formulas, as of a function that branches, or where a weight or the row is in none of it."""
+    """The loss that a function calculated of symbols, at several points.
+
+    Raises `KernelError` where the points show different formulas, as of a function that branches, or where a weight or
+    the row is in none of it.
+    """
     graph, weights = Graph(), flat(start)
     losses = {graph.of(value) for value in values}
     if len(losses) != 1:

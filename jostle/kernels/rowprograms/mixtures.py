@@ -27,7 +27,9 @@ SLOPE_BITS = 20
 
 def cell_shares(d: int, *, cells: object, squares: object = True) -> Contributions:
     """The shares of x (of three numbers, or with `squares = false` of two) in the row's own cell, 0 in all others.
-    Shape (cells · 3 or 2, n), the shares of a cell side by side."""
+
+    Shape (cells · 3 or 2, n), the shares of a cell side by side.
+    """
     units = _two(d)
     many = _cells(cells)
     shares, bits = shares_of(xp.part(units, [1]) + GRID, GRID_BITS + 1, squares)
@@ -39,8 +41,10 @@ def cell_shares(d: int, *, cells: object, squares: object = True) -> Contributio
 
 
 def score_shares(d: int, *, shift: object, slope: object) -> Contributions:
-    """The three shares of u = shift + slope · x, with the numbers of the row's cell, kept within [0, 1]. `shift` and
-    `slope` (cells,) within ±1,000: so a row with a large weight has no larger part than another."""
+    """The three shares of u = shift + slope · x, with the numbers of the row's cell, kept within [0, 1].
+
+    `shift` and `slope` (cells,) within ±1,000: so a row with a large weight has no larger part than another.
+    """
     units = _two(d)
     starts = numbers(shift, (None,), "shift")
     slopes = numbers(slope, starts.shape, "slope")
@@ -98,24 +102,30 @@ def one(d: int) -> Weights:
 
 
 def responsibilities(d: int, *, means: object, factors: object, offsets: object) -> Weights:
-    """The E-step of a mixture of Gaussians: P(component k | row). `means` (K, d) in units of the ball; `factors` (K, d,
-    d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|F_k|."""
+    """The E-step of a mixture of Gaussians: P(component k | row).
+
+    `means` (K, d) in units of the ball; `factors` (K, d, d) with Σ_k^-1 = F_k F_kᵀ; `offsets` (K,) ln π_k + ln|F_k|.
+    """
     units = row(d)
     weights, _, _, _ = _e_step(d, units, means, factors, offsets)
     return Weights("responsibilities", program([units], weights))
 
 
 def framed(d: int, *, means: object, factors: object, offsets: object, radius: object) -> Weights:
-    """The same, and each component's own view of the row: F_kᵀ(x − μ_k) / radius, which is whitened and centred. Rows
-    of a component then have a length of about √d / radius, however small its covariance is."""
+    """The same, and each component's own view of the row: F_kᵀ(x − μ_k) / radius, which is whitened and centred.
+
+    Rows of a component then have a length of about √d / radius, however small its covariance is.
+    """
     units = row(d)
     weights, frames, squared, bits = _e_step(d, units, means, factors, offsets)
     return Weights("framed", program([units], weights, frames, squared), _radius(radius, bits))
 
 
 def log_density(d: int, *, means: object, factors: object, offsets: object, low: object, high: object) -> Contributions:
-    """ln(π_k N(row; k)) of a row's likeliest component, brought between `low` and `high`, less `low`, in nats. It is
-    below the mixture's log density by at most ln K. Densities are in units of the ball."""
+    """ln(π_k N(row; k)) of a row's likeliest component, brought between `low` and `high`, less `low`, in nats.
+
+    It is below the mixture's log density by at most ln K. Densities are in units of the ball.
+    """
     units = row(d)
     logs, _, _, bits, top = _component_logs(d, units, means, factors, offsets)
     ends = [float(numbers(end, (), "low and high")) - top + d / 2 * math.log(2 * math.pi) for end in (low, high)]
@@ -158,8 +168,10 @@ def within(d: int, *, radii: object) -> Weights:
 
 
 def normalised(logs: xp.Expression, bits: int, weight_bits: int, unit: int) -> xp.Expression:
-    """unit · exp(logs) / Σ exp(logs) over the first axis, rounded down; `logs` in units of 2^-bits. By a table of exp
-    at steps of 1/STEPS, in units of 2^-weight_bits."""
+    """unit · exp(logs) / Σ exp(logs) over the first axis, rounded down; `logs` in units of 2^-bits.
+
+    By a table of exp at steps of 1/STEPS, in units of 2^-weight_bits.
+    """
     behind = xp.reshape(xp.largest(logs), (1, *logs.shape[1:])) - logs
     places = rounded(behind, bits - STEPS.bit_length() + 1, 0, FAR * STEPS)
     weights = xp.lookup(exponentials(weight_bits), places)

@@ -28,8 +28,10 @@ LARGEST = 2.0**40
 
 
 def numbers(values: object, shape: tuple[int | None, ...], name: str, least: float = -math.inf) -> Floats:
-    """A parameter as numbers within ±LARGEST of exactly this shape, where None is any length from 1 on. Numbers below
-    `least` become it."""
+    """A parameter as numbers within ±LARGEST of exactly this shape, where None is any length from 1 on.
+
+    Numbers below `least` become it.
+    """
     array = np.maximum(np.array(values, dtype=np.float64), least)  # keeps what is no number
     fits = len(array.shape) == len(shape) and array.size > 0
     if not fits or any(size not in (None, side) for size, side in zip(shape, array.shape, strict=True)):
@@ -49,8 +51,10 @@ def bits_for(reach: float, most: int, finest: int = 60) -> int:
 def affine(
     matrix: Floats, offsets: Floats, argument: Expression, most: int, finest: int = 60
 ) -> tuple[Expression, int]:  # fmt: skip
-    """matrix · argument + offsets in units of 2^-b, exactly for the matrix rounded to them, and b, at most `finest`. No
-    result and no partial sum exceeds 2^most by more than rounding, where most ≤ 51."""
+    """matrix · argument + offsets in units of 2^-b, exactly for the matrix rounded to them, and b, at most `finest`.
+
+    No result and no partial sum exceeds 2^most by more than rounding, where most ≤ 51.
+    """
     reach = max(abs(argument.low), abs(argument.high))
     with np.errstate(over="ignore"):
         bound = np.abs(matrix).sum(axis=1) * reach + np.abs(offsets)

@@ -21,8 +21,10 @@ INTERVAL = ("error", "low", "high")
 
 @dataclass(frozen=True, eq=False)
 class Report(Model):
-    """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public. `mark` is
-    printed in the place of errors and intervals that are not known."""
+    """`title`, `rows` of equal fields, `notes` below them; `facts` are further fields. All of it is public.
+
+    `mark` is printed in the place of errors and intervals that are not known.
+    """
 
     title: str
     rows: Sequence[Mapping[str, object]]

@@ -36,7 +36,9 @@ _PARTS = {2: (np.array([1.0, 0.0]), np.array([1.0, 0.0])), 3: (np.array([1.0, 0.
 @dataclass(frozen=True, eq=False)
 class Cells:
     """Of each cell (…,) the noisy number of rows and mean of x, and the variance of a row and of the mean's noise.
-    `sums` (…, 2 or 3) are the noisy sums, each with noise of deviation `noise`."""
+
+    `sums` (…, 2 or 3) are the noisy sums, each with noise of deviation `noise`.
+    """
 
     sums: Floats
     noise: float
@@ -130,9 +132,12 @@ def shaped(sums: object, cells: int) -> Floats:
 
 
 def widths(slopes: Floats, noise: float, mechanism: str, second: float, sampling: float) -> tuple[float, float]:
-    """Half-widths at 95 % of noise alone, and of noise and sampling together. `slopes`: the effect's slope in each
-    noisy sum. `second`: a variance of noise that is counted as normal. The tail of a sum of Laplace noises lies between
-    one Laplace noise's and a normal one's: its fourth cumulant says where (Cornish and Fisher 1938)."""
+    """Half-widths at 95 % of noise alone, and of noise and sampling together.
+
+    `slopes`: the effect's slope in each noisy sum. `second`: a variance of noise that is counted as normal. The tail of
+    a sum of Laplace noises lies between one Laplace noise's and a normal one's: its fourth cumulant says where
+    (Cornish and Fisher 1938).
+    """
     variance = noise**2 * float((slopes**2).sum())
     fourth = 3 * noise**4 * float((slopes**4).sum()) if mechanism != "gaussian" else 0.0
     return _half_width(variance + second, fourth), _half_width(variance + second + sampling, fourth)
@@ -148,8 +153,11 @@ def _half_width(variance: float, fourth: float) -> float:
 def report(
     what: str, effect: float, error: float, wide: float, unit: float, rows: float, strata: int, left: float
 ) -> Annotated[Report, "effect error low high strata left_out"]:
-    """Of an effect, and half-widths, in x; `unit` is the range of y. No effect is beyond ±1, so what an interval says
-    beyond is cut off, and the effect stands in the middle of the rest: an infinite one says −1 to 1."""
+    """Of an effect, and half-widths, in x; `unit` is the range of y.
+
+    No effect is beyond ±1, so what an interval says beyond is cut off, and the effect stands in the middle of the rest:
+    an infinite one says −1 to 1.
+    """
     least, most = (min(max(end, -1.0), 1.0) for end in (effect - wide, effect + wide))
     value, widest = (least + most) / 2 * unit, (most - least) / 2
     facts = {"effect": value, "error": min(error, widest) * unit, "low": least * unit, "high": most * unit}

@@ -47,8 +47,10 @@ SAMPLING = 1.959963984540054
 
 @dataclass(frozen=True, eq=False)
 class SecondMoments:
-    """`sums` (d + 1, d + 1) of products of (1, z), `noise` the deviation of each, and the 95 % `quantile` of noise. A
-    row's z were brought onto a grid, each by no more than `rounded`."""
+    """`sums` (d + 1, d + 1) of products of (1, z), `noise` the deviation of each, and the 95 % `quantile` of noise.
+
+    A row's z were brought onto a grid, each by no more than `rounded`.
+    """
 
     names: tuple[str, ...]
     centres: Floats
@@ -109,8 +111,10 @@ class Fit:
 
 
 def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
-    """Coordinate `target` by the coordinates `of` (0 is the constant), in the coordinates' own units. Sampling is that
-    of independent rows whose errors are of one size. `off` is for `rounded_by`."""
+    """Coordinate `target` by the coordinates `of` (0 is the constant), in the coordinates' own units.
+
+    Sampling is that of independent rows whose errors are of one size. `off` is for `rounded_by`.
+    """
     places = list(of)
     matrix, right = m.sums[np.ix_(places, places)], m.sums[places, target]
     unsure = m.noise[np.ix_(places, places)]
@@ -134,9 +138,11 @@ def least_squares(m: SecondMoments, of: Sequence[int], target: int) -> Fit:
 
 
 def rounded_by(turn: Floats, inverse: Floats, constant: int, off: tuple[float, float]) -> Floats:
-    """By how much coefficients turn · β are off to first order, where rows x, y are off by h each at most. Where Σw·x(y
-    − x·β) = 0 and H = Σw·xx', β moves by H⁻¹Σ(w·x·e + f·r) with |e| ≤ h(1 + Σ|β|), and |f| ≤ h, 0 of the constant. By
-    Cauchy and Schwarz that is √(H⁻¹)ᵢᵢ · √Σw·|e|, the first of `off`, and Σⱼ|H⁻¹ᵢⱼ| · hΣ|r|, the second."""
+    """By how much coefficients turn · β are off to first order, where rows x, y are off by h each at most.
+
+    Where Σw·x(y − x·β) = 0 and H = Σw·xx', β moves by H⁻¹Σ(w·x·e + f·r) with |e| ≤ h(1 + Σ|β|), and |f| ≤ h, 0 of the
+    constant. By Cauchy and Schwarz that is √(H⁻¹)ᵢᵢ · √Σw·|e|, the first of `off`, and Σⱼ|H⁻¹ᵢⱼ| · hΣ|r|, the second.
+    """
     across = np.abs(np.delete(turn @ inverse, constant, axis=1)).sum(axis=1)
     along = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", turn, inverse, turn), 0.0))
     return np.asarray(off[0] * along + off[1] * across)
@@ -373,9 +379,11 @@ def group_means(
     names: Sequence[object], shares: Sequence[Sums], middle: float, half: float, what: str,
     contrasts: Sequence[Sequence[float]] | None,
 ) -> Annotated[Report, "chance statistic degrees means"]:  # fmt: skip
-    """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together. x is
-    middle + half · z. Sampling takes the groups as independent rows of larger ones (Welch). Chances count the noise as
-    one Laplace noise of its size where it is not Gaussian, which has the longest tail that it can have."""
+    """Means of groups and whether they differ, from the noisy shares of each; then contrasts, which hold together.
+
+    x is middle + half · z. Sampling takes the groups as independent rows of larger ones (Welch). Chances count the
+    noise as one Laplace noise of its size where it is not Gaussian, which has the longest tail that it can have.
+    """
     groups = [mean_of(one) for one in shares]
     laplace = shares[0]["mechanism"] != "gaussian"
     titles, vectors = _contrasts(names, contrasts)
@@ -418,8 +426,10 @@ DRAWS = 20_000
 
 
 def _chance_of_square(square: float, noise: Floats, sampling: Floats, laplace: bool) -> float:
-    """How often groups of one mean differ so much: a χ²; with Laplace noise by draws, where it is not beyond them. The
-    noise of a mean counts as one Laplace noise of its size, which has the longest tail that it can have."""
+    """How often groups of one mean differ so much: a χ²; with Laplace noise by draws, where it is not beyond them.
+
+    The noise of a mean counts as one Laplace noise of its size, which has the longest tail that it can have.
+    """
     chance = float(chdtrc(len(noise) - 1, square))
     if not laplace or not noise.any():
         return chance

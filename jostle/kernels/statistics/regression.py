@@ -37,9 +37,11 @@ class Curvature(TypedDict):
 def linear_fit(
     design: Sequence[Column], moments: Moments, radius: float, squares: Sums, times: Floats
 ) -> Annotated[Report, "coefficients r_squared count"]:
-    """Least squares of the last term of a design by the others, from released second moments. Sampling is that of
-    independent rows, whose errors may be of any size (White 1980): `squares` are the sums of squares and fourth powers
-    of what each row adds to each coefficient. Less than errors of one size leave is not said."""
+    """Least squares of the last term of a design by the others, from released second moments.
+
+    Sampling is that of independent rows, whose errors may be of any size (White 1980): `squares` are the sums of
+    squares and fourth powers of what each row adds to each coefficient. Less than errors of one size leave is not said.
+    """
     m = mom.second_moments(design, moments, radius)
     d = len(m.names)
     fit = mom.least_squares(m, range(d), d)
@@ -112,8 +114,10 @@ LOUD = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Pulls:
-    """How much each row moves each of k numbers, to first order: f = (left · (1, z)) · (right · (1, z)). Both forms (k,
-    d + 1) are within ±1 of all rows that the design describes, divided by what makes `reach` (k,)."""
+    """How much each row moves each of k numbers, to first order: f = (left · (1, z)) · (right · (1, z)).
+
+    Both forms (k, d + 1) are within ±1 of all rows that the design describes, divided by what makes `reach` (k,).
+    """
 
     left: Floats
     right: Floats
@@ -132,9 +136,11 @@ class Pulls:
         return np.asarray(np.sum((both * m.noise) ** 2, axis=(1, 2)))
 
     def parameters(self, radius: float, variance: Floats, noise: float) -> dict[str, Floats]:
-        """Parameters of `squared_products`, of coordinates that are z over the radius, the constant last. f · `times`
-        is clipped to the reach: so far that the noise of Σf² is `LOUD` of a `variance` (k,) that there is without
-        it."""
+        """Parameters of `squared_products`, of coordinates that are z over the radius, the constant last.
+
+        f · `times` is clipped to the reach: so far that the noise of Σf² is `LOUD` of a `variance` (k,) that there is
+        without it.
+        """
         times = np.clip(np.floor(self.reach * np.sqrt(noise / LOUD / np.maximum(variance, 1e-300))), 1, 2.0**18)
         left, right = (np.column_stack([form[:, 1:] * radius, form[:, 0]]) for form in (self.left, self.right))
         return {"left": left, "right": right, "times": times}
@@ -153,9 +159,11 @@ def _bounds(forms: Floats, listed: Sequence[str]) -> Floats:
 
 
 def _spreads(squares: Sums, unit: Floats) -> Floats:
-    """The variance (k,) that sampling gives to Σf, from noisy Σ(f/unit)² and Σ(f/unit)⁴, above what noise may hide. Σf²
-    is what it says (White 1980) of many rows. Where few rows make up most of it, and others like them are not in the
-    sample, it says too little: by columns of long tails it is widened by `FEW_LOUD` of the share of the loudest."""
+    """The variance (k,) that sampling gives to Σf, from noisy Σ(f/unit)² and Σ(f/unit)⁴, above what noise may hide.
+
+    Σf² is what it says (White 1980) of many rows. Where few rows make up most of it, and others like them are not in
+    the sample, it says too little: by columns of long tails it is widened by `FEW_LOUD` of the share of the loudest.
+    """
     second, fourth = np.asarray(squares["sum"], dtype=float).reshape(2, -1)
     second = np.maximum(second, 0.0) + float(squares["noise"])
     return np.asarray((second + FEW_LOUD * np.clip(fourth, 0.0, second) / second) * unit**2)
@@ -288,7 +296,9 @@ UNSETTLED = "the steps had not come to an end: `error` is more of what they may 
 
 def logistic_curvature_matrix(moments: Moments, factor: float = 0.25) -> Curvature:
     """Σγ·uuᵀ · factor over u = (x, 1), the constant in the last place, and the deviation of the noise in each entry.
-    From moments of rows whose last coordinate is the target."""
+
+    From moments of rows whose last coordinate is the target.
+    """
     first, second = np.asarray(moments["first"])[0], np.asarray(moments["second"])[0]
     matrix, noise = second.copy(), np.full(second.shape, float(moments["second_noise"]))
     matrix[-1, :] = matrix[:, -1] = first
@@ -339,8 +349,10 @@ def _mean_slope(middle: float, spread: float) -> float:
 
 
 def logistic_step(weights: object, curvature: Curvature, gradient: Sums, rows: Curvature) -> Floats:
-    """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows. Where
-    curvature is less than its noise it is taken to be that noise. No privacy rests on how long a step is."""
+    """One step of Newton's method with noisy sums; `rows` is the curvature at weights of 0, a moment of all rows.
+
+    Where curvature is less than its noise it is taken to be that noise. No privacy rests on how long a step is.
+    """
     values, vectors = _above_noise(curvature)
     step = -vectors @ ((vectors.T @ np.asarray(gradient["sum"], dtype=float)) / values)
     return _within(np.asarray(weights, dtype=float), step, rows)[0]

@@ -194,8 +194,11 @@ def _means_of_arm(cells: Cells, arm: int, design: Floats, rare: NDArray[np.bool_
 
 
 def _together(treated: Smoothed, mean: Smoothed, shared: Floats) -> tuple[float, float]:
-    """The mean product over strata of how far two numbers depart from their models, and its variance. `shared` (S,):
-    the covariance of the noise of the two numbers times rows. Beforehand their correlation is anything from −1 to 1."""
+    """The mean product over strata of how far two numbers depart from their models, and its variance.
+
+    `shared` (S,): the covariance of the noise of the two numbers times rows. Beforehand their correlation is anything
+    from −1 to 1.
+    """
     product = treated.departure * mean.departure - shared / (treated.divisors * mean.divisors)
     weights = 1 / ((treated.most + treated.doubt) * (mean.most + mean.doubt))
     of_noise, before = 1 / float(weights.sum()), treated.most * mean.most / 3
@@ -208,9 +211,11 @@ def _together(treated: Smoothed, mean: Smoothed, shared: Floats) -> tuple[float,
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An effect (of x) that one measurement says. `moved`: its slopes in the noisy sums, times their noise; `sampling`,
-    and `second` for products of errors of this measurement alone: what else its variance is made of. `firm`: whether
-    there are far more rows than noise could be."""
+    """An effect (of x) that one measurement says.
+
+    `moved`: its slopes in the noisy sums, times their noise; `sampling`, and `second` for products of errors of this
+    measurement alone: what else its variance is made of. `firm`: whether there are far more rows than noise could be.
+    """
 
     effect: float
     moved: Floats
@@ -367,7 +372,9 @@ def _log_linear(
     x: Floats, y: Floats, e: Floats, covariance: Covariance, residuals: Callable[[Floats], Floats] | None
 ) -> Fit:
     """β of X'(y − e·exp(Xβ)) = 0 by Newton's method, what noise adds, whether noise hides it, and what sampling adds.
-    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − λ)², Poisson's law if none."""
+
+    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − λ)², Poisson's law if none.
+    """
     p = x.shape[1]
     beta, lost = np.zeros(p), True
     one, none = np.ones((len(x), 1)), np.zeros((len(x), 1))

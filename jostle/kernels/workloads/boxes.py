@@ -20,9 +20,11 @@ from jostle.kernels.arrays import Floats, Ints, axes_of
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Boxes over a cube of `shape`. `lows` and `highs` are (m, d) integer arrays, both ends included; they are `None`
-    for `identity` (every cell) and `prefixes` (every box that starts at the origin), which need no bounds. Answers are
-    in C order of cells."""
+    """Boxes over a cube of `shape`.
+
+    `lows` and `highs` are (m, d) integer arrays, both ends included; they are `None` for `identity` (every cell)
+    and `prefixes` (every box that starts at the origin), which need no bounds. Answers are in C order of cells.
+    """
 
     kind: str
     shape: tuple[int, ...]
@@ -89,8 +91,10 @@ class Workload:
 
     def sums(self) -> list[dict[str, Any]]:
         """The queries in order, as plain data: `boxes` (lows, highs), `groups` (labels, size), `sets` (labels, inside).
+
         Of `groups` every group is a query; of `sets` every row of `inside`, (m, r) booleans, over the regions that
-        `labels` number."""
+        `labels` number.
+        """
         lows, highs = self.bounds()
         return [{"kind": "boxes", "lows": lows, "highs": highs}]
 
@@ -150,8 +154,10 @@ def rectangles(shape: int | tuple[int, ...], count: int = 2000, seed: int = 0) -
 
 
 def boxes(shape: int | tuple[int, ...], lows: Ints, highs: Ints) -> Workload:
-    """The given boxes, both ends included; (m, d) arrays, or (m,) in one dimension. A `ValueError` where a box is empty
-    or leaves the cube."""
+    """The given boxes, both ends included; (m, d) arrays, or (m,) in one dimension.
+
+    A `ValueError` where a box is empty or leaves the cube.
+    """
     shape = _shape(shape)
     lows, highs = (np.asarray(b, dtype=np.int64).reshape(-1, len(shape)) for b in (lows, highs))
     if lows.shape != highs.shape or (lows < 0).any() or (lows > highs).any() or (highs >= np.array(shape)).any():

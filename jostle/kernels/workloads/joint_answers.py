@@ -41,7 +41,9 @@ CLOSE = 1e-7  # of the noise of a group, how far the last steps may move it
 @dataclass(frozen=True, slots=True)
 class NonnegativeCells:
     """Cells from 0 on that all answers of one family are sums of, since one select has groups that all others join.
-    `top` are these groups; `margins` are those of the other selects (`from_zero`)."""
+
+    `top` are these groups; `margins` are those of the other selects (`from_zero`).
+    """
 
     family: int
     top: Levels
@@ -66,7 +68,10 @@ class NonnegativeCells:
 
 class Nonnegative:
     """The cone of one family of a strategy, of which no select has all groups; `public` are groups of which the answers
-    are known, from 0 on. Raises `KernelError` where its groups are too many."""
+    are known, from 0 on.
+
+    Raises `KernelError` where its groups are too many.
+    """
 
     def __init__(
         self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[pub.KnownGroups] = ()
@@ -181,8 +186,10 @@ class Nonnegative:
         return exact if low >= before else prices
 
     def _inside(self, residuals: Floats) -> Floats:
-        """These residuals mixed with as little of the even table as leaves no group negative. A group that is 0 in the
-        even table, since one that it is part of is known to be, is 0 anyway (`Estimates`)."""
+        """These residuals mixed with as little of the even table as leaves no group negative.
+
+        A group that is 0 in the even table, since one that it is part of is known to be, is 0 anyway (`Estimates`).
+        """
         even = self.centre(residuals)
         values, room = self.groups @ residuals, self.groups @ even
         lacking = np.where(room > 0, np.maximum(0.0, -values), 0.0)
@@ -220,8 +227,11 @@ LAST_BITS = 1e-12
 
 
 class Estimates:
-    """Estimates of all residuals: every answer is made of these same numbers. `measured` has an array for each block of
-    the strategy, in the shape of its groups, in the units of what is asked; `public` are residuals that are known."""
+    """Estimates of all residuals: every answer is made of these same numbers.
+
+    `measured` has an array for each block of the strategy, in the shape of its groups, in the units of what is asked;
+    `public` are residuals that are known.
+    """
 
     def __init__(
         self, strategy: Strategy, measured: Sequence[Floats], public: Mapping[tuple[int, Levels], Floats] | None = None
@@ -364,9 +374,11 @@ def grid_step(weights: Floats) -> float:
 
 
 def whole_width(half_width: float, step: float) -> float:
-    """A half-width of continuous noise that suffices for `half_width` of noise on a grid. With h the last place of the
-    grid up to `half_width`, discrete noise is in −h … h with a probability no smaller than that with which its
-    continuous sister lies within h and half a step."""
+    """A half-width of continuous noise that suffices for `half_width` of noise on a grid.
+
+    With h the last place of the grid up to `half_width`, discrete noise is in −h … h with a probability no smaller than
+    that with which its continuous sister lies within h and half a step.
+    """
     return (math.floor(half_width / step * (1 + 1e-12)) + 0.5) * step if step else half_width
 
 
@@ -375,8 +387,10 @@ MOST = 200  # answers whose law is calculated; of others its half-width from abo
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """The half-width that is wanted of every answer of a query, and the grid of what is measured. Both are in
-    deviations of the noise of a count that has the whole amount."""
+    """The half-width that is wanted of every answer of a query, and the grid of what is measured.
+
+    Both are in deviations of the noise of a count that has the whole amount.
+    """
 
     query: Query
     half_width: float
@@ -384,9 +398,11 @@ class Wish:
 
 
 def allowed_noise(strategy: Strategy, wishes: Sequence[Wish], kind: type[Laplace | Gaussian]) -> float:
-    """By what all noise may be multiplied, at most, so that every answer is within its wish with 95 %. Answers are
-    looked at from the worst on, one for all that are alike; those that are far from the worst are as far from it under
-    any law."""
+    """By what all noise may be multiplied, at most, so that every answer is within its wish with 95 %.
+
+    Answers are looked at from the worst on, one for all that are alike; those that are far from the worst are as far
+    from it under any law.
+    """
     waiting: list[tuple[float, int, int]] = []
     for at, wish in enumerate(wishes):
         axes = sorted(wish.query.factors)

@@ -22,9 +22,11 @@ LAST_BITS = 1e-10  # of a sum of squares over at most 2^26 groups
 
 
 class Axis:
-    """`levels` are the groups of every cell at each level, from coarse to fine: integer arrays of shape (cells,). Level
-    0 is added. Groups are numbered from 0 without a gap, each level divides the one before, and in the last every cell
-    has a group of its own."""
+    """`levels` are the groups of every cell at each level, from coarse to fine: integer arrays of shape (cells,).
+
+    Level 0 is added. Groups are numbered from 0 without a gap, each level divides the one before, and in the last every
+    cell has a group of its own.
+    """
 
     def __init__(self, levels: Sequence[Ints]) -> None:
         self.labels = [np.zeros(len(levels[-1]), dtype=np.int64), *(np.asarray(labels) for labels in levels)]
@@ -112,8 +114,10 @@ class Factor:
 
     @cached_property
     def alike(self) -> tuple[Ints, Ints]:
-        """Answers that stand for all: their places, and for every answer which of them has noise of the same law. Those
-        are alike whose coefficients have the same second and fourth moments at every level."""
+        """Answers that stand for all: their places, and for every answer which of them has noise of the same law.
+
+        Those are alike whose coefficients have the same second and fourth moments at every level.
+        """
         fourth = [np.asarray(one.power(4).sum(axis=1), dtype=float).ravel() for one in self.weights]
         facts = np.concatenate([self.squares, np.array(fourth)]).round(12)
         _, first, like = np.unique(facts, axis=1, return_index=True, return_inverse=True)
@@ -126,7 +130,9 @@ class Factor:
 
     def products(self, level: int, one: int, other: int) -> Floats:
         """Of every answer the product of its coefficients on the residuals of two levels, over the groups at `level`.
-        Residuals of one level tell nothing of another where all groups have as many children."""
+
+        Residuals of one level tell nothing of another where all groups have as many children.
+        """
         at = (level, min(one, other), max(one, other))
         if at not in self._products:
             axis = self.axis

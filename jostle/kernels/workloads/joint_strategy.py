@@ -96,8 +96,10 @@ ROUNDS, STEPS, ENOUGH = 20, 100, 1 - 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """Sums of one family: an answer for each combination of the answers of its factors, by axis. `alone` is the
-    variance that each has without the others, or the wanted one. `known` are residuals that are public."""
+    """Sums of one family: an answer for each combination of the answers of its factors, by axis.
+
+    `alone` is the variance that each has without the others, or the wanted one. `known` are residuals that are public.
+    """
 
     family: int
     factors: Mapping[int, Factor]
@@ -125,8 +127,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What is measured: groups at these levels, or their residuals; `share` of the amount is spent on it. `variance` is
-    that of its noise where the whole amount has a variance of 1, for a row that counts 1."""
+    """What is measured: groups at these levels, or their residuals; `share` of the amount is spent on it.
+
+    `variance` is that of its noise where the whole amount has a variance of 1, for a row that counts 1.
+    """
 
     family: int
     levels: Levels
@@ -250,8 +254,10 @@ class _Workload:
 
     @property
     def rows(self) -> Any:
-        """What each residual's noise adds to each answer, over what it has alone: sparse, (answers, residuals). Answers
-        of one query that are alike stand once."""
+        """What each residual's noise adds to each answer, over what it has alone: sparse, (answers, residuals).
+
+        Answers of one query that are alike stand once.
+        """
         from scipy.sparse import coo_matrix
 
         parts, above = [], 0
@@ -272,7 +278,9 @@ class _Workload:
         self, solve: Callable[[Floats], Floats], variances: Callable[[Floats], Floats], apart: Floats
     ) -> Floats:
         """The shares that `solve` gives for weights at which no query is worse off than alone, if it is to be `fair`.
-        Where it comes to none, they are mixed with those that measure each query `apart`, which are such."""
+
+        Where it comes to none, they are mixed with those that measure each query `apart`, which are such.
+        """
         weights = self.weights
         if not self.fair:
             return solve(self.errors(weights))

@@ -106,8 +106,10 @@ class Marginals(Workload):
 
 
 def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]]) -> Marginals:
-    """All marginals over `sets` axes (a number), or those over the listed sets of axes; the empty set is the total. A
-    `ValueError` where a set is listed twice, names an axis twice, or one that there is not."""
+    """All marginals over `sets` axes (a number), or those over the listed sets of axes; the empty set is the total.
+
+    A `ValueError` where a set is listed twice, names an axis twice, or one that there is not.
+    """
     axes = axes_of(shape)
     if isinstance(sets, int | np.integer):
         if not 0 <= sets <= len(axes):
@@ -125,8 +127,10 @@ def marginals(shape: int | tuple[int, ...], sets: int | Iterable[Sequence[int]])
 
 
 def marginal_strategy(shape: tuple[int, ...], target: Spectrum) -> Strategy:
-    """OPT_M for a workload with this spectrum: `groups` blocks, one a marginal, that carry their axes as `marginal`. A
-    marginal of less than a thousandth of the weight is left out where the workload does not need it."""
+    """OPT_M for a workload with this spectrum: `groups` blocks, one a marginal, that carry their axes as `marginal`.
+
+    A marginal of less than a thousandth of the weight is left out where the workload does not need it.
+    """
     sets = _subsets(len(shape))
     theta = _optimised(shape, target, sets)
     needed = [t for t in sets if target[t] > 0]
@@ -308,8 +312,10 @@ class Predicates(Workload):
 
 
 def predicates(shape: int | tuple[int, ...], holds: Sequence[object]) -> Predicates:
-    """One query for each array of `holds`, booleans of `shape` (or flat): the cells where it is true. A `ValueError`
-    where there is none, or one does not fit the shape. Time and memory are O(n) a predicate."""
+    """One query for each array of `holds`, booleans of `shape` (or flat): the cells where it is true.
+
+    A `ValueError` where there is none, or one does not fit the shape. Time and memory are O(n) a predicate.
+    """
     axes = axes_of(shape)
     n = int(np.prod(axes))
     if not len(holds):
@@ -375,8 +381,10 @@ class Union(Workload):
 
 
 def union(parts: Sequence[Workload], weights: Sequence[float] | None = None) -> Union:
-    """The union of workloads over one shape; weights are positive numbers, 1 each where they are left out. Unions among
-    the parts are opened, their weights multiplied. A `ValueError` where shapes or weights do not fit."""
+    """The union of workloads over one shape; weights are positive numbers, 1 each where they are left out.
+
+    Unions among the parts are opened, their weights multiplied. A `ValueError` where shapes or weights do not fit.
+    """
     if not len(parts) or any(part.shape != parts[0].shape for part in parts):
         raise KernelError("a union is of workloads over cubes of one shape")
     factors = [1.0] * len(parts) if weights is None else [float(w) for w in weights]

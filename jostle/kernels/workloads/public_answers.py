@@ -56,9 +56,11 @@ def _summed(values: Floats, labels: Ints, size: int, dimension: int) -> Floats:
 
 
 class KnownGroups:
-    """The answers of one query that are public: of all groups at the levels `top` of its family. `answers` has the
-    shape of the query's factors. Raises `KernelError` where the query's groups do not hold all rows, or are not those
-    of levels."""
+    """The answers of one query that are public: of all groups at the levels `top` of its family.
+
+    `answers` has the shape of the query's factors. Raises `KernelError` where the query's groups do not hold all rows,
+    or are not those of levels.
+    """
 
     def __init__(self, axes: Sequence[Axis], query: Query, answers: Floats) -> None:
         self.family, self.top, values = query.family, query.top, answers
@@ -83,8 +85,10 @@ class KnownGroups:
 
 
 def known_residuals(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> dict[tuple[int, Levels], Floats]:
-    """The residuals that known answers say, by family and levels. Raises `KernelError` where two of them disagree by
-    more than a billionth."""
+    """The residuals that known answers say, by family and levels.
+
+    Raises `KernelError` where two of them disagree by more than a billionth.
+    """
     result: dict[tuple[int, Levels], Floats] = {}
     for one in groups:
         for levels, values in one.residuals(axes).items():
@@ -95,8 +99,10 @@ def known_residuals(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> dict
 
 
 def even_table(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> tuple[Levels, Floats]:
-    """Cells from 0 on of which the known groups of one family are sums, as even as can be; and their levels. Of nested
-    groups they are the finest ones; of others iterative proportional fitting."""
+    """Cells from 0 on of which the known groups of one family are sums, as even as can be; and their levels.
+
+    Of nested groups they are the finest ones; of others iterative proportional fitting.
+    """
     depth: dict[int, int] = {}
     for one in groups:
         for axis, level in one.top:
@@ -124,8 +130,10 @@ def even_table(axes: Sequence[Axis], groups: Sequence[KnownGroups]) -> tuple[Lev
 
 
 def path(top: Levels, between: Sequence[Levels]) -> list[Levels]:
-    """Levels from all rows to `top`, each one step finer than the one before, through all that is known. Raises
-    `KernelError` where no path leads through all of them."""
+    """Levels from all rows to `top`, each one step finer than the one before, through all that is known.
+
+    Raises `KernelError` where no path leads through all of them.
+    """
     at: dict[int, int] = {}
     steps: list[Levels] = [()]
     for end in (*sorted(between, key=lambda one: sum(level for _, level in one)), top):

@@ -250,8 +250,10 @@ def closed(name: str, span: Span | None) -> Refusal:
 
 
 class Register:
-    """The sources of a session by the parts of their identity, and which parts were read as public. A table of a
-    source's persons has an identity of its own, and its own unit."""
+    """The sources of a session by the parts of their identity, and which parts were read as public.
+
+    A table of a source's persons has an identity of its own, and its own unit.
+    """
 
     def __init__(self) -> None:
         self._private: dict[Hashable, tuple[Source, Unit]] = {}
@@ -316,7 +318,9 @@ class Register:
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
         """Refuses private sources of others, while training, in another process, or closed, and rows without a bound.
-        Every charge asks this first, and so does everything that holds exact private values."""
+
+        Every charge asks this first, and so does everything that holds exact private values.
+        """
         for exposure in exposures:
             exposure.bounded(span)
             source = exposure.source

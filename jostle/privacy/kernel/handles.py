@@ -79,8 +79,10 @@ class Tallied(Struct, frozen=True):
 
 
 class Restricted(Struct, frozen=True, eq=False):
-    """The cells of `base` where a public `mask` says so, which broadcasts to their shape; the others are 0. Histories
-    know it by the condition on the dimensions that it was made of."""
+    """The cells of `base` where a public `mask` says so, which broadcasts to their shape; the others are 0.
+
+    Histories know it by the condition on the dimensions that it was made of.
+    """
 
     base: Cells
     condition: RowExpr
@@ -146,8 +148,10 @@ class ColumnHandle(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors(Handle, Summands):
-    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`). A
-    coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public."""
+    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`).
+
+    A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.
+    """
 
     plan: Plan
     exprs: tuple[RowExpr, ...]
@@ -165,9 +169,11 @@ def need_counts(cube: Cube) -> None:
 
 
 def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
-    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them. `exact` parts
-    are where the column equals the key, the others where its floor does. The two agree where every value of the column
-    is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ."""
+    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
+
+    `exact` parts are where the column equals the key, the others where its floor does. The two agree where every
+    value of the column is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ.
+    """
     if handle.origin is None or not isinstance(expr, Column):
         return object()
     domain = dict(handle.schema)[expr.name]

@@ -47,9 +47,11 @@ class Balance(Struct):
 
 
 class Kernel:
-    """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances. All of it
-    belongs to the process that made the kernel. A forked copy of it pays for nothing private. What reads private rows
-    is no attribute of a kernel that others use, and the engine is none at all. `owes` is set at a charge."""
+    """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances.
+
+    All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private. What reads
+    private rows is no attribute of a kernel that others use, and the engine is none at all. `owes` is set at a charge.
+    """
 
     def __init__(self, register: Register, reader: Answering, events: Stream) -> None:
         """`reading.vault` makes a register and the reader that goes with it."""
@@ -144,9 +146,12 @@ class Kernel:
     # The door ------------------------------------------------------------------------------------
 
     def measure(self, measurement: Measurement[Any, R], span: Span | None = None) -> R:
-        """Prices, admits, commits, reads, releases and tells, in this order, once. What is refused is refused before
-        the charge, from public facts. Nothing is given back. After the charge nothing may depend on a row: what fails
-        all the same closes the source (`kernel.faults`). Public data are measured exactly and for nothing."""
+        """Prices, admits, commits, reads, releases and tells, in this order, once.
+
+        What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
+        may depend on a row: what fails all the same closes the source (`kernel.faults`). Public data are measured
+        exactly and for nothing.
+        """
         exposures, noise = measurement.exposures, common_noise(measurement.exposures)
         if len(exposures) > 1 and len({id(e.source) for e in exposures}) < len(exposures):
             raise refuse("TypeError", "a measurement names each of its sources once", span)
@@ -278,8 +283,10 @@ class Kernel:
             account.begin()
 
     def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        """What is left for a handle, in quanta of the unit and of δ: of its source on its path, and of its agents. Of a
-        source in the account that `spent` tells, so that both add up to its budget."""
+        """What is left for a handle, in quanta of the unit and of δ: of its source on its path, and of its agents.
+
+        Of a source in the account that `spent` tells, so that both add up to its budget.
+        """
         source, path = exposure.source, exposure.path
         value, delta = source.measure.left_exactly(source.meter.spent, source.meter.slack(path))
         for agent in exposure.agents:

@@ -32,9 +32,11 @@ R = TypeVar("R")
 
 
 class Measured(Struct, frozen=True):
-    """What a trace tells of one release: the law of its noise, its amount, and how far a row can move it. `sensitivity`
-    is per changed row, in the units of what is released. `stability` is how many rows, or how much weight, a protected
-    unit can change."""
+    """What a trace tells of one release: the law of its noise, its amount, and how far a row can move it.
+
+    `sensitivity` is per changed row, in the units of what is released. `stability` is how many rows, or how much
+    weight, a protected unit can change.
+    """
 
     what: str
     law: DrawnLaw
@@ -167,8 +169,10 @@ class Measurement(ABC, Generic[E, R]):
 
 @dataclass(frozen=True, eq=False)
 class LinearMeasurement(Measurement["Sequence[Ints]", R]):
-    """Vectors of exact integers with noise: counts, sums, pairs, histograms, strategies, blocks, cubes and scores. An
-    instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`)."""
+    """Vectors of exact integers with noise: counts, sums, pairs, histograms, strategies, blocks, cubes and scores.
+
+    An instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`).
+    """
 
     linear: tuple[Linear, ...]
 

@@ -45,8 +45,10 @@ EXACT_UP_TO = 12.0
 
 
 class Prepaid(Bought, frozen=True):
-    """What pays for noisy sums: `strength` is ε for Laplace noise and μ for Gaussian. `single`: it pays for one
-    measurement, and its event says so."""
+    """What pays for noisy sums: `strength` is ε for Laplace noise and μ for Gaussian.
+
+    `single`: it pays for one measurement, and its event says so.
+    """
 
     how: Additive
     strength: float

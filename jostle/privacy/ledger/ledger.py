@@ -362,8 +362,10 @@ def _mark(path: str | Path) -> FileMark | None:
 
 
 class Account(Struct, eq=False):
-    """A registered dataset as one session has opened it. `data` is the engine's key of its file. `linked` are the
-    datasets of its persons that were opened too: no charge is made where the file of one has changed."""
+    """A registered dataset as one session has opened it. `data` is the engine's key of its file.
+
+    `linked` are the datasets of its persons that were opened too: no charge is made where the file of one has changed.
+    """
 
     ledger: Ledger
     dataset: Dataset

@@ -142,9 +142,11 @@ def _mark(data: Mapping[str, Any]) -> Mark:
 
 
 class State(Struct, frozen=True):
-    """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest). `code` is the keyed code of
-    the file's bytes or of a table's rows, `version` counts the owner's updates from 1. `status` is empty where it may
-    be charged (`ledger.grants`)."""
+    """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
+
+    `code` is the keyed code of the file's bytes or of a table's rows, `version` counts the owner's updates from 1.
+    `status` is empty where it may be charged (`ledger.grants`).
+    """
 
     mark: Mark
     version: int

@@ -117,9 +117,11 @@ Tuning = Any
 
 @dataclass(frozen=True, eq=False)
 class CellPartition(meas.Measurement["Ints", "Ints"]):
-    """DAWA's first stage or (`by = "count"`) PrivTree. `axis` walks over the sums along one axis, whose places then get
-    the labels; `tree` walks down a public tree, an order of the cells and their levels (`mechanisms.along_axes`), in
-    place of the one that halves the axes."""
+    """DAWA's first stage or (`by = "count"`) PrivTree.
+
+    `axis` walks over the sums along one axis, whose places then get the labels; `tree` walks down a public tree, an
+    order of the cells and their levels (`mechanisms.along_axes`), in place of the one that halves the axes.
+    """
 
     cube: Cube
     by: str

@@ -157,8 +157,10 @@ def measured_by(
 
 
 def separation(scores: Sequence[Score], exposures: Exposures) -> int:
-    """How far apart one unit can move any two of the scores, in steps of the finest grid: R of the arguments. With
-    public size the larger bound is used, whichever way scores move."""
+    """How far apart one unit can move any two of the scores, in steps of the finest grid: R of the arguments.
+
+    With public size the larger bound is used, whichever way scores move.
+    """
     bits = max(s.bits for s in scores)
     shifts = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in scores]
     one_way = all(s.monotone for s in scores) and len({s.falls for s in scores}) == 1
@@ -223,9 +225,11 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
 
 
 class Ranking(Struct, frozen=True):
-    """The places of the largest scores, the largest first; `leads`: by how much each exceeds the next, where asked. The
-    last one's lead is over the best of all that are left out. With 95 % every lead is within `within` of that of the
-    scores themselves: no lead is off by more than the largest noise and one step of the grid."""
+    """The places of the largest scores, the largest first; `leads`: by how much each exceeds the next, where asked.
+
+    The last one's lead is over the best of all that are left out. With 95 % every lead is within `within` of that of
+    the scores themselves: no lead is off by more than the largest noise and one step of the grid.
+    """
 
     places: list[int]
     leads: list[float]

@@ -147,8 +147,10 @@ def prepare_cube(
     aggregates: Sequence[Aggregate], codes: Callable[[Key], Ints], facts: Facts,
 ) -> CubeRequest:  # fmt: skip
     """Checks that counts of cells stand only where their sensitivity is known, and takes the keys from the dimensions.
+
     `test` is what `where` asks, and `codes` says where cells stand among the values of a key: a wrong one is another
-    question, of the same price."""
+    question, of the same price.
+    """
     none = np.zeros(0, dtype=np.int64)
     for aggregate in aggregates:
         if aggregate.of_cells(none, none, 1) is None or aggregate.expressions != (Column(VALUES),):

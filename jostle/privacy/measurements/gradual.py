@@ -33,7 +33,9 @@ from jostle.privacy.scores import Score, Scores, check_weights, stability_of_sco
 
 class _State(Struct, eq=False, weakref=True):
     """What is public of a refinable: what its steps cost up to now, in quanta. A reader keeps the rest under it.
-    `on_step` is called with the numbers that each step shows and their law, and returns where they come from."""
+
+    `on_step` is called with the numbers that each step shows and their law, and returns where they come from.
+    """
 
     on_step: Callable[[Floats, Laplace], object]
     paid: int = 0
@@ -103,8 +105,10 @@ class Refinable(Handle):
 
 
 class Step(Struct, frozen=True):
-    """The numbers after a step, what they come from, the law of their noise, and what all steps up to this one cost. Of
-    public data there are only the numbers."""
+    """The numbers after a step, what they come from, the law of their noise, and what all steps up to this one cost.
+
+    Of public data there are only the numbers.
+    """
 
     values: Floats
     origin: Any = None
@@ -164,8 +168,10 @@ class Refinement(meas.Measurement[Memory, Step]):
 
 
 class Sealed(Struct, frozen=True, eq=False):
-    """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody. `paid` is the sum of the
-    amounts of the steps, in quanta."""
+    """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody.
+
+    `paid` is the sum of the amounts of the steps, in quanta.
+    """
 
     exact: Ints
     first: Ints
@@ -179,8 +185,10 @@ class Sealed(Struct, frozen=True, eq=False):
 
 
 def refined(before: Sealed | None, exact: Ints, noise: Noise, scale: float, amount: int) -> Sealed:
-    """One step more, which costs `amount`; nothing that was there `before` is changed. `exact` is what was read, of
-    which the first is kept; `scale`, in the units of the numbers, is WIDEST at most."""
+    """One step more, which costs `amount`; nothing that was there `before` is changed.
+
+    `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
+    """
     first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
     if before is None:
         return Sealed(np.clip(exact, -CLAMP, CLAMP), first, second, amount)

@@ -40,7 +40,9 @@ MOST_SPREAD = 2**40
 @dataclass(frozen=True)
 class KeyAxis:
     """A key, or several that follow from it: its cells are its values, and last, unless `complete`, all other rows.
-    `levels` are the groups of every cell, from coarse to fine, each numbered from 0."""
+
+    `levels` are the groups of every cell, from coarse to fine, each numbered from 0.
+    """
 
     key: Key
     complete: bool

@@ -162,9 +162,11 @@ class HalfSelect(selects.Select):
 
 @dataclass(frozen=True, eq=False)
 class KeyRounds(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
-    """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them. Each
-    round reads anew which groups a person has, without the keys that were shown before, so that others take their
-    places. `earlier` are those keys."""
+    """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them.
+
+    Each round reads anew which groups a person has, without the keys that were shown before, so that others take their
+    places. `earlier` are those keys.
+    """
 
     request: selects.Request
     purchases: selects.Purchases | None

@@ -319,8 +319,10 @@ def _not_stable(step: p.RowExpr, first: bool = False) -> Refusal:
 
 
 def _coarser(term: p.Term, noise: float) -> p.Term:
-    """The term on a grid for sums of rows at a step, to which noise of this deviation is added. Sums are rounded, not
-    rows: a table of many rows would be off by all that they were rounded by."""
+    """The term on a grid for sums of rows at a step, to which noise of this deviation is added.
+
+    Sums are rounded, not rows: a table of many rows would be off by all that they were rounded by.
+    """
     most = max(abs(term.low), abs(term.high)) if isinstance(term, p.FixedSum) else 0.0
     if not most or not isinstance(term, p.FixedSum):
         return term

@@ -72,8 +72,11 @@ MOST_SELECTED = 100_000  # groups of a selection: each is chosen by itself, in a
 
 
 class GroupKey(Struct, frozen=True):
-    """A group key as the program wrote it; `over` are its public values where it gives them. Of a key that stands for
-    several, `names` are what these are called, and `rows` their values at each place of `over`."""
+    """A group key as the program wrote it; `over` are its public values where it gives them.
+
+    Of a key that stands for several, `names` are what these are called, and `rows` their values at each place of
+    `over`.
+    """
 
     name: str
     expr: RowExpr
@@ -89,8 +92,10 @@ class GroupKey(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """Key columns and value columns, each a sequence over groups; without keys, of one value. `law`: that of the noise
-    in all values, where all have the same."""
+    """Key columns and value columns, each a sequence over groups; without keys, of one value.
+
+    `law`: that of the noise in all values, where all have the same.
+    """
 
     keys: list[list[Any]]
     values: Sequence[Sequence[Any]]
@@ -246,9 +251,11 @@ def shared_purchases(request: Request, amount: Amount, via: str | None) -> Purch
 
 
 class Numbers(Struct, frozen=True):
-    """What a select releases, of which its answers are calculated (`run.answers`). `measured`: of each purchase an
-    array of noisy numbers, a row for each of its terms, and their law. `chosen`: of each aggregate that has no terms,
-    the answers of all groups and their laws, and None of others."""
+    """What a select releases, of which its answers are calculated (`run.answers`).
+
+    `measured`: of each purchase an array of noisy numbers, a row for each of its terms, and their law. `chosen`: of
+    each aggregate that has no terms, the answers of all groups and their laws, and None of others.
+    """
 
     keys: list[list[Any]]
     table: Table

@@ -173,8 +173,10 @@ def told_epsilon(beta: float) -> float:
 
 
 def peak(factors: Sequence[tuple[int, int]], beta: float) -> float:
-    """max over k = 0, 1, 2, … of e^(−βk)·Π(m + gk), of factors (m, g). Its ln is concave in k and falls from (number of
-    factors)/β on: the last k at which it still rises is searched for."""
+    """max over k = 0, 1, 2, … of e^(−βk)·Π(m + gk), of factors (m, g).
+
+    Its ln is concave in k and falls from (number of factors)/β on: the last k at which it still rises is searched for.
+    """
     growing = [(m, g) for m, g in factors if g]
 
     def rises(k: int) -> bool:

@@ -55,7 +55,9 @@ Rate = float | Callable[[float, float, int], float]
 
 class Batches(Struct, frozen=True):
     """`sums` (steps, cells): noisy counts of each batch, all cubes one after the other; of public cubes exact ones.
-    `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows."""
+
+    `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows.
+    """
 
     sums: Floats
     rate: float
@@ -192,8 +194,10 @@ def batches(
 
 class Rows(Struct, frozen=True):
     """Private: for each row its cell in every cube, `places` (rows, E) of `cells` in all, or `cells` where it has none.
+
     `owners`: which unit a row is of, 0 … `units` − 1, or None where each is one. `weights`: in units of 2^-`bits`, or
-    None."""
+    None.
+    """
 
     places: NDArray[np.int32]
     cells: int

@@ -59,8 +59,10 @@ class Threshold(Struct, eq=False):
 
 
 class Watch(Bought, frozen=True):
-    """An open watch. `score` is the one that it was opened for, `threshold` in its units. What it `tells` of an answer
-    above: nothing more, its gap, or a number."""
+    """An open watch. `score` is the one that it was opened for, `threshold` in its units.
+
+    What it `tells` of an answer above: nothing more, its gap, or a number.
+    """
 
     score: Score
     threshold: float
@@ -87,8 +89,10 @@ class Watch(Bought, frozen=True):
         return Laplace(self.scales.number, step=1.0).times(2.0**-self.score.bits)
 
     def compared(self, over: int, noise: Noise, threshold: Threshold) -> int | None:
-        """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below. Of
-        two questions asked at once, one may have had the last answer above: then the other is below."""
+        """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below.
+
+        Of two questions asked at once, one may have had the last answer above: then the other is below.
+        """
         state = self.state
         with threshold.lock:
             if threshold.fresh < 1:
@@ -160,7 +164,9 @@ def used_up(most: int) -> Refusal:
 
 def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchScales:
     """Those of `most` answers above within one amount: in ε with one threshold for all of them, in ρ with one for each.
-    Amounts in ρ add up by squares of ε, so that many answers above with a part each have less noise there."""
+
+    Amounts in ρ add up by squares of ε, so that many answers above with a part each have less noise there.
+    """
     reach, apart = score.sensitivity * stability_of_score(score), separation([score], score.exposures)
     if how.amount.unit == "rho":
         return WatchScales.of(pure_epsilon(as_float(how.amount.value) / most), reach, apart, 1, numbers)
@@ -244,8 +250,10 @@ class OneRun(Bought, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class BestRun(Measurement[Room, Run | None]):
-    """The best of many runs, or none where each of them failed, or none was good. `run` is called with the place of a
-    candidate. Its score is a number; a `Refusal` is a run that failed."""
+    """The best of many runs, or none where each of them failed, or none was good.
+
+    `run` is called with the place of a candidate. Its score is a number; a `Refusal` is a run that failed.
+    """
 
     stopping: Stopping
     candidates: int

@@ -42,8 +42,10 @@ def sum_prices(whole: Amount, prices: Sequence[definitions.Price]) -> definition
 
 
 class Additive(Struct, frozen=True):
-    """A choice of noise for one amount; `because` says what decided, where something had to be. `delta` is the δ that
-    it uses of the amount's, by how its sources are counted (`definitions.used_delta`)."""
+    """A choice of noise for one amount; `because` says what decided, where something had to be.
+
+    `delta` is the δ that it uses of the amount's, by how its sources are counted (`definitions.used_delta`).
+    """
 
     amount: Amount
     kind: type[Laplace | Gaussian]

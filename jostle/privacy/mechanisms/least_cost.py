@@ -39,8 +39,10 @@ class Constants(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def constants(epsilon: float, decay: float = DECAY) -> Constants:
-    """The smallest λ for which the proof gives a loss of at most `epsilon`, with δ = `decay`·λ rounded up. `epsilon` is
-    positive and finite, `decay` at least 0.1. A `BadAmount` where it is too small for exact integers."""
+    """The smallest λ for which the proof gives a loss of at most `epsilon`, with δ = `decay`·λ rounded up.
+
+    `epsilon` is positive and finite, `decay` at least 0.1. A `BadAmount` where it is too small for exact integers.
+    """
     low, high = 0.0, (2 + 1 / decay + 10) / epsilon + 10 / decay
     while loss_bound(high, decay) > epsilon:
         high *= 2
@@ -56,8 +58,11 @@ def constants(epsilon: float, decay: float = DECAY) -> Constants:
 
 
 def loss_bound(scale: float, decay: float) -> float:
-    """The proof's bound on the privacy loss of one row, for λ = `scale` in rows and δ ≥ `decay`·λ. (1/λ)·(2 + Σ_{r≥1}
-    min(1, 1/(2e^{rδ/λ − (1+g)/λ} − 1))): the tail beyond the summed terms is bounded by a geometric series."""
+    """The proof's bound on the privacy loss of one row, for λ = `scale` in rows and δ ≥ `decay`·λ.
+
+    (1/λ)·(2 + Σ_{r≥1} min(1, 1/(2e^{rδ/λ − (1+g)/λ} − 1))): the tail beyond the summed terms is bounded by a
+    geometric series.
+    """
     total, shift, r = 2.0, (1 + GRID) / scale, 1
     while r * decay - shift < 40:
         height = r * decay - shift
@@ -146,8 +151,10 @@ SCORES: dict[str, Callable[[Ints, Ints], Ints]] = {
 
 
 def halving_tree(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """The tree whose every level halves all axes that are longer than a cell, as an order of the cells and levels. A
-    cell i of n stands at leaf ⌊i·2^k/n⌋ of its axis, so the halves are even for every n."""
+    """The tree whose every level halves all axes that are longer than a cell, as an order of the cells and levels.
+
+    A cell i of n stands at leaf ⌊i·2^k/n⌋ of its axis, so the halves are even for every n.
+    """
     bits = [max(0, (cells - 1).bit_length()) for cells in shape]
     places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, bits, strict=True)]
     key: Any = np.zeros(shape, dtype=np.int64) if len(shape) > 1 else places[0]

@@ -38,8 +38,10 @@ Block = Mapping[str, Any]
 
 
 class Strategy:
-    """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits. Cells may be sums of weights
-    themselves, in units of 2^-`cell_bits`; answers then are in units of both."""
+    """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits.
+
+    Cells may be sums of weights themselves, in units of 2^-`cell_bits`; answers then are in units of both.
+    """
 
     def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> None:
         if not blocks:
@@ -96,8 +98,10 @@ class Strategy:
         raise refuse("ValueError", f"unknown kind of block `{kind}` in a strategy")
 
     def ratios(self) -> list[Any]:
-        """For each block, the weights that were asked over those that were measured, where a group has one. Released
-        answers are multiplied by it, so that the grid, coarse for a million cells, does not show in them."""
+        """For each block, the weights that were asked over those that were measured, where a group has one.
+
+        Released answers are multiplied by it, so that the grid, coarse for a million cells, does not show in them.
+        """
         return [block["ratio"] for block in self.blocks]
 
     @property

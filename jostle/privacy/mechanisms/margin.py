@@ -42,8 +42,10 @@ def stability_price(amount: Amount) -> Price:
 
 
 class Compared(Struct, frozen=True):
-    """A number was compared with a threshold; each had one-sided exponential noise less its mean. `scale` is that of
-    the number's noise, `threshold` that of the threshold's. Only the answer is released."""
+    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
+
+    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is released.
+    """
 
     scale: float
     threshold: float
@@ -87,9 +89,11 @@ def geometric(noise: Noise, size: int, scale: float) -> Ints:
 
 
 def ranked(noisy: Ints, count: int) -> tuple[list[int], list[int]]:
-    """The places of the `count` largest numbers, in order, and by how much each leads the next. Of equal ones the first
-    comes first, and one that stands behind must be larger by 1 to come before: a lead is what is left of that, at least
-    0. The last one leads the best of all that are left out, if there are any."""
+    """The places of the `count` largest numbers, in order, and by how much each leads the next.
+
+    Of equal ones the first comes first, and one that stands behind must be larger by 1 to come before: a lead is what
+    is left of that, at least 0. The last one leads the best of all that are left out, if there are any.
+    """
     order = [int(place) for place in (-noisy).argsort(kind="stable")]
     places, left_out = order[:count], order[count:]
     leads = [_lead(noisy, a, b) for a, b in pairwise(places)]
@@ -103,8 +107,10 @@ def _lead(noisy: Ints, ahead: int, behind: int) -> int:
 
 
 class WatchScales(Struct, frozen=True):
-    """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told. A
-    threshold lasts for `each` answers above; then a new one is drawn."""
+    """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told.
+
+    A threshold lasts for `each` answers above; then a new one is drawn.
+    """
 
     threshold: float
     question: float
@@ -114,8 +120,10 @@ class WatchScales(Struct, frozen=True):
     @classmethod
     def of(cls, epsilon: float, reach: float, apart: float, each: int, numbers: bool) -> WatchScales:
         """Those of `each` answers above at ε in all, where a question moves by `reach` and two by `apart` from another.
+
         Half of ε is for numbers, where they are released. The rest is shared so that the noise of one comparison has
-        the least variance b² + c², given reach/b + each·apart/c."""
+        the least variance b² + c², given reach/b + each·apart/c.
+        """
         rest = epsilon / 2 if numbers else epsilon
         threshold = rest / (1 + (each * apart / reach) ** (2 / 3))
         number = each * reach / (epsilon / 2) if numbers else 0.0
@@ -142,8 +150,10 @@ HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scal
 
 
 class MarginScales(Struct, frozen=True):
-    """In steps of the grid: noise of the `threshold` and of each `question` (a margin), and of the `selection`. `reach`
-    is R, ε and δ those of the whole."""
+    """In steps of the grid: noise of the `threshold` and of each `question` (a margin), and of the `selection`.
+
+    `reach` is R, ε and δ those of the whole.
+    """
 
     reach: int
     threshold: float
@@ -167,9 +177,11 @@ class MarginScales(Struct, frozen=True):
         return max(self.threshold, self.question, self.selection)
 
     def thresholds(self, most: int) -> Ints:
-        """T_1, …, T_most: a margin that passes is at least G = R + b·ln(ℓ/(δ/2)), but for a chance of δ/2 in all. One
-        that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at most,
-        which is δ/2 ÷ ℓ(ℓ + 1)."""
+        """T_1, …, T_most: a margin that passes is at least G = R + b·ln(ℓ/(δ/2)), but for a chance of δ/2 in all.
+
+        One that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at
+        most, which is δ/2 ÷ ℓ(ℓ + 1).
+        """
         number = np.arange(1, most + 1, dtype=float)
         margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
         luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
@@ -178,8 +190,10 @@ class MarginScales(Struct, frozen=True):
 
 
 def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
-    """The places of the fewest scores that stand clear of the others, the largest first; all where none do. `values`
-    within ±2^61, two at least."""
+    """The places of the fewest scores that stand clear of the others, the largest first; all where none do.
+
+    `values` within ±2^61, two at least.
+    """
     order = (-values).argsort(kind="stable")
     margins = values[order[0]] - values[order[1:]]
     threshold = geometric(noise, 1, scales.threshold)
@@ -222,9 +236,11 @@ FAIR = 2**15
 
 
 class Stopping(Struct, frozen=True):
-    """How many runs there are, `runs` in the mean and at least one, and which of them is shown. Geometric, P(k) = (1 −
-    γ)^(k − 1)·γ, or logarithmic, P(k) ∝ (1 − γ)^k/k, with γ = 1/`odds`. What is shown is the best run, or the first
-    whose score is `good`, and then there are no more."""
+    """How many runs there are, `runs` in the mean and at least one, and which of them is shown.
+
+    Geometric, P(k) = (1 − γ)^(k − 1)·γ, or logarithmic, P(k) ∝ (1 − γ)^k/k, with γ = 1/`odds`. What is shown is the
+    best run, or the first whose score is `good`, and then there are no more.
+    """
 
     runs: float
     law: str

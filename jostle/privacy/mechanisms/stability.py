@@ -59,8 +59,10 @@ def _linear(how: Additive, rows: int, each: int) -> Linear:
 def select_keys(
     tally: tuple[Any, Any], how: Additive, noise: Noise, rows: int, each: int
 ) -> tuple[list[Any], list[float], Laplace | Gaussian]:
-    """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each. A unit
-    has at most `rows` rows, and `each` of one key."""
+    """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each.
+
+    A unit has at most `rows` rows, and `each` of one key.
+    """
     values, counts = tally
     linear, least = _linear(how, rows, each), threshold(how, rows, each)
     noisy = linear.release(counts, noise).tolist()
@@ -139,9 +141,11 @@ MOST_LARGEST = 2**10
 
 
 class LargestKeys(Selection, frozen=True):
-    """The `count` keys with the most rows, one after the other, or as many as come before a threshold. A person has any
-    number of keys, and at most `each` rows of one. Keys that one of two neighbours alone chooses among come before the
-    threshold with a probability of at most `delta`; outside of that they are so many choices."""
+    """The `count` keys with the most rows, one after the other, or as many as come before a threshold.
+
+    A person has any number of keys, and at most `each` rows of one. Keys that one of two neighbours alone chooses
+    among come before the threshold with a probability of at most `delta`; outside of that they are so many choices.
+    """
 
     each: int = 1
     delta: float = 0.0

@@ -115,8 +115,10 @@ class PublicData:
         return self._engine.rows(table.plan)
 
     def rows(self, table: Table, code: Callable[[list[Any]], T]) -> tuple[dict[str, T], Floats]:
-        """The distinct rows, a column each as `code` returns it, and the number of times that each occurs. Stored,
-        since training reads the same few tables often: pass one `code` always."""
+        """The distinct rows, a column each as `code` returns it, and the number of times that each occurs.
+
+        Stored, since training reads the same few tables often: pass one `code` always.
+        """
         need_public(table, "rows", "measure them")
         rows = self._rows.get(table.plan)
         if rows is None:

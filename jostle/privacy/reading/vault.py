@@ -94,9 +94,11 @@ def kernel_over(engine: Engine, events: Stream, answers: Answers | None = None) 
 
 
 def assembled(engine: Engine, events: Stream, kind: type[K], answers: Answers | None = None) -> tuple[K, PublicData]:
-    """A kernel whose door alone reads private rows of `engine`, and what answers about its public data. `answers` say
-    what the engine would, faster. Whoever has the engine has the rows: a session makes one here and gives it to nobody
-    else."""
+    """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
+
+    `answers` say what the engine would, faster. Whoever has the engine has the rows: a session makes one here and gives
+    it to nobody else.
+    """
     register = Register()
     reader = Reader(engine if answers is None else answers, register.need_open)
     return kind(register, reader, events), PublicData(engine, reader.keep, reader.cells, register)

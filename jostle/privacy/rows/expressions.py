@@ -31,8 +31,10 @@ class RowProgramError(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A whole number of each row, or an array of `shape` of them, each within [`low`, `high`]. `array` is the public
-    table, matrix or constant of an operation, `numbers` its public axis or places."""
+    """A whole number of each row, or an array of `shape` of them, each within [`low`, `high`].
+
+    `array` is the public table, matrix or constant of an operation, `numbers` its public axis or places.
+    """
 
     operation: str
     shape: Shape
@@ -63,9 +65,11 @@ class Expression:
         return _operation("*", broadcast(self, right), low, max(corners), self, right)
 
     def __floordiv__(self, other: Expression | int) -> Expression:
-        """Rounded down, of a positive divisor. Exact though a double rounds left / right: |left| ≤ 2^52 makes the
-        rounding error at most 1/(2·right), and a quotient that is not whole is at least 1/right away from the next
-        whole number."""
+        """Rounded down, of a positive divisor.
+
+        Exact though a double rounds left / right: |left| ≤ 2^52 makes the rounding error at most 1/(2·right), and a
+        quotient that is not whole is at least 1/right away from the next whole number.
+        """
         right = as_expression(other)
         if right.low < 1:
             raise RowProgramError("a divisor may be zero or negative")

@@ -169,7 +169,9 @@ def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
 
 def coded(batches: Iterable[Floats], values: tuple[int, ...]) -> CodedRows:
     """Rows in units of 1/GRID within ±1, batches (d, n), as codes: the nearest of `values[j]` numbers evenly spread.
-    Equal rows stand once, where their number fits in 62 bits; a row's code depends on that row alone."""
+
+    Equal rows stand once, where their number fits in 62 bits; a row's code depends on that row alone.
+    """
     whole = 1
     for many in values:
         whole *= many

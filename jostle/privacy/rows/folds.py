@@ -198,7 +198,8 @@ LEAF_BLOCK = 2**16
 class PublicTree:
     """Tests of columns. Node i asks column `asks[i]`, −1 where it is a leaf, and has a child for each of the column's
     `branches`, the nodes from `first[i]` on; nodes stand after the one they are below. `level` are the leaves, rising,
-    that may be split next. Raises `ValueError` where these are no such tree."""
+    that may be split next. Raises `ValueError` where these are no such tree.
+    """
 
     names: tuple[str, ...]
     branches: tuple[int, ...]

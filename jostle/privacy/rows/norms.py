@@ -93,8 +93,10 @@ def exact_sizes(numbers: Floats, largest: int, norm: str, scale: float) -> Float
 
 def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> Ints:
     """Columns (m, n) of multiples of the bound within the unit ball of `l1`, `l2` or `sup`, in steps of 2^-BITS.
-    Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero. `sizes`
-    are the columns' norms where they are known."""
+
+    Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero.
+    `sizes` are the columns' norms where they are known.
+    """
     unit = 2.0**BITS
     with np.errstate(all="ignore"):
         x = np.array(contributions, dtype=float)
@@ -145,8 +147,10 @@ LARGEST_COUNT = 2**30
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
     """Weights (K,) of a row in units of 1/GRID, from 0 on, and perhaps K frames: the row as each sum is to see it.
+
     `program` takes a row in units of the ball, (d,), and gives the weights, or the weights, frames (K, d) and their
-    squared lengths (K,). Frames are in units of 1/`radius` of the ball of radius 1."""
+    squared lengths (K,). Frames are in units of 1/`radius` of the ball of radius 1.
+    """
 
     name: str
     program: RowProgram

@@ -42,8 +42,10 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score(Handle):
-    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits. A
-    `monotone` one moves one way when rows are added: up, or down where it `falls`."""
+    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits.
+
+    A `monotone` one moves one way when rows are added: up, or down where it `falls`.
+    """
 
     rule: Rule
     base: Handle
@@ -56,8 +58,10 @@ class Score(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores(Score):
-    """A private vector of `length` scores, each of the same sensitivity. `groups`: how many of them stand in each of
-    several groups, of which one row can move one only."""
+    """A private vector of `length` scores, each of the same sensitivity.
+
+    `groups`: how many of them stand in each of several groups, of which one row can move one only.
+    """
 
     length: int = 1
     groups: tuple[int, ...] = ()

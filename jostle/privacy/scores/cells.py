@@ -44,7 +44,9 @@ BITS = 10  # scores that are not whole are kept to a thousandth of a row
 @dataclass(frozen=True, eq=False)
 class CellScore(Rule):
     """A number computed of a cube's exact cells in units of 2^-bits, with how far one row moves it in these units.
-    Called with a cube, it gives the score."""
+
+    Called with a cube, it gives the score.
+    """
 
     compute: Callable[[Ints], int]
     sensitivity: int = 1
@@ -166,9 +168,12 @@ def distance_of(one: Score, cells: Ints, cell_bits: int) -> int:
 
 
 def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
-    """For each query of a workload, how far a public estimate is from the truth: what MWEM selects by. `queries` are
-    the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, inside: which regions each
-    holds). Each of them is the sum of a set of cells, which is checked here and is all that the sensitivity needs."""
+    """For each query of a workload, how far a public estimate is from the truth: what MWEM selects by.
+
+    `queries` are the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, inside:
+    which regions each holds). Each of them is the sum of a set of cells, which is checked here and is all that the
+    sensitivity needs.
+    """
     size = int(np.prod(cube.shape))
     if estimate.size != size:
         raise refuse("ValueError", f"an estimate of {estimate.size} cells for a cube of {size}")

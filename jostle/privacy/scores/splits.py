@@ -68,9 +68,11 @@ def table_of(score: Score) -> Table:
 def split_score(
     data: PublicData, of: str, table: Table, by: tuple[str, RowExpr], label: tuple[str, RowExpr], most: int | None
 ) -> Score:
-    """The score `of` splitting a table by an expression with public values, for the classes of another one. `most` is
-    the public N of `entropy`; left out, it is what the source promises (`at most N rows`), and refused where it
-    promises nothing."""
+    """The score `of` splitting a table by an expression with public values, for the classes of another one.
+
+    `most` is the public N of `entropy`; left out, it is what the source promises (`at most N rows`), and refused
+    where it promises nothing.
+    """
     key, classes = (split_key(name, expr, table) for name, expr in (by, label))
     if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
         raise refuse("ValueError", "this split has too many values to count", help="group them: `age / 10`")
@@ -358,8 +360,10 @@ def level_splits(
     prices: Sequence[Floats] | None = None,
 ) -> Scores:  # fmt: skip
     """Of each leaf of the level a group of scores `of` splits, by each column not asked on the way there, in order.
+
     `prices`, for each leaf of a number for each of them, are taken off, rounded to the grid of the scores. A leaf with
-    one price more may stay as it is: its group has one score more, the last."""
+    one price more may stay as it is: its group has one score more, the last.
+    """
     groups = tuple(tree.unasked.sum(axis=1).tolist())
     if not groups or not all(groups):
         raise refuse(

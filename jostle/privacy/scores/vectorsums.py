@@ -76,7 +76,9 @@ def contributions(
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:
     """The coordinates of a sum as scores, each contribution within ±bound, and then their negatives: to be chosen from.
-    One row moves each score by at most the bound; not monotone."""
+
+    One row moves each score by at most the bound; not monotone.
+    """
     check_bound(bound, "sup")
     check_columns(rows, function)
     if isinstance(function, FactoredGradient) and (rows.norm != "sup" or rows.radius != 1):
@@ -89,8 +91,10 @@ def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient,
 
 
 def row_total(rows: Vectors, function: Contributions, bound: float) -> Score:
-    """The sum over rows of the one number that a program gives, each clipped to ±bound, in multiples of the bound. One
-    row moves it by at most one; monotone where no number is negative."""
+    """The sum over rows of the one number that a program gives, each clipped to ±bound, in multiples of the bound.
+
+    One row moves it by at most one; monotone where no number is negative.
+    """
     check_bound(bound, "sup")
     check_columns(rows, function)
     (numbers,) = function.program.outputs
@@ -129,8 +133,10 @@ ROW_COUNTS = {name: RowCountRule(name, False) for name in ("correct_count", "sur
 
 def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str, Any]], RowCount]) -> Score:
     """The sum over the rows of `table` of what a program gives for the columns `names`, each of public values, or the
-    rows at each of its cells. `build` makes the program for these columns' values: its inputs are the places among
-    them, −1 for none."""
+    rows at each of its cells.
+
+    `build` makes the program for these columns' values: its inputs are the places among them, −1 for none.
+    """
     keys = tuple(key_of_column(Column(name), table) for name in names)
     count = build({name: key.values for name, key in zip(names, keys, strict=True)})
     intervals = [(i.low, i.high) for i in count.program.inputs]

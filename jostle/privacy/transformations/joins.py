@@ -64,8 +64,10 @@ def common_prefix(a: Path, b: Path) -> Path:
 def join(
     data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str = "inner"
 ) -> Table:
-    """Rows of both sides that agree on pairs of columns, a left one and a right one each. `kind` is `inner`, or says of
-    which side rows without a partner are kept: `left`, `right` or `full`."""
+    """Rows of both sides that agree on pairs of columns, a left one and a right one each.
+
+    `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
+    """
     check_keys(left, right, on)
     _check_sides(left, right, on, most, kind)
     mine, theirs = tuple(name for name, _ in on), tuple(name for _, name in on)
@@ -127,8 +129,10 @@ def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None
 
 
 def made_of(plan: p.Plan, names: tuple[str, ...]) -> tuple[p.Plan, tuple[str, ...]]:
-    """What a plan is made of by filters and derived columns, and what these columns of it are called there. A row of
-    the plan is one of those rows, and its columns have the same cells."""
+    """What a plan is made of by filters and derived columns, and what these columns of it are called there.
+
+    A row of the plan is one of those rows, and its columns have the same cells.
+    """
     while isinstance(plan, p.Filter | p.Derive):
         if isinstance(plan, p.Derive):
             columns = [dict(plan.columns)[name] for name in names]
@@ -193,7 +197,9 @@ class Product(Struct, frozen=True):
 @dataclass(frozen=True, eq=False)
 class FreeJoin(Table):
     """Rows of several private tables that met without a bound. Its own exposures have none: the door refuses them.
-    `paid` are those that a measurement by frequencies is charged to."""
+
+    `paid` are those that a measurement by frequencies is charged to.
+    """
 
     joined: p.Plan | None = None
     sides: tuple[Side, ...] = ()

@@ -58,8 +58,10 @@ def truncate(
 def group_rows(
     table: Table, person: bool, keys: Sequence[tuple[str, p.Key | p.RowExpr]], terms: Sequence[tuple[str, p.GroupTerm]]
 ) -> Table:
-    """A row for each group of rows, of each person where `person` is true. Rows that are in no group of public keys are
-    left out."""
+    """A row for each group of rows, of each person where `person` is true.
+
+    Rows that are in no group of public keys are left out.
+    """
     if person and table.private:
         _need_persons(table, "rows are grouped by person")
     if table.weighted:
@@ -107,7 +109,9 @@ def persons_by_groups(
     table: Table, keys: Sequence[p.RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]
 ) -> p.Plan:
     """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
-    Rows of `earlier` keys are left out before groups are chosen, and before rows are where some of each count."""
+
+    Rows of `earlier` keys are left out before groups are chosen, and before rows are where some of each count.
+    """
     limit = table.plan if isinstance(table.plan, p.Truncate) else None
     rows = table if limit is None else replace(table, plan=limit.source)
     plan = _without(rows, keys, earlier) if earlier else rows.plan
@@ -152,8 +156,10 @@ def _most_groups(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> int | None:
 
 
 def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:
-    """Rows of two tables of the same persons that are one person's, and agree on pairs of columns. `kind` is `inner`,
-    or `left` where rows of the left side stay that meet none."""
+    """Rows of two tables of the same persons that are one person's, and agree on pairs of columns.
+
+    `kind` is `inner`, or `left` where rows of the left side stay that meet none.
+    """
     if kind not in ("inner", "left"):
         raise refuse(
             "TypeError", f"persons' own rows are not joined by a {kind} join",

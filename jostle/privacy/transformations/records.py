@@ -116,9 +116,11 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
 def grouped(
     records: WeightedRecords, by: Sequence[str], name: str, most: int, reducer: str = "count", of: str | None = None
 ) -> WeightedRecords:
-    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½. In the
-    place of sizes what `sum`, `min` or `max` makes of their column `of`: a function of a set of records, so that it is
-    as stable. Others are refused: of a mean, say, `sum` and `count` are what there is to it."""
+    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½.
+
+    In the place of sizes what `sum`, `min` or `max` makes of their column `of`: a function of a set of records, so that
+    it is as stable. Others are refused: of a mean, say, `sum` and `count` are what there is to it.
+    """
     for column in by:
         need_column(records.domains, column, "the columns")
     if not by or len(set(by)) < len(by) or name in by:

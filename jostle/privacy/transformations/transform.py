@@ -175,8 +175,10 @@ _STORED = {"text": "text", "date": "date", "time": "time"}
 
 def with_place(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any, ...]], how: str = "inner") -> Table:
     """The rows whose values of the expressions are listed, with the place of these in the list as a further column.
+
     Values are compared as they are. In a `left` join all rows stay. Stability is the table's, since a row of `rows`
-    that stands twice, as an engine compares values, is refused."""
+    that stands twice, as an engine compares values, is refused.
+    """
     there = [row for row in (tuple(map(plain, row)) for row in rows) if None not in row]  # which equals nothing
     if len(set(there)) < len(there):
         raise refuse("ValueError", "a combination of keys stands twice in the list of them", help="list each once")

@@ -118,9 +118,11 @@ def costs(
     planned: Mapping[Span, int] | None = None,
     charges: bool = True,
 ) -> list[Cost]:
-    """The cost of every private source of a program that has passed the check, by declared name. `base` has the names
-    that every program knows. `planned` is what wanted errors take, in quanta, by their place, as far as it is known.
-    `charges`: also of each statement."""
+    """The cost of every private source of a program that has passed the check, by declared name.
+
+    `base` has the names that every program knows. `planned` is what wanted errors take, in quanta, by their place, as
+    far as it is known. `charges`: also of each statement.
+    """
     walker = Interpreter(base, load_module, identity, settings or {}, planned or {})
     scope = Scope(base)
     places: dict[int, tuple[Span, tuple[Span, ...]]] = {}

@@ -141,8 +141,10 @@ class Spending:
             places[span] = self.charges
 
     def places(self, source: val.SourceFact, whole: Span, since: int = 0) -> tuple[Span, tuple[Span, ...]]:
-        """Where a source was charged last, as far as that stands in the program at hand, and where before. Of an
-        allotment only what was charged `since` it opened."""
+        """Where a source was charged last, as far as that stands in the program at hand, and where before.
+
+        Of an allotment only what was charged `since` it opened.
+        """
         charged = self.charged.get(id(source), {}).items()
         places = [span for span, at in charged if at > since and span.source is whole.source] or [whole]
         return places[-1], tuple(places[:-1][-MOST_PLACES:])
@@ -241,8 +243,10 @@ class Spending:
         return min(bounds) if certain else 0, max(bounds), max(deltas)
 
     def bare(self, reached: val.ReachedSources, shares: int, needed: bool = True) -> tuple[int, val.Most, val.Most]:
-        """What a measurement without an amount spends: an equal share of what is left. `NEVER` where that is nothing
-        and an amount is `needed`: a run refuses it."""
+        """What a measurement without an amount spends: an equal share of what is left.
+
+        `NEVER` where that is nothing and an amount is `needed`: a run refuses it.
+        """
         opened = self.allotment
         if opened is None or opened.boundless:
             return 0, 0, 0  # refused
@@ -265,9 +269,11 @@ class Spending:
     def repeat(
         self, recorder: Opened, ended: list[Ledger], once: val.Generic | None, least: int, most: int | None, why: Why
     ) -> list[Ledger]:
-        """After one round, seen by `recorder`: as if there had been between `least` and `most` of them. What was
-        charged in the part that the round stands for (`once`) counts once, as the largest part does. Gives the ledgers
-        of the ways that `ended` in a round: that round comes after any number of the others."""
+        """After one round, seen by `recorder`: as if there had been between `least` and `most` of them.
+
+        What was charged in the part that the round stands for (`once`) counts once, as the largest part does. Gives
+        the ledgers of the ways that `ended` in a round: that round comes after any number of the others.
+        """
         before = recorder.before or Ledger()
         result = self._after(recorder, before, self.ledger, once, (least, most), why)
         self.stack.remove(recorder)
@@ -335,9 +341,11 @@ def looks_text(looked: int, columns: Sequence[str]) -> str:
 
 
 class Charge(Struct, frozen=True):
-    """At most `most` quanta of one source's budget (infinite: no bound but the budget); `exact`: just that. `left`
-    quanta at least stay of the budget after it, exactly so many where `left_exact`; None where only the owner of a
-    registered dataset knows the budget. Of a budget with a delta, amounts are plain sums."""
+    """At most `most` quanta of one source's budget (infinite: no bound but the budget); `exact`: just that.
+
+    `left` quanta at least stay of the budget after it, exactly so many where `left_exact`; None where only the owner
+    of a registered dataset knows the budget. Of a budget with a delta, amounts are plain sums.
+    """
 
     span: Span
     source: str

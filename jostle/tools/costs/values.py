@@ -51,7 +51,9 @@ EACH = Generic()  # of every partition; others stand for the part that a loop is
 
 class SourceFact(Struct, eq=False):
     """A private source: its names, and its limit where that is known. `inexact`: no lower bound may be claimed.
-    `single`: what it protects is one row, added or removed."""
+
+    `single`: what it protects is one row, added or removed.
+    """
 
     declared: n.Private
     names: list[str]

@@ -68,8 +68,9 @@ class TooLong(Exception):
 
 class Walk(Spending, ABC):
     """The ways of one program. It opens no data: `identity` says of what a source is declared whether it is another's.
-    `planned`: what wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is
-    known."""
+
+    `planned`: what wanted errors of `jointly` blocks take, in quanta, by where they are written; as far as it is known.
+    """
 
     def __init__(
         self, base: Scope, load_module: Callable[[tuple[str, ...]], n.Program | None], identity: Identity,
@@ -312,9 +313,11 @@ class Walk(Spending, ABC):
         self, scope: Scope, span: Span, value: object, own: Collection[str], each: Callable[[object], bool],
         restart: Callable[[list[object] | Items], None] = lambda items: None,
     ) -> bool:  # fmt: skip
-        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set. One
-        round stands for all where rounds cost nothing and take long. `restart` is told of items that are begun with
-        anew; rounds before do not count."""
+        """Goes round with each item; whether the way goes on after. `own`: names of `scope` that a round may set.
+
+        One round stands for all where rounds cost nothing and take long. `restart` is told of items that are begun with
+        anew; rounds before do not count.
+        """
         source = walked(value)
         if isinstance(source, Items):
             return self._rounds(scope, span, source, own, each)

@@ -210,8 +210,10 @@ def _tree(module: str) -> n.Program:
 
 
 def _about(text: str, line: int) -> tuple[str, str]:
-    """The first sentence, and the rest, of the comment on the block in which a line stands. A block without one belongs
-    to the last comment before it that heads no definitions of its own."""
+    """The first sentence, and the rest, of the comment on the block in which a line stands.
+
+    A block without one belongs to the last comment before it that heads no definitions of its own.
+    """
     *_, block = (block for block in _blocks(text) if block.line <= line)
     words = block.words if block.commented else block.heading
     end = _SENTENCE.search(words)

@@ -184,8 +184,10 @@ _KINDS = {"b": "boolean", "i": "integer", "u": "integer", "f": "real", "U": "tex
 
 def describe(frame: object) -> str:
     """The draft of a description of a pandas frame or an Arrow table: `described by {…}`, with `?` for what is unknown.
+
     From the types of its columns and the levels of categorical ones; no row is read. Levels that pandas found in the
-    rows (`astype("category")`) are no public facts, so look at them. Raises `Refusal(TypeError)` for anything else."""
+    rows (`astype("category")`) are no public facts, so look at them. Raises `Refusal(TypeError)` for anything else.
+    """
     return clause(columns_of_frame(frame))
 
 

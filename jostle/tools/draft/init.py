@@ -169,8 +169,10 @@ def example() -> int:
 
 
 def drafted(options: Namespace, ask: Ask | None, home: Path) -> tuple[str, str | None]:
-    """The program's text, and what does not fit it of the file; None for that if no row is read. With `ask` a person is
-    asked for what nobody said: for each column where none is described on the command line, and for unit and budget."""
+    """The program's text, and what does not fit it of the file; None for that if no row is read.
+
+    With `ask` a person is asked for what nobody said: for each column where none is described on the command line, and
+    for unit and budget."""
     reading, engine = reading_of(options), getattr(options, "engine", None)
     if reading.header is None and not getattr(options, "no_check", False):
         reading = replace(reading, header=_header_line(options))
@@ -361,8 +363,10 @@ WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)
 
 
 def query_program(options: Namespace) -> str:
-    """The program of `jostle ask`: the file is the table `t`, and the query spends all of its budget. Raises
-    `Refusal(DataError)` for columns without a range."""
+    """The program of `jostle ask`: the file is the table `t`, and the query spends all of its budget.
+
+    Raises `Refusal(DataError)` for columns without a range.
+    """
     if options.file == "-":
         help = "write what the pipe gives to a file first: `… > t.csv`, and `jostle -c QUERY t.csv`"
         raise refuse("DataError", "private rows are read from a file, and not from a pipe", help=help)

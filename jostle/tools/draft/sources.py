@@ -296,8 +296,10 @@ def _csv(path: str, reading: Reading) -> list[Column]:
 
 
 def _codebook(names: tuple[str, ...]) -> dict[str, int] | None:
-    """Where a codebook says what; None for the header of anything that might be data, whose rows are not to be read. It
-    has names, types, and ranges or values, each once, and nothing else but a note."""
+    """Where a codebook says what; None for the header of anything that might be data, whose rows are not to be read.
+
+    It has names, types, and ranges or values, each once, and nothing else but a note.
+    """
     meanings = {word: what for what, words in _WORDS.items() for word in words} | dict.fromkeys(_NAMES, "name")
     kinds = [meanings.get(name.lower()) for name in names]
     ranges = {"low", "high"} <= set(kinds) or "values" in kinds

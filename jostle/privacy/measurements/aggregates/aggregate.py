@@ -59,8 +59,10 @@ class Aggregate(ABC):
         return self.expressions[0]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints | None:
-        """Of a cube: an answer a group, from cells and the group of each; None for what cells do not have. Where cells
-        move by k in ℓ₁, the answers move by at most k."""
+        """Of a cube: an answer a group, from cells and the group of each; None for what cells do not have.
+
+        Where cells move by k in ℓ₁, the answers move by at most k.
+        """
         return None
 
     # Public tables -----------------------------------------------------------------------------------
@@ -126,9 +128,11 @@ class AdditiveAggregate(Aggregate):
 
 
 class Estimator(Struct, frozen=True, eq=False):
-    """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise. `answers` is the
-    function, which whoever calls it keeps within what the bounds of a column allow, `low` to `high`. Fewer than `least`
-    rows have no such answer; `count` is the place of their number among the terms."""
+    """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
+
+    `answers` is the function, which whoever calls it keeps within what the bounds of a column allow, `low` to `high`.
+    Fewer than `least` rows have no such answer; `count` is the place of their number among the terms.
+    """
 
     answers: Callable[..., Floats]
     count: int
@@ -148,9 +152,11 @@ class Estimate(AdditiveAggregate):
 
 
 class GroupAggregate(Aggregate):
-    """What is answered of every group by itself, from how many of its rows are at each of several public places. A row
-    touches one group, and one place there. For k rows the losses in the groups that they fall into add to at most that
-    of k in one."""
+    """What is answered of every group by itself, from how many of its rows are at each of several public places.
+
+    A row touches one group, and one place there. For k rows the losses in the groups that they fall into add to at most
+    that of k in one.
+    """
 
     @abstractmethod
     def candidates(self, table: Table) -> object:
@@ -275,9 +281,11 @@ def stability_of_term(term: p.Term | Pair, table: Table, undivided: bool) -> int
 
 
 def reach_of(term: p.Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
-    """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid. Of k
-    rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum of
-    their squares is largest where ⌊k/r⌋ of them change by r and one by what is left."""
+    """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
+
+    Of k rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum
+    of their squares is largest where ⌊k/r⌋ of them change by r and one by what is left.
+    """
     one, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
     each = rows_in_one(table, stability)
     if term.weighted or each == stability:
@@ -293,9 +301,11 @@ def rows_in_one(table: Table, stability: int) -> int:
 
 
 def _counts_persons(expr: p.RowExpr | None, table: Table) -> bool:
-    """Whether the values of `expr` are those of the one protected column, undivided. All rows of a person have the same
-    value, so that the person is one value more or less. In groups or parts their rows might be in each, and the losses
-    would add up to more than the largest."""
+    """Whether the values of `expr` are those of the one protected column, undivided.
+
+    All rows of a person have the same value, so that the person is one value more or less. In groups or parts
+    their rows might be in each, and the losses would add up to more than the largest.
+    """
     plan = p.rows_below(table.plan, (p.Filter,))
     whole = all(not e.path for e in table.exposures)
     return whole and isinstance(plan, p.Bound) and isinstance(expr, p.Column) and plan.by == (expr.name,)

@@ -83,9 +83,13 @@ def bins(low: float | None, high: float | None, integral: bool) -> Bins:
 
 
 class Bounds(agg.GroupAggregate):
-    """Round bounds between which nearly all values lie: a noisy histogram over the orders of magnitude. *Measures* The
-    number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten. *Sensitivity* 1.
-    *Mechanism* Additive. *Why* A row is in one bin at most; the rest is post-processing of the noisy counts."""
+    """Round bounds between which nearly all values lie: a noisy histogram over the orders of magnitude.
+
+    *Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
+    *Sensitivity* 1.
+    *Mechanism* Additive.
+    *Why* A row is in one bin at most; the rest is post-processing of the noisy counts.
+    """
 
     name = "bounds"
 
@@ -140,9 +144,13 @@ MOST = 2**20  # candidates
 
 
 class Mode(agg.SelectionAggregate):
-    """The most frequent value of an expression. *Measures* The public key of E with the largest count. *Sensitivity* 1,
-    monotone. *Mechanism* Noisy max at k/ε, or at 2k/ε with public size. *Why* One more row raises one count and lowers
-    none; a row that is replaced does both."""
+    """The most frequent value of an expression.
+
+    *Measures* The public key of E with the largest count.
+    *Sensitivity* 1, monotone.
+    *Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
+    *Why* One more row raises one count and lowers none; a row that is replaced does both.
+    """
 
     name = "mode"
     any_kind = True

@@ -55,9 +55,11 @@ _FINEST = -1021  # the exponent of the narrowest: a double holds its inverse
 
 
 class Intervals(Struct, frozen=True, eq=False, dict=True):
-    """The intervals between two ends, with codes from `first` to `last`. They have the width 2^`exponent` where a value
-    is at least `STEPS` times that, and towards 0 half of it again and again, `halvings` times. Without an exponent each
-    whole number is one."""
+    """The intervals between two ends, with codes from `first` to `last`.
+
+    They have the width 2^`exponent` where a value is at least `STEPS` times that, and towards 0 half of it again and
+    again, `halvings` times. Without an exponent each whole number is one.
+    """
 
     low: float
     high: float
@@ -110,8 +112,10 @@ def _shift(halved: int, halvings: int, negative: bool) -> int:
 
 @lru_cache(64)
 def intervals(low: float, high: float, integral: bool) -> Intervals:
-    """The intervals between two finite ends, which belong to the first and the last of them. Every whole number has an
-    interval of its own where there are at most `EVEN`, and else all have ends that are whole."""
+    """The intervals between two finite ends, which belong to the first and the last of them.
+
+    Every whole number has an interval of its own where there are at most `EVEN`, and else all have ends that are whole.
+    """
     if integral and high - low < EVEN:
         return Intervals(low, high, math.floor(low), math.floor(high))
     largest, nearest = max(abs(low), abs(high)), max(low, -high, 0.0)
@@ -180,8 +184,10 @@ class Bracketing(Struct, frozen=True):
         self, chosen: Sequence[int], exact: Sequence[Ints], starts: Floats, part: float, noise: Noise
     ) -> Iterator[tuple[Floats, Floats]]:
         """Of each group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
+
         `exact`: how many rows, in units of their grid, are in each interval. `part` is the quantile. Clear is what
-        `Bracketed` says."""
+        `Bracketed` says.
+        """
         linear, places = self._linear, [_places(place, len(starts)) for place in chosen]
         rows = [np.diff(_rows_below(counts)[[*at, -1]], prepend=0) for counts, at in zip(exact, places, strict=True)]
         noisy, first = linear.release(np.concatenate([np.zeros(0, dtype=np.int64), *rows]), noise), 0
@@ -286,8 +292,13 @@ class Quantile(agg.SelectionAggregate):
 
 
 class Median(Quantile):
-    """The median of an expression. *Measures* The same as a quantile, with q = 1/2. *Sensitivity* 1, either way.
-    *Mechanism* Noisy max at 2k/ε. *Why* As for a quantile."""
+    """The median of an expression.
+
+    *Measures* The same as a quantile, with q = 1/2.
+    *Sensitivity* 1, either way.
+    *Mechanism* Noisy max at 2k/ε.
+    *Why* As for a quantile.
+    """
 
     name = "median"
 
@@ -299,9 +310,13 @@ class Median(Quantile):
 
 
 class Min(Quantile):
-    """The smallest value of an expression, or of texts of a public table the first. *Measures* The same as a quantile,
-    with q = 0, aimed a little inside. *Sensitivity* 1, either way. *Mechanism* Noisy max at 2k/ε. *Why* As for a
-    quantile; the shift is public."""
+    """The smallest value of an expression, or of texts of a public table the first.
+
+    *Measures* The same as a quantile, with q = 0, aimed a little inside.
+    *Sensitivity* 1, either way.
+    *Mechanism* Noisy max at 2k/ε.
+    *Why* As for a quantile; the shift is public.
+    """
 
     name = "min"
 

@@ -78,9 +78,13 @@ class Sum(agg.AdditiveAggregate):
 
 
 class Avg(agg.Estimate):
-    """The mean of an expression. *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and
-    the count. *Sensitivity* 2h of both together. *Mechanism* Additive, of a vector of two. *Why* A row adds h + x ≥ 0
-    and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds."""
+    """The mean of an expression.
+
+    *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and the count.
+    *Sensitivity* 2h of both together.
+    *Mechanism* Additive, of a vector of two.
+    *Why* A row adds h + x ≥ 0 and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds.
+    """
 
     name = "avg"
 
@@ -98,9 +102,13 @@ class Avg(agg.Estimate):
 
 
 class CentredSum(Avg):
-    """The sum of an expression beside its mean, of the same terms. *Measures* The pair of the mean, with all of the
-    amount. *Sensitivity* 2h of the pair. *Mechanism* Additive, of a vector of two. *Why* Σ E = Σ(E − middle) + middle ·
-    count, over the rows where E is not none."""
+    """The sum of an expression beside its mean, of the same terms.
+
+    *Measures* The pair of the mean, with all of the amount.
+    *Sensitivity* 2h of the pair.
+    *Mechanism* Additive, of a vector of two.
+    *Why* Σ E = Σ(E − middle) + middle · count, over the rows where E is not none.
+    """
 
     name = "sum"
 

@@ -13,9 +13,13 @@ from jostle.records import replace
 
 
 class Var(agg.Estimate):
-    """The sample variance of an expression. *Measures* The pair of the mean with two thirds of the amount, and Σ(E −
-    middle)² with one. *Sensitivity* 2h of the pair, and h². *Mechanism* Additive, twice. *Why* As for the mean; a
-    square is clamped and rounded like any other term."""
+    """The sample variance of an expression.
+
+    *Measures* The pair of the mean with two thirds of the amount, and Σ(E − middle)² with one.
+    *Sensitivity* 2h of the pair, and h².
+    *Mechanism* Additive, twice.
+    *Why* As for the mean; a square is clamped and rounded like any other term.
+    """
 
     name = "var"
 
@@ -38,8 +42,13 @@ class Var(agg.Estimate):
 
 
 class Stddev(Var):
-    """The sample standard deviation of an expression. *Measures* The same as the variance. *Sensitivity* 2h and h².
-    *Mechanism* Additive, twice. *Why* It is the root of the noisy variance, which is post-processing."""
+    """The sample standard deviation of an expression.
+
+    *Measures* The same as the variance.
+    *Sensitivity* 2h and h².
+    *Mechanism* Additive, twice.
+    *Why* It is the root of the noisy variance, which is post-processing.
+    """
 
     name = "stddev"
 

@@ -18,7 +18,6 @@ from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.measurements.selects import Answer
 from jostle.privacy.reading.minting import public_table
-from jostle.run import values as val
 from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
@@ -27,6 +26,7 @@ from jostle.run.looks import Looks
 from jostle.run.margins import EXAMPLES
 from jostle.run.operators import fold
 from jostle.run.scope import Scope
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
@@ -101,7 +101,7 @@ class Forms(Interpreter):
         if isinstance(value, Handle) or len(node.args) != 1:
             return self._of_several(value, node, scope)
         at = self.part(node.args[0], scope)
-        if isinstance(at, NotKnown) and likes.kind(at) not in (None, *map(val.kind_name, EXAMPLES.values())):
+        if isinstance(at, NotKnown) and likes.kind(at) not in (None, *map(kind_name, EXAMPLES.values())):
             self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at)))
         if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
             raise Unknown(like=likes.item(value, value).like)
@@ -118,7 +118,7 @@ class Forms(Interpreter):
             raise Unknown(like=likes.column_of_groups(like, at))
         if isinstance(at, NotKnown) or isinstance(like, likes.SomeGroups):
             raise Unknown
-        if isinstance(at, str | bool) and isinstance(like, val.Grouped) and at not in like.parts:
+        if isinstance(at, str | bool) and isinstance(like, Grouped) and at not in like.parts:
             keys = like.column(next(iter(like.parts)))
             listed = not any(isinstance(key, likes.Anything) for key in keys)
             at = at if like.keys != 1 or listed else 0.0  # the group of a key is like the first
@@ -126,13 +126,13 @@ class Forms(Interpreter):
 
     def _of_several(self, value: object, node: n.Index, scope: Scope) -> object:
         """Of a table, conditions on its columns; of a grouped result, a value for each key."""
-        if isinstance(value, NotKnown) and isinstance(value.like, val.Grouped) and not node.keywords:
+        if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
             raise Unknown(like=self._group_of(value.like, node, scope))
         if isinstance(value, NotKnown):
             likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
         return self._evaluated(node, scope, (node.value, value))
 
-    def _group_of(self, groups: val.Grouped, node: n.Index, scope: Scope) -> object:
+    def _group_of(self, groups: Grouped, node: n.Index, scope: Scope) -> object:
         """What the group of several keys is like: that of the keys where all are listed, else the first."""
         at = [self.part(arg, scope) for arg in node.args]
         if isinstance(groups, likes.SomeGroups):
@@ -147,7 +147,7 @@ class Forms(Interpreter):
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.value, value))
         like = value.like
-        if val.is_model(likes.example(value)):
+        if is_model(likes.example(value)):
             like = likes.example(value)
         elif isinstance(like, likes.SomeGroups):
             self._evaluated(node, scope, (node.value, likes.example(like)))
@@ -155,7 +155,7 @@ class Forms(Interpreter):
         elif like is None or isinstance(like, likes.Anything):
             raise Unknown(like=self._tried(node, scope, (node.value, value)))
         field = self._evaluated(node, scope, (node.value, like))
-        if isinstance(field, val.Builtin):
+        if isinstance(field, Builtin):
             return likes.Method(field.name, field.body)
         raise Unknown(like=likes.form(field))
 
@@ -171,7 +171,7 @@ class Forms(Interpreter):
         if node.op == "+" and type(one) is list and type(two) is list:
             raise Unknown(like=likes.form(one + two))
         same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and (isinstance(one, float) or val.is_vector(one)):
+        if node.op == "-" and same and (isinstance(one, float) or is_vector(one)):
             return self._operated(node, scope, one, two)  # itself less itself is 0
         if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
             raise Unknown(like=likes.form(self._operated(node, scope, one, two)))
@@ -256,7 +256,7 @@ class Forms(Interpreter):
         parts = [(name, item, self.part(item, scope)) for name, item in node.items]
         if not any(isinstance(value, NotKnown) for _, _, value in parts):
             return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
-        raise Unknown(like=val.Record([(name, likes.inside(value)) for name, _, value in parts]))
+        raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
 
     def _list(self, node: n.ListOf, scope: Scope) -> object:
         parts = [(item, self.part(item, scope)) for item in node.items]
@@ -267,14 +267,14 @@ class Forms(Interpreter):
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
         source = self.part(node.source, scope)
         items = source.like if isinstance(source, NotKnown) else source
-        many = len(items) if val.is_vector(items) or isinstance(items, list) else None
-        if isinstance(items, val.Interval) and not items.real and items.count <= likes.MOST:
+        many = len(items) if is_vector(items) or isinstance(items, list) else None
+        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
             many = int(items.count)
         try:
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            numbers = isinstance(items, val.Interval) and not items.real
+            numbers = isinstance(items, Interval) and not items.real
             like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
             unread = like is not source and like.like is None
             inner = likes.ANY if unread else self._of_item(node, like, scope)
@@ -345,9 +345,9 @@ class Forms(Interpreter):
             kind = likes.kind(function)
             of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
             if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function", "a ChoiceMaker")):
-                raise Refusal(no_call(val.kind_name(function) if of_data else str(kind))).at(node.span)
+                raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
-            for first in node.args[:1] if isinstance(function, val.RowForm) else ():
+            for first in node.args[:1] if isinstance(function, RowForm) else ():
                 value = self.part(first, scope)
                 groups = isinstance(likes.like_of(value), likes.SomeGroups)
                 example = likes.example(value) if groups else likes.operand(value)
@@ -458,12 +458,12 @@ class Forms(Interpreter):
             raise refusals[0]
 
     def structure(
-        self, function: val.Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
+        self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
     ) -> object:
         """What a function that looks at no numbers gives: `len` is known, where the length is."""
         whole = function.name == "answer"  # of lists of numbers alone
         values = [likes.operand(value) if whole else likes.like_of(value) for value in args]
-        if function.name in KERNELS and not all(map(val.is_vector, values)):
+        if function.name in KERNELS and not all(map(is_vector, values)):
             raise Unknown
         formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)
         if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
@@ -481,6 +481,6 @@ class Forms(Interpreter):
         if isinstance(domains, NotKnown):
             raise Unknown(like=likes.A_SOURCE)
         if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
-            domains = val.Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
+            domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
         schema = schema_of(domains, node.domains.span)
         return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)

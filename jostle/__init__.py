@@ -35,7 +35,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is to use, for completion."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]
 
 

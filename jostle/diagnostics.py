@@ -42,7 +42,6 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def is_warning(self) -> bool:
-        """Whether it stops nothing."""
         return self.kind in WARNINGS
 
     def __str__(self) -> str:

@@ -120,7 +120,6 @@ def margin_text(value: object, margin: object) -> str:
 
 
 def with_margin(text: str, beside: str) -> str:
-    """A value as text and what stands beside it."""
     return f"{text} ± {beside}" if beside.strip(DOUBTFUL) else f"{text} {beside}".rstrip()
 
 
@@ -327,8 +326,6 @@ class Marked(float):
 
 
 class Exact(float):
-    """An exact answer on public data: its error is 0. What is calculated of it is a float like any other."""
-
     __slots__ = ()
 
 
@@ -388,8 +385,6 @@ class _Moment:
 
 
 class NoisyDate(_Moment, date):
-    """A date that was measured; for all else one like any other."""
-
     def __repr__(self) -> str:
         return repr(date(self.year, self.month, self.day))
 

@@ -57,7 +57,6 @@ class AdditiveLaw(ABC):
     def _half_width(self, level: float) -> float: ...
 
     def times(self, factor: float) -> Self:
-        """The law of so many times this noise."""
         return replace(self, scale=self.scale * factor, step=self.step * factor)
 
     @property

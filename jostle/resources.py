@@ -1,10 +1,8 @@
 """Files that ship with Jostle (grammar, standard library, first programs), this user's cache, and whole writes.
 
-The shipped files stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`,
-`jostle/_programs`) and at the top of a checkout otherwise.
-
-JSON is read here where it may have been edited or cut short (a stored model, a trace). Python's parser recurses in C,
-without a safe end where the recursion limit is high; so brackets are counted first.
+The shipped files stand in the package when it is installed (`jostle/_grammar`, `jostle/_stdlib`, `jostle/_programs`)
+and at the top of a checkout otherwise. JSON is read here where it may have been edited or cut short (a stored model, a
+trace): brackets are counted first, since Python's parser recurses in C.
 """
 
 from __future__ import annotations
@@ -31,7 +29,6 @@ def folder(name: str) -> Path:
 
 @cache
 def library() -> tuple[str, ...]:
-    """The modules of the library."""
     return tuple(sorted(path.stem for path in folder("stdlib").glob("*.jst")))
 
 
@@ -59,9 +56,6 @@ def replacing(path: Path, mode: str = "w", **options: Any) -> Iterator[IO[Any]]:
         os.replace(name, path)
     finally:
         Path(name).unlink(missing_ok=True)  # there only if it was not put in place
-
-
-# JSON ----------------------------------------------------------------------------------------------
 
 
 Json = Any

@@ -38,7 +38,6 @@ class Span(Struct, frozen=True):
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)
 
     def within(self, other: Span) -> bool:
-        """Whether it lies inside `other`."""
         start, end = (self.line, self.column), (self.end_line, self.end_column)
         return self.source == other.source and (other.line, other.column) <= start and end <= (
             other.end_line, other.end_column

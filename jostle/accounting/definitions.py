@@ -255,7 +255,6 @@ class Account(Protocol):
     @property
     def spent(self) -> Cost:
         """The total that was read from the ledger when the dataset was opened."""
-        ...
 
     def begin(self) -> None:
         """Another program of the session begins."""
@@ -271,7 +270,6 @@ class Account(Protocol):
     ) -> int | None:  # fmt: skip
         """Writes all charges of a measurement, each with its own account, or none of them. Returns the index of a
         charge that does not fit its budget, or None when all of them are on disk; raises `LedgerError` otherwise."""
-        ...
 
 
 class Charge(Struct, frozen=True):

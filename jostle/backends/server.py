@@ -4,17 +4,10 @@ A table of the server is a list of expressions, one a column, with their kinds (
 by the server too, and kept there for the session. Public files and tables in memory are read by the engine of this
 process and sent; a private file is not, since a program that names one means it to stay where it is.
 
-An engine that notes what it is asked, so that a rehearsal can say which questions a program asks.
-
-The form of a statement: the SQL that a dialect emits for a question, from public facts alone.
-
-What an engine sends is narrower: it knows how many rows there are, of which types the cells of a file are, and what it
-counted before. None of it is asked for here. Columns are of the types of their descriptions, rows are as many as there
-can be at most, and nothing stands ready; so equal questions have equal forms, whatever the rows.
-
-The relations of tables that are stored somewhere: cleaned columns, and the rows of persons that stay, as SQL.
-
-Nothing is read here. Whoever has the tables says which they are, how a query is kept, and how many rows there are.
+The *form* of a statement is the SQL that a dialect emits for a question, from public facts alone. What an engine sends
+is narrower, since it knows how many rows there are, of which types cells are, and what it counted before. In a form
+columns are of the types of their descriptions and rows as many as there can be, so that equal questions have equal
+forms, whatever the rows.
 """
 
 from __future__ import annotations
@@ -474,5 +467,4 @@ class ServerEngine(StoredRelations, PublicSql):
         return most_alike(self.dialect, self.fetch, stored.table, stored.cell(column))
 
     def count(self, table: str) -> int:
-        """How many rows a table of the server's has."""
         return int(self.fetch(f"SELECT count(*) AS a0 FROM {table}")[0][0])

@@ -1,9 +1,7 @@
-"""What runs and does not fit the data that are described: averages of integers that may be shares, keys that are taken
-down, patterns and keys that meet no listed value, clamps that change nothing or cut.
+"""Warnings: what runs and does not fit the data that are described, from what stands in the program alone.
 
-Each is a warning, from what stands in the program alone. The walk before a run calls these where a select or a form
-reads private rows; a program switches one off by its name, `# jostle: allow narrow-range`. In a `Report`, errors and
-warnings are gathered: each place says a kind of thing once, all in source order.
+The walk before a run calls these where a select or a form reads private rows; a program switches one off by its name,
+`# jostle: allow narrow-range`. A `Report` has errors and warnings in source order, each kind once a place.
 """
 
 from __future__ import annotations
@@ -34,11 +32,9 @@ class Report:
         self._diagnostics: dict[tuple[str, Span | None], Diagnostic] = {}
 
     def __len__(self) -> int:
-        """The number of errors."""
         return sum(not one.is_warning for one in self._diagnostics.values())
 
     def has(self, kind: str) -> bool:
-        """Whether something of this kind was reported, anywhere."""
         return any(other == kind for other, _ in self._diagnostics)
 
     def add(
@@ -117,7 +113,6 @@ class Warnings:
                 self.check_axis(value, over)
 
     def check_select(self, node: n.Select) -> None:
-        """A select of private rows."""
         for column in node.columns:
             for call in aggregates(column.value):
                 row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
@@ -154,7 +149,9 @@ class Warnings:
             sample = _example_between(domain) if isinstance(domain, Real) else 0.7
             tenfold = text if isinstance(node, n.Name) else f"({text})"
             self._report.add(
-                "floored-key", f"`{text}` has fractions, and is taken down to whole keys", node.span,
+                "floored-key",
+                f"`{text}` has fractions, and is taken down to whole keys",
+                node.span,
                 label=f"{sample} counts as {math.floor(sample)}",
                 help=f"write `floor({text})` if this is meant; `floor({tenfold} * 10) / 10` is by tenths",
             )

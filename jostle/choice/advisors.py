@@ -16,11 +16,10 @@ from typing import Any
 
 from jostle import resources
 from jostle.choice.explain import explain
-from jostle.choice.learning import rounded, training_setting
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.policy import Policy, read_policy, write_policy
 from jostle.choice.table import RunTable
-from jostle.choice.training import train
+from jostle.choice.training import rounded, train, training_setting
 from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.run.evaluator import At, Evaluator, builtin
@@ -88,7 +87,6 @@ class Advisor:
 
     @property
     def path(self) -> Path:
-        """The file of its policy."""
         return resources.folder("stdlib") / "policies" / f"{self.name}.json"
 
     def policy(self) -> Policy | None:

@@ -1,19 +1,12 @@
 """Evaluates a choice: against the single and the virtual best solver, and by validation and by margin.
 
-By leave-one-data-set-out over the whole procedure: for each data set, policies are fitted, cross-validated and
-decided on the others only, and the winner is used on the one left out, its features paid for. Reads the table of
-runs; runs nothing. By validation and by margin each choice is run whole on every training instance, as a call would
-be, with seeded noise; the mean utility of its answers is compared with that of the table.
+By leave-one-data-set-out over the whole procedure: for each data set, policies are fitted, cross-validated and decided
+on the others only, and the winner is used on the one left out, its features paid for. It reads the table of runs alone.
+By validation and by margin each choice is run whole on every training instance, with seeded noise.
 
-Programs have both as fields (`choice.runs(epsilon = 0.1)`, `choice.evaluate(epsilon = 0.1)`), and `jostle evaluate`
-prints them. Everything is public: training data, seeded noise, no private source.
-
-`bootstrap(cells, option, queries, epsilon = e)` estimates how accurate an option is on data like its own estimate.
-
-For options whose error is not known in closed form (`dawa`, `mwem`, …): the released cells are taken for the data, and
-the option runs on them again and again with the noise it had (Efron's parametric bootstrap). The cells are public, the
-noise is seeded and simulated as in training, and no private source can be charged meanwhile: it costs nothing. What it
-says holds for data like the estimate; what the estimate has smoothed away it cannot know.
+`bootstrap(cells, option, queries, epsilon = e)` estimates how accurate an option is whose error has no closed form: the
+released cells are taken for the data, and the option runs on them again and again with the noise it had (Efron's
+parametric bootstrap). It costs nothing, and does not know what the estimate has smoothed away.
 """
 
 from __future__ import annotations
@@ -118,7 +111,6 @@ class ChoiceReport(Struct, frozen=True):
                 "by": self.by, "trained": self.trained, "virtual_best": 1.0 if self.relative else 0.0}  # fmt: skip
 
     def text(self) -> str:
-        """A table for people, a line for each scale."""
         names, ways = list(self.lines[0].options), [way for way in self.lines[0].ways if way != FEATURES]
         choice = "by features" if ways else "choice"
         heads = [self.by, choice, "±", "95 %", *(f"by {way}" for way in ways), "single best", "95 %"]

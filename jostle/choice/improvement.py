@@ -1,11 +1,10 @@
-"""Improves how a choice values its Options: formulas of the features that predict what training runs showed.
+"""Improves how a choice values its Options, `improved(choice)`: formulas of the features that predict what training
+showed.
 
 For each option the best formula of each complexity is judged on data sets that were left out of finding it, and the
-complexity that explains most there is proposed. What values the option now, its own `predict` or the program's model,
-stays unless it is beaten by more than one standard error of the paired difference; and all stays where the new formulas
-choose worse. Reads the table of runs alone: nothing is run, drawn or spent. `block` writes a formula as a `predict`.
-
-`improved(choice, epsilon = 0.1)`: a choice whose Options are valued by formulas from its training runs.
+complexity that explains most there is proposed. What values the option now stays unless it is beaten by more than one
+standard error of the paired difference; and all stays where the new formulas choose worse. Reads the table of runs
+alone. `block` writes a formula as a `predict`.
 """
 
 from __future__ import annotations

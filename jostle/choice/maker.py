@@ -14,20 +14,12 @@ from typing import TYPE_CHECKING, Any
 from jostle.accounting.amounts import Amount, as_float
 from jostle.accounting.composition import quanta
 from jostle.choice import point
+from jostle.choice import table as tab
 from jostle.choice.explain import explain, meaning, tree_records
-from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import AGAIN, Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only, validated
-from jostle.choice.table import (
-    ChoiceParts,
-    RunTable,
-    number_from,
-    only_record,
-    public_answers,
-    train_event,
-    workers_for,
-)
+from jostle.choice.training import learn, runs_of, training_setting, within
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace
@@ -57,7 +49,7 @@ class ChoiceMaker:
     def __init__(
         self,
         interp: Evaluator,
-        parts: ChoiceParts,
+        parts: tab.ChoiceParts,
         model: AnyModel,
         share: float | None,
         span: Span | None,
@@ -82,8 +74,6 @@ class ChoiceMaker:
         if parts.databases:
             self.bench(interp, "epsilon", 1)
 
-    # Called by the interpreter ---------------------------------------------------------------------
-
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
@@ -97,7 +87,7 @@ class ChoiceMaker:
 
     def _validate(self, interp: Evaluator, args: Sequence[object], span: Span | None) -> object:
         """Runs every Option, and gives the answers that a score picks, all within one `choice` event."""
-        data = only_record(args, self.parts.reads, self.parts.databases)
+        data = tab.only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
@@ -109,7 +99,7 @@ class ChoiceMaker:
         return picked.answers
 
     def _run(self, interp: Evaluator, decision: Decision, data: object, span: Span | None) -> object:
-        return public_answers(interp, self.parts.options[decision.index], decision.chosen, data, span)
+        return tab.public_answers(interp, self.parts.options[decision.index], decision.chosen, data, span)
 
     @property
     def jostle_fields(self) -> dict[str, object]:
@@ -155,13 +145,11 @@ class ChoiceMaker:
             return "nothing was learned yet: a ChoiceMaker is trained at its first call"
         return "\n\n".join(map(explain, self._policies))
 
-    # Deciding --------------------------------------------------------------------------------------
-
     def _decide(
         self, interp: Evaluator, args: Sequence[object], span: Span | None, then: Callable[..., object]
     ) -> object:
         """Decides and goes on with `then`, all within one `choice` event."""
-        data = only_record(args, self.parts.reads, self.parts.databases)
+        data = tab.only_record(args, self.parts.reads, self.parts.databases)
         exposures = exposures_of([data])
         unit, whole = self._whole(interp, exposures)
         stability = max((e.weighted_stability for e in exposures), default=1)
@@ -227,7 +215,7 @@ class ChoiceMaker:
     def _feature(self, interp: Evaluator, name: str, data: object) -> dict[str, object]:
         feature = self.parts.features[self.parts.feature_names.index(name)]
         value = interp.call(feature, [data])
-        number, margin = number_from(value, f"the Feature `{name}`"), margins(value)
+        number, margin = tab.number_from(value, f"the Feature `{name}`"), margins(value)
         noise = {} if margin is None else {"error": margin["error"]}
         return {"name": name, "value": number, "means": meaning(feature), **noise}
 
@@ -236,7 +224,7 @@ class ChoiceMaker:
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
         if all(policy is not other for other in self._policies) and not interp.kernel.in_a_run:
             self._policies.append(policy)
-            interp.kernel.events.emit("train", self.name or "choice", self._span, **train_event(policy.table))
+            interp.kernel.events.emit("train", self.name or "choice", self._span, **tab.train_event(policy.table))
         return policy
 
     def _settled(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
@@ -275,7 +263,7 @@ class ChoiceMaker:
     @property
     def workers(self) -> int | None:
         """The number of processes that may train; None where the amount of work decides."""
-        return workers_for(self.parts.databases, self._public)
+        return tab.workers_for(self.parts.databases, self._public)
 
     def retrained(self, interp: Evaluator, on: object) -> ChoiceMaker:
         """The same choice, to be trained on other public data, as in `trained on`."""
@@ -285,7 +273,7 @@ class ChoiceMaker:
         """The same choice among the same Options, valued otherwise."""
         return self._like(interp, replace(self.parts, options=tuple(options)), self._data)
 
-    def _like(self, interp: Evaluator, parts: ChoiceParts, data: Function | None) -> ChoiceMaker:
+    def _like(self, interp: Evaluator, parts: tab.ChoiceParts, data: Function | None) -> ChoiceMaker:
         return ChoiceMaker(interp, parts, self.model, self.share, self._span, self._progress, data, self.way)
 
     def report(
@@ -311,7 +299,7 @@ class ChoiceMaker:
             table, self.model, predicts, only=only, progress=tell, workers=workers, settled=settled, ways=ways
         )
 
-    def table(self, interp: Evaluator, unit: str, epsilon: float) -> RunTable:
+    def table(self, interp: Evaluator, unit: str, epsilon: float) -> tab.RunTable:
         """The training runs for calls with about this amount; of a policy that ships, those that it was trained on."""
         shipped = self.shipped()
         if shipped is not None:
@@ -364,9 +352,6 @@ def _values(features: list[dict[str, Any]]) -> dict[str, float]:
     return {feature["name"]: feature["value"] for feature in features}
 
 
-# Making ------------------------------------------------------------------------------------------
-
-
 def maker(progress: Progress | None) -> Callable[[Interpreter, n.Choice, Scope], ChoiceMaker | point.ChoicePoint]:
     """Returns the function that the interpreter calls at a `MkChoiceMaker among …`."""
 
@@ -393,7 +378,7 @@ def make(
     if isinstance(trained, point.Whole):
         with public_only(interp):  # not in a run of `best_run`, of which the algorithm would know
             return point.make_point(trained, options, names, features, looks, values["wrt"], model, span, progress)
-    parts = ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)
+    parts = tab.ChoiceParts(tuple(options), names, tuple(features), looks, values["wrt"], databases)
     return ChoiceMaker(interp, parts, model, share, span, progress, data, node.way if node is not None else n.FEATURES)
 
 

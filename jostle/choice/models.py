@@ -1,9 +1,7 @@
 """The models that a program may name, the predictors that fitting gives, and regression trees as arrays.
 
-A fitted model is data: one ensemble of trees for each option, or one for all. It predicts the utility of every
-option from the features and knows nothing of databases, epsilon or cost.
-
-A tree is data too: nothing numerical is loaded to choose with a stored one. Training sets are small (hundreds of rows),
+A fitted model is data: one ensemble of trees for each option, or one for all, that predicts the utility of every option
+from the features. Nothing numerical is loaded to choose with a stored one. Training sets are small (hundreds of rows),
 where sorting each feature at each node and reading all splits off cumulative sums is faster than a library.
 
 Split by variance: Breiman et al., Classification and Regression Trees (1984). By regret: the tree of Pythia

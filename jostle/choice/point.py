@@ -1,10 +1,8 @@
 """Choice points: ChoiceMakers that are called in the course of an algorithm, on the part of the data at hand.
 
-What the clauses of any choice take stands here too: a walk before a run asks it of what is known by then.
-
 `MkChoiceMaker among {…} informed by {…} trained on whole(algorithm, data) wrt U`. A call runs the Option it picks
-within whatever allotment is open there; its Features look at what the record holds, and measure nothing: what a node
-knows of its data, the algorithm has paid for. All points of one `whole` are trained together.
+within whatever allotment is open there; its Features look at what the record holds, and measure nothing. All points of
+one `whole` are trained together. What the clauses of any choice take stands here too.
 """
 
 from __future__ import annotations
@@ -15,25 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, to_builtins
 
+from jostle.choice import table as tab
 from jostle.choice.explain import tree_records, ways
-from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.table import (
-    ChoiceParts,
-    RunTable,
-    Setting,
-    UtilityScale,
-    fields_read,
-    need_fields,
-    number_from,
-    only_record,
-    public_answers,
-    run,
-    workers_for,
-)
-from jostle.choice.training import tenth_of_a_decade
+from jostle.choice.training import VERSION, tenth_of_a_decade
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.plan.digest import digest
 from jostle.plan.plan import Apply, Column, Constant, Filter
@@ -70,7 +55,7 @@ class ChoicePoint:
     """The value of a `MkChoiceMaker` that is trained on `whole(…)`."""
 
     def __init__(
-        self, whole: Whole, parts: ChoiceParts, model: Model, span: Span | None,
+        self, whole: Whole, parts: tab.ChoiceParts, model: Model, span: Span | None,
         progress: Callable[[str, int, int], None] | None,
     ) -> None:  # fmt: skip
         self.name = ""
@@ -80,13 +65,11 @@ class ChoicePoint:
         self._store = Store()
         whole.points.append(self)
 
-    # PointCall by the interpreter ---------------------------------------------------------------------
-
     def jostle_call(
         self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
     ) -> object:
         """`choice(node)`: features, prediction, and what the chosen Option answers."""
-        data = only_record([*args, *keywords.values()], self._parts.reads, self._parts.databases)
+        data = tab.only_record([*args, *keywords.values()], self._parts.reads, self._parts.databases)
         values = self._look(interp, data)
         if self._whole.chooser is not None:
             x = tuple(values[name] for name in self._parts.feature_names)
@@ -94,7 +77,7 @@ class ChoicePoint:
             from jostle.choice.rollouts import PointCall
 
             self._whole.calls.append(PointCall(self._number, x, option))
-            return run(interp, self._parts.options[option], data)
+            return tab.run(interp, self._parts.options[option], data)
         policy = self._policy(interp, data)
         with interp.kernel.events.within("choice", self.name or "choice", span) as event:
             decision = policy.choose(values, None)
@@ -103,7 +86,7 @@ class ChoicePoint:
                 **decision.as_json(), model=policy.model, policy=policy.name, why=policy.why,
                 trees=tree_records(policy), context=_context(data),
             )  # fmt: skip
-            return public_answers(
+            return tab.public_answers(
                 interp, self._parts.options[decision.index], decision.chosen, data, span,
                 help="answer with a name, such as `best.name` of a column",
             )  # fmt: skip
@@ -117,7 +100,7 @@ class ChoicePoint:
                     value = interp.call(feature, [data])
                 except Refusal as refusal:
                     raise _measured(refusal, name) from None
-                values[name] = number_from(value, f"the Feature `{name}`")
+                values[name] = tab.number_from(value, f"the Feature `{name}`")
         return values
 
     @property
@@ -159,7 +142,7 @@ class ChoicePoint:
         from jostle.choice.rollouts import Point, Study
 
         whole = self._whole
-        parts = ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
+        parts = tab.ChoiceParts((whole.algorithm,), ("run",), (), (), self._parts.utility, whole.databases)
         bench = ProgramBench(interp, parts, unit, reach)
         shapes = [[p._parts.option_names, p._parts.feature_names, str(p._model)] for p in whole.points]
         key = digest(["whole runs", VERSION, bench.key, shapes, list(grid)])
@@ -172,7 +155,7 @@ class ChoicePoint:
         study = Study(
             [Point(p._parts.option_names, p._parts.feature_names, p._model) for p in whole.points],
             bench, grid or (None,), key, self._runner(bench), self._teller(),
-            workers_for(whole.databases, interp.data),
+            tab.workers_for(whole.databases, interp.data),
         )  # fmt: skip
         outcome = study.learn()
         policies = [
@@ -210,9 +193,9 @@ class ChoicePoint:
         key: str,
     ) -> Policy:
         parts = point._parts
-        table = RunTable(
+        table = tab.RunTable(
             parts.option_names, parts.feature_names, (True,) * len(parts.features), bench.database_names, grid, (1.0,),
-            (Setting(0.0, ()),), 0, 1, key, (),
+            (tab.Setting(0.0, ()),), 0, 1, key, (),
         )  # fmt: skip
         if outcome.predictors is not None:
             predictor: TreeEnsembles = outcome.predictors[number]
@@ -221,7 +204,7 @@ class ChoicePoint:
                 outcome.standings, outcome.why,
             )  # fmt: skip
         means, spreads = zip(*outcome.always[number], strict=True)
-        always = constant(UtilityScale("utility"), means, spreads, len(bench.database_names))
+        always = constant(tab.UtilityScale("utility"), means, spreads, len(bench.database_names))
         return Policy(SINGLE_BEST, SINGLE_BEST, 0.0, (), (), always, table, outcome.standings, outcome.why)
 
     def _teller(self) -> Callable[[int, int], None] | None:
@@ -301,7 +284,7 @@ def need_clauses(
         if trained is not None and not isinstance(trained, Whole | Function):
             databases = training_data(trained)
         for data in databases[:1]:
-            need_fields(fields_read([*options, *features, values.get("wrt")]), data)
+            tab.need_fields(tab.fields_read([*options, *features, values.get("wrt")]), data)
     _need_settings(values, exprs)
     return options, features, databases
 
@@ -383,5 +366,5 @@ def make_point(
         )  # fmt: skip
     if not features:
         raise refuse("ValueError", "a choice inside an algorithm needs features of what is at hand")
-    parts = ChoiceParts(tuple(options), names, tuple(features), feature_names, utility, ())
+    parts = tab.ChoiceParts(tuple(options), names, tuple(features), feature_names, utility, ())
     return ChoicePoint(whole, parts, model, span, progress)

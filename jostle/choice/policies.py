@@ -1,11 +1,8 @@
 """Selects a policy: the candidates, their cross-validation by data set, and the choice among them.
 
-"Spend nothing, take the single best option" always competes; a policy that pays for features is charged for them,
-since its option is judged with what is left of epsilon while the best possible is judged with all of it. All from
-the table of runs: nothing is run here.
-
-Rows come in groups (one instance: its epsilons and draws), of which a leaf keeps a least number, counted in rows,
-and which a bootstrap takes whole. Bootstraps are drawn by hashing, so that fitting is a function of its arguments.
+"Spend nothing, take the single best option" always competes; a policy that pays for features is judged with what is
+left of epsilon, while the best possible is judged with all of it. All from the table of runs. Rows come in groups (one
+instance: its epsilons and draws), which a bootstrap takes whole; bootstraps are drawn by hashing.
 """
 
 from __future__ import annotations
@@ -283,7 +280,6 @@ def folds_of(view: View) -> list[NDArray[np.bool_]]:
 
 
 def by_database(view: View, losses: models.Array) -> models.Array:
-    """The mean of each data set."""
     return np.array([losses[view.database == d].mean() for d in np.unique(view.database)])
 
 

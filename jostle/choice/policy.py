@@ -1,14 +1,9 @@
-"""A policy is the outcome of training: it chooses an option from features.
+"""A policy is the outcome of training: which features to measure with what share of epsilon, and which option to run
+then.
 
-It says which features to measure with what share of epsilon, and given them which option to run. It is a value:
-public, stored as JSON, read by people. It measures nothing itself.
-
-Stores policies and the runs behind them, each as one readable JSON document.
-
-A document's name is a digest of everything that it depends on.
-
-A document carries a digest of itself; one that was edited or cut short is refused, not used. A store that cannot be
-written costs the next run its time and nothing else.
+It is a value: public, stored as JSON, read by people. Policies and the runs behind them are stored as one JSON document
+each, under a digest of everything that it depends on, and with a digest of itself: one that was edited or cut short is
+refused. A store that cannot be written costs the next run its time and nothing else.
 """
 
 from __future__ import annotations
@@ -51,8 +46,6 @@ class Standing(Struct, frozen=True):
 
 
 class Stored(Struct, frozen=True, omit_defaults=True):
-    """A policy as it is stored."""
-
     name: str
     model: str
     share: float

@@ -1,19 +1,13 @@
 """The bench of a program: its Options, Features and Utility run by the interpreter on public training data.
 
-Training sees what a run would see. A training database is public; for a noised run its handles are given a
-simulated source, with a budget of the amount at hand, the stability of the data the choice will be called on, and
-seeded noise of the same law. The Utility sees the database itself. The kernel refuses any charge on a private
-source meanwhile.
+For a noised run the handles of a training database are given a simulated source, with a budget of the amount at hand,
+the stability of the data the choice will be called on, and seeded noise of the same law. The Utility sees the database
+itself. The kernel refuses any charge on a private source meanwhile. Values of a program have *fingerprints*, texts that
+change when their meaning does: a function is its tree without places, and what its free names mean.
 
-Fingerprints values of a program: texts that change when their meaning does, for the keys of stored models.
-
-A function is its tree without places, and what its free names mean; public data are their contents.
-
-Choices by validation and by margin: every Option runs with an equal part of the amount, and a score picks answers.
-
-The Utility gives, of the data and of answers, a score: a private number whose sensitivity the kernel knows. All that
-happens is measurements through the one door, each paid for: those of every Option, and one selection among the scores.
-So a call loses at most its amount, by adding up (docs/privacy/selection.md); nothing hangs on answers being hidden.
+Choices by validation and by margin: every Option runs with an equal part of the amount, and the Utility gives a score,
+a private number whose sensitivity the kernel knows, by which one answer is selected. Each is a measurement through the
+one door, so that a call loses at most its amount, by adding up (docs/privacy/selection.md).
 """
 
 from __future__ import annotations
@@ -43,27 +37,12 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores import Score
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
+from jostle.run import values as val
 from jostle.run.arguments import bare_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import exposures_of
 from jostle.run.scope import MISSING
 from jostle.run.sequences import Period
-from jostle.run.values import (
-    REQUIRED,
-    Builtin,
-    Function,
-    Grouped,
-    Interval,
-    JSet,
-    Module,
-    Part,
-    Record,
-    RowForm,
-    handles_in,
-    is_number,
-    is_sequence,
-    is_vector,
-)
 from jostle.simulate import SeededNoise, resample
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -81,26 +60,30 @@ class _FingerprintReader:
         self._visited: set[int] = set()
 
     def read(self, value: Any) -> str:
-        if value is REQUIRED or value is None or isinstance(value, (bool, int, float, str, date, Period, Interval)):
-            return f"{type(value).__name__}:{value if value is not REQUIRED else ''}"
-        if isinstance(value, (Builtin, RowForm, Module)):
+        if (
+            value is val.REQUIRED
+            or value is None
+            or isinstance(value, (bool, int, float, str, date, Period, val.Interval))
+        ):
+            return f"{type(value).__name__}:{value if value is not val.REQUIRED else ''}"
+        if isinstance(value, (val.Builtin, val.RowForm, val.Module)):
             return f"{type(value).__name__}:{value.name}"
-        if is_vector(value):
+        if val.is_vector(value):
             return hashlib.sha256(value.tobytes()).hexdigest()
         if isinstance(value, Handle):
             return self._handle(value)
         if id(value) in self._visited:
             return "again"
         self._visited.add(id(value))
-        if isinstance(value, Function):
+        if isinstance(value, val.Function):
             return self._function(value)
-        if isinstance(value, Part):
+        if isinstance(value, val.Part):
             return f"{value.kind}({self.read(value.run)},{self.read(value.predict)})"
         if isinstance(value, dict):
             return "{" + ",".join(f"{k}:{self.read(v)}" for k, v in value.items()) + "}"
-        if isinstance(value, Grouped):
+        if isinstance(value, val.Grouped):
             return self.read(value.columns)
-        if isinstance(value, JSet) or is_sequence(value):
+        if isinstance(value, val.JSet) or val.is_sequence(value):
             return "[" + ",".join(self.read(v) for v in value) + "]"
         parts = getattr(value, "jostle_parts", None)
         if parts is not None:
@@ -108,19 +91,16 @@ class _FingerprintReader:
         fields = getattr(value, "__dataclass_fields__", {})
         return f"{type(value).__name__}({','.join(self.read(getattr(value, f)) for f in fields)})"
 
-    def _function(self, function: Function) -> str:
+    def _function(self, function: val.Function) -> str:
         own = {name for name, _ in function.params}
         tree = hashlib.sha256(repr(function.body).encode()).hexdigest()
         defaults = ",".join(self.read(default) for _, default in function.params)
         free = []
-        for name in sorted(self._names(function.body) - own):
+        for name in sorted({node.id for node in every(function.body) if isinstance(node, n.Name)} - own):
             meant = function.scope.find(name)
             if meant is not MISSING:
                 free.append(f"{name}={self.read(meant)}")
         return f"function({tree};{defaults};{';'.join(free)})"
-
-    def _names(self, body: Any) -> set[str]:
-        return {node.id for node in every(body) if isinstance(node, n.Name)}
 
     def _handle(self, handle: Handle) -> str:
         if handle.private:
@@ -215,7 +195,7 @@ class ProgramBench:
     def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> object:
         with self._training():
             answers = self._run(self._parts.options[option], instance, epsilon, seed)
-        if handles_in(answers):
+        if val.handles_in(answers):
             raise refuse("PrivateValue", f"the answers of `{self.option_names[option]}` hold private data")
         return answers
 
@@ -235,8 +215,6 @@ class ProgramBench:
     def utility(self, instance: object, answers: object) -> float:
         with self._training(), self._interp.kernel.allot(None, None):
             return number_from(self._interp.call(self._parts.utility, [instance, answers]), "the Utility")
-
-    # Inside ----------------------------------------------------------------------------------------
 
     def _training(self) -> AbstractContextManager[None]:
         return public_only(self._interp)
@@ -259,13 +237,13 @@ class ProgramBench:
         return not source.meter.spent[0]
 
     def _predict(self, option: object) -> Callable[[object], float] | None:
-        if not isinstance(option, Part) or option.predict is None:
+        if not isinstance(option, val.Part) or option.predict is None:
             return None
         body = option.predict
 
         def predict(features: Any) -> float:
             with self._training():
-                return number_from(self._interp.call(body, [Record(features)]), "this `predict`")
+                return number_from(self._interp.call(body, [val.Record(features)]), "this `predict`")
 
         return predict
 
@@ -290,8 +268,8 @@ def _names_of(databases: Sequence[object]) -> tuple[str, ...]:
 
 
 def _numbers(field: str, value: Any, what: str, least: float) -> list[float]:
-    numbers = list(value) if is_sequence(value) or isinstance(value, JSet) else []
-    if not numbers or not all(is_number(number) and least <= number <= 1e12 for number in numbers):
+    numbers = list(value) if val.is_sequence(value) or isinstance(value, val.JSet) else []
+    if not numbers or not all(val.is_number(number) and least <= number <= 1e12 for number in numbers):
         raise refuse(
             "ValueError", f"`{field}` of a training record is a list of {what}",
             help=f"such as `{{database: d, queries: q, {field}: [1, 1000]}}`",
@@ -321,9 +299,9 @@ def map_handles(value: object, change: Callable[[Handle], Handle]) -> object:
     if isinstance(value, Handle):
         return value if value.private else change(value)
     if isinstance(value, dict):
-        return Record((k, map_handles(v, change)) for k, v in value.items())
-    if isinstance(value, JSet):
-        return JSet(map_handles(v, change) for v in value)
+        return val.Record((k, map_handles(v, change)) for k, v in value.items())
+    if isinstance(value, val.JSet):
+        return val.JSet(map_handles(v, change) for v in value)
     if isinstance(value, (list, tuple)):
         return [map_handles(v, change) for v in value]
     return value
@@ -400,7 +378,7 @@ def scores(interp: Evaluator, parts: ChoiceParts, data: object) -> bool:
 
 def _score(interp: Evaluator, utility: object, data: object, answers: object, private: bool, way: str) -> Any:
     """The score that the Utility gives: a private one of private data, else a number."""
-    function = utility.run if isinstance(utility, Part) else utility  # a Utility itself takes public data alone
+    function = utility.run if isinstance(utility, val.Part) else utility  # a Utility itself takes public data alone
     with interp.kernel.allot(None, None):
         value = interp.call(function, [data, answers])
     if not private:

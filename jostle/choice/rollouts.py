@@ -1,12 +1,9 @@
 """Choices inside an algorithm, learned from whole runs of it (the thesis's NoisyConditionals, Figure 4.5).
 
-`whole(algorithm, data)` names an algorithm in whose course choices are made, and public data to run it on. Every
-ChoiceMaker trained on it is a *choice point*. Training runs the whole algorithm with options tried at the points,
-gives each call the utility of its run, less the mean over the runs on the same data, and fits a regression tree for
-each option of each point; then it runs again around what was learned, and fits again. The best fixed way (one option
-at each point, always) competes, and wins unless the learned one convinces on data sets that were left out.
-
-Everything here is public: training data, features, and utilities. Nothing is charged.
+`whole(algorithm, data)` names an algorithm in whose course choices are made, and public data to run it on. Training
+runs it with options tried at the *choice points*, gives each call the utility of its run, less the mean over the runs
+on the same data, and fits a regression tree for each option of each point; then again around what was learned. The best
+fixed way (one option at each point, always) wins unless the learned one convinces on data sets that were left out.
 """
 
 from __future__ import annotations
@@ -42,8 +39,6 @@ Means = tuple[tuple[tuple[float, float], ...], ...]
 
 
 class PointCall(Struct, frozen=True):
-    """One call of a choice point in one run."""
-
     point: int
     features: tuple[float, ...]
     option: int

@@ -1,28 +1,16 @@
-"""The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it.
+"""The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it alone.
 
-It holds no code and no data set, is written into stored models, and is the body of `train` events. The models and
-the cross-validation read nothing else.
+*Scale.* Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm,
+so that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. A larger score is
+better, and the difference of two is a regret.
 
-The scale on which utilities are compared: errors relative to each other, other utilities as they are.
+*Exchange.* The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et
+al., DPBench, SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is
+trained at one epsilon on data of more sizes, and serves every call. It is right for features that see the product too,
+or shares of the rows, and as long as counts stay well above 0.
 
-Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm, so
-that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. Either way a larger
-score is better and the difference of two scores is a regret.
-
-Scale–epsilon exchange: one training serves calls with any epsilon.
-
-The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et al., DPBench,
-SIGMOD 2016, "scale–ε exchangeability"). So a model that asks for it (`regret_tree(exchange = true)`) is trained at one
-epsilon on data of more sizes, and serves every call. It is right for features that see the product too, such as
-`strength`, or shares of the rows; and as long as counts stay well above 0, since resampled small data are rougher
-than large ones at a small epsilon. A model that does not ask is trained at the epsilon of its calls.
-
-`Bench` is the one protocol between choosing and running: what training asks of the interpreter.
-
-Choosing knows nothing of programs, queries or databases: it sees options, features and training data sets through
-a `Bench`, and numbers. Everything behind a bench is public; none of it may touch a private source.
-
-Steps that calls of ChoiceMakers and of choice points share: the record, its features, and the Option that runs.
+`Bench` is the one protocol between choosing and running. Everything behind a bench is public; none of it may touch a
+private source.
 """
 
 from __future__ import annotations
@@ -69,7 +57,6 @@ class Bench(Protocol):
     @property
     def predicts(self) -> tuple[Predict | None, ...]:
         """For each option, its own `predict (F)` (features → utility) or None: a model is learned."""
-        ...
 
     @property
     def database_names(self) -> tuple[str, ...]: ...
@@ -77,41 +64,32 @@ class Bench(Protocol):
     @property
     def database_rows(self) -> tuple[float, ...]:
         """The rows of each data set as it is given; 0 where that is not known."""
-        ...
 
     @property
     def feature_is_public(self) -> tuple[bool, ...]:
         """For each feature, whether it measures nothing (and so costs nothing)."""
-        ...
 
     @property
     def key(self) -> str:
         """A digest of the programs, data and versions that the runs depend on."""
-        ...
 
     def scales(self, database: int) -> tuple[float, ...]:
         """The multiples of the given data to train at, 1.0 among them."""
-        ...
 
     def epsilons(self, database: int, grid: tuple[float, ...]) -> tuple[float, ...]:
         """Those of `grid` that the data set is run at."""
-        ...
 
     def instance(self, database: int, scale: float, seed: int) -> object:
         """The data set resampled to `scale` times its size; 1.0 gives it as it is."""
-        ...
 
     def features(self, instance: object, epsilon: float | None, seed: int, names: Collection[str]) -> dict[str, float]:
         """The features of these names. The private ones among them share `epsilon` equally; None: exact."""
-        ...
 
     def answer(self, option: int, instance: object, epsilon: float | None, seed: int) -> Any:
         """Runs the option with the noise it would have at `epsilon` (None: exact) and returns its answer."""
-        ...
 
     def utility(self, instance: object, answers: object) -> float:
         """Returns the utility of the answers on the exact instance; larger is better."""
-        ...
 
 
 class ChoiceParts(Struct, frozen=True):

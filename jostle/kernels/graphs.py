@@ -1,18 +1,13 @@
 """Graphs fitted to released measurements by a random walk over the graphs with the same degrees.
 
 A step takes two edges a–b and c–d and makes them a–d and c–b. It is accepted with the probability min(1,
-e^(−power·ΔE)), E the sum of |Q(G) − m| over what was measured, each in units of the scale of its noise: with `power`
-= 1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before, and with a large
-one, as in the paper (10,000), it looks for a graph that fits (Proserpio, Goldberg and McSherry 2014, section 4). All
-is post-processing.
-
-A graph that is changed an edge at a time, and knows its triangles and what they weigh while it is.
+e^(−power·ΔE)), E the sum of |Q(G) − m| over what was measured, each in units of the scale of its noise: with `power` =
+1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before, and with a large one,
+as in the paper (10,000), it looks for a graph that fits (Proserpio, Goldberg and McSherry 2014, section 4).
 
 The weight of a triangle is what the wPINQ query of triangles by intersection gives it: with paths a–b–c of weight
-1/(2d_b) in either direction, the three rotations of both have 1/max(d, d′) for each two of its nodes (Proserpio,
-Goldberg and McSherry 2014, section 3.5). Degrees are those that the graph began with: swaps of edges keep them.
-
-Degrees from noisy counts, and a graph that has them: all of released numbers.
+1/(2d_b) in either direction, the three rotations of both have 1/max(d, d′) for each two of its nodes (section 3.5).
+Degrees are those that the graph began with: swaps of edges keep them.
 """
 
 from __future__ import annotations
@@ -89,13 +84,11 @@ class Network:
         return network
 
     def add(self, a: int, b: int) -> None:
-        """An edge that is not there."""
         self._count(a, b, 1)
         self.near[a].add(b)
         self.near[b].add(a)
 
     def remove(self, a: int, b: int) -> None:
-        """An edge that is there."""
         self.near[a].remove(b)
         self.near[b].remove(a)
         self._count(a, b, -1)

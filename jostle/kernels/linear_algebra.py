@@ -34,7 +34,6 @@ def inverse(matrix: object, ridge: float = 0.0) -> Floats:
 
 
 def det(matrix: object) -> float:
-    """The determinant of a square matrix."""
     return float(np.linalg.det(_square(matrix)))
 
 
@@ -58,7 +57,6 @@ def svd(matrix: object) -> dict[str, object]:
 
 
 def transpose(matrix: object) -> Floats:
-    """The rows of a matrix as columns."""
     return _matrix(matrix).T.copy()
 
 
@@ -73,7 +71,6 @@ def matmul(a: object, b: object) -> Floats:
 
 
 def dot(a: object, b: object) -> float:
-    """The sum of the products of two vectors' components."""
     one, other = _array(a), _array(b)
     if one.ndim != 1 or one.shape != other.shape:
         raise KernelError("`dot` takes two vectors of one length")

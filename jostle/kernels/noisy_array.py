@@ -106,7 +106,6 @@ def noise_of(value: object) -> NoiseModel | None:
 
 
 def is_gaussian(value: object) -> bool:
-    """Whether an array carries Gaussian noise."""
     return isinstance(law_of(value), Gaussian)
 
 

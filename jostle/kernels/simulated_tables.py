@@ -1,8 +1,8 @@
-"""Synthetic classification tables to train choices on: seeded draws from nine kinds of distribution.
+"""Synthetic tables with a class, or a number, to predict, to train choices on: seeded draws from many kinds of
+dependence.
 
 Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
-attributes speak of the class, and in whether they speak alone, repeat each other or only together. Each kind below
-has one of these for its idea, and the rest is drawn:
+attributes speak of the class, and in whether they speak alone, repeat each other or only together:
 
 * `alone`: attributes are independent given the class (naive Bayes is right);
 * `sum`: the class is the largest of weighted sums of the attributes' values, with noise;
@@ -14,13 +14,8 @@ has one of these for its idea, and the rest is drawn:
 
 Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`, and
 every third is a `network`: columns lean on one before them, and any one of them is the class, so that its neighbours
-say nearly all. Tables that were not made for the sake of a class are like that.
-
-Simulated tables with a number to predict, to train choices on: seeded draws from many kinds of dependence.
-
-Real tables differ in their rows and columns, in how many columns speak and whether alone or together, in how much of
-the number they account for, in how skewed numbers are and how much wider their described bounds are than where rows
-lie. A draw takes a kind at random, and then some of these habits.
+say nearly all. Tables with a number differ also in how much of it the columns account for, how skewed numbers are and
+how much wider their described bounds are than where rows lie.
 """
 
 from __future__ import annotations

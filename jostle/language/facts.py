@@ -1,9 +1,7 @@
-"""The kinds of facts that a row of `builtins` states.
+"""The kinds of facts that a row of `builtins` states, and constants that the description of a column rules out.
 
-What the public description of a column rules out: a constant that no row can equal or exceed.
-
-Such a comparison is answered by noise about nothing, so it is reported before anything runs. Only constants that stand
-in the program's text are looked at: a number that a program works out may well lie beyond a bound.
+A comparison with such a constant, which no row can equal or exceed, is answered by noise about nothing, so it is
+reported before anything runs. Only constants that stand in the program's text are looked at.
 """
 
 from __future__ import annotations

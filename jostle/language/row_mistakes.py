@@ -1,11 +1,8 @@
-"""Messages about a mistake in an expression on rows, or in a select: the reason and what to write instead.
+"""Messages about a mistake in an expression on rows, in a select, or of a value that does not fit its place.
 
-Each takes public facts and how the program is written; where it stands is said by who asks.
-
-Messages about a value that does not fit its place, by its kind in words.
-
-A check says it of kinds that it knows before the run, and a run of the values themselves. `it` is the value as it
-stands in the program, where that is known.
+Each takes public facts and how the program is written; where it stands is said by who asks. A check says them of kinds
+that it knows before the run, and a run of the values themselves. `it` is the value as it stands in the program, if
+known.
 """
 
 from __future__ import annotations

@@ -163,14 +163,12 @@ def mixed(what: str, left: str | None, right: str | None) -> Refusal:
 
 
 def value_kind(value: float | str | bool | date) -> str:
-    """The kind of a constant."""
     if isinstance(value, date):
         return kind_of_moment(value)
     return "boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "number"
 
 
 def domain_kind(domain: Domain) -> str:
-    """The kind of a column's values."""
     if isinstance(domain, Categories):
         return value_kind(domain.values[0]) if domain.values else "number"
     if isinstance(domain, Moments):

@@ -1,15 +1,9 @@
-"""Answers of selects from the noisy numbers that they measured, and repeated requests.
+"""Answers of selects from the noisy numbers that they measured, all of it post-processing; and repeated requests.
 
-What a measurement releases are noisy numbers and their laws. Here they become numbers that know their noise, and sums
-and means are calculated of them: all of it is post-processing, which no row can reach.
-
-Repeated requests: a select, a block or a noisy vector of a registered table that was given is given again, free.
-
-Two requests are the same when plan, aggregates, keys, amount, mechanism and data version are. Within one run the
-k-th time a request is made it gets the k-th stored answer, so a program that asks twice for two independent draws
-gets two and pays for two, while a program that is run again pays nothing. The answer given is the one that was
-released and paid for, so this is post-processing. Allotments are charged as if it were new: a program spends its
-epsilon the same way in every run.
+A select, a block or a noisy vector of a registered table that was given is given again, free, where plan, aggregates,
+keys, amount, mechanism and data version are the same. Within one run the k-th time a request is made it gets the k-th
+stored answer, so a program that asks twice for two independent draws gets two and pays for two, while a program that is
+run again pays nothing. Allotments are charged as if it were new.
 """
 
 from __future__ import annotations
@@ -38,15 +32,7 @@ from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.kernel.measurement import Measurement
 from jostle.privacy.ledger.ledger import Account
-from jostle.privacy.measurements.aggregates.aggregate import (
-    AdditiveAggregate,
-    Aggregate,
-    Estimate,
-    Estimator,
-    Pair,
-    grid_of,
-    terms_of,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.privacy.measurements.aggregates.quantile import Intervals, Quantile
 from jostle.privacy.measurements.aggregates.sums import CentredSum
 from jostle.privacy.measurements.answers import Answers, StrategyAnswers
@@ -205,7 +191,7 @@ def answered(released: Answer | Numbers) -> Answer:
     }
     values: list[Sequence[Any]] = []
     for i, (aggregate, chosen) in enumerate(zip(layout.aggregates, released.chosen, strict=True)):
-        if isinstance(aggregate, AdditiveAggregate):
+        if isinstance(aggregate, agg.AdditiveAggregate):
             values.append(of_terms(aggregate, table, _terms(layout, i, terms)))
         else:
             numbers = numbers_of_intervals(aggregate.intervals(table)) if isinstance(aggregate, Quantile) else {}
@@ -276,9 +262,9 @@ def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequen
     return [numbers[i][j] for i, j in layout.places[aggregate]]
 
 
-def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
+def of_terms(aggregate: agg.Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
     """The answers of all groups from the noisy terms, a column each: the one term itself, or what is estimated."""
-    if not isinstance(aggregate, Estimate):
+    if not isinstance(aggregate, agg.Estimate):
         return columns[0]
     estimator, many = aggregate.estimator(table), len(columns[0])
     if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
@@ -300,7 +286,7 @@ def of_terms(aggregate: Aggregate, table: Table, columns: Sequence[Sequence[floa
     return of_places(many, estimate, values)
 
 
-def _of_draws(estimator: Estimator, *inputs: Any) -> Any:
+def _of_draws(estimator: agg.Estimator, *inputs: Any) -> Any:
     """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
 
     The last input says how far the answer was moved into the bounds. So are those for draws: the exact one is within
@@ -316,14 +302,14 @@ def _of_draws(estimator: Estimator, *inputs: Any) -> Any:
     return np.where(few, either, np.clip(estimator.answers(*terms) + moved, estimator.low, estimator.high))
 
 
-def numbers_of(pair: Term | Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
+def numbers_of(pair: Term | agg.Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
     """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
     nearest integer."""
-    if not isinstance(pair, Pair):
+    if not isinstance(pair, agg.Pair):
         return measured
     if not measured[0]:
         return [[], []]
-    counted, law = 2.0 ** (pair.total.bits - grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
+    counted, law = 2.0 ** (pair.total.bits - agg.grid_of(pair.count)) / (2 * pair.step(table)), _law(measured)
     a, b = map(as_array, measured)
     total, count = (a - b) / 2, (a + b) * counted
     return [
@@ -479,7 +465,7 @@ def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: La
     """The answers of an aggregate in all groups, of what was measured in each."""
     numbers = iter(zip(*groups, strict=True))
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}
-    terms = {i: numbers_of(one, table, [next(numbers) for _ in terms_of(one)]) for i, one in bought.items()}
+    terms = {i: numbers_of(one, table, [next(numbers) for _ in agg.terms_of(one)]) for i, one in bought.items()}
     aggregate: Any = layout.aggregates[place]
     return of_terms(aggregate, table, _terms(layout, place, terms))
 

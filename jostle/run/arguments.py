@@ -1,9 +1,7 @@
-"""What a program may give a built-in for each kind of parameter, and the amount that a measurement spends.
+"""What a program may give a built-in for each kind of parameter, and the amounts, errors and weights of `with` clauses.
 
-A reader turns a value of the language into one of Python, or refuses it. `READERS` names them by the annotations of
-the functions that stand in `privacy` (`library`).
-
-What stands in a `with` clause: amounts, shares of an allotment, and errors and weights that answers are to have.
+A reader turns a value of the language into one of Python, or refuses it. `READERS` names them by the annotations of the
+functions that stand in `privacy` (`library`).
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from jostle.plan import plan as plans
 from jostle.plan.plan import Domain, Integer, Real
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
+from jostle.run import values as val
 from jostle.run.arguments import left_of_allotment
 from jostle.run.declare import public_array
 from jostle.run.evaluator import At, Value, builtin, implement
@@ -32,32 +33,20 @@ from jostle.run.operators import apply, elements, need_number, of_all
 from jostle.run.origins import need_files
 from jostle.run.publictables import records
 from jostle.run.sequences import NumberColumn, Period, element_by_element
-from jostle.run.values import (
-    Grouped,
-    Interval,
-    JSet,
-    Record,
-    is_number,
-    is_sequence,
-    is_vector,
-    kind_name,
-    need_room,
-    show,
-)  # fmt: skip
 
 # Public functions ----------------------------------------------------------------------------------
 
 
 def numbers(value: Value, what: str) -> list[float]:
     """The numbers of a list, vector, range, set, or of a grouped result with one aggregate; none are skipped."""
-    if isinstance(value, Grouped):
+    if isinstance(value, val.Grouped):
         value = value.only()
-    if is_vector(value):
+    if val.is_vector(value):
         return [float(v) for v in value.ravel()]
-    if not (is_sequence(value) or isinstance(value, (JSet, Interval))):
-        raise refuse("TypeError", f"`{what}` takes a list of numbers, not {kind_name(value)}")
-    if isinstance(value, Interval):
-        need_room(value.count)
+    if not (val.is_sequence(value) or isinstance(value, (val.JSet, val.Interval))):
+        raise refuse("TypeError", f"`{what}` takes a list of numbers, not {val.kind_name(value)}")
+    if isinstance(value, val.Interval):
+        val.need_room(value.count)
     return [need_number(v, f"`{what}`") for v in value if v is not None]
 
 
@@ -75,7 +64,7 @@ def _some(value: object, what: str) -> list[float]:
 
 def _moments(value: Value) -> list[date]:
     """The items of a list where they are all dates, or all times; `none` is skipped."""
-    if not (is_sequence(value) or isinstance(value, JSet)):
+    if not (val.is_sequence(value) or isinstance(value, val.JSet)):
         return []
     dates = [item for item in value if item is not None]
     alike = all(isinstance(item, date) for item in dates) and len(set(map(type, dates))) == 1
@@ -94,8 +83,8 @@ def _of_each(function: Callable[[object], float], value: object) -> Value:
     """A function of a number, of every element of a column, a vector or a list."""
     if isinstance(value, NumberColumn):
         return element_by_element(function, value)
-    if is_vector(value) or isinstance(value, list):
-        if is_vector(value) and value.ndim > 1:
+    if val.is_vector(value) or isinstance(value, list):
+        if val.is_vector(value) and value.ndim > 1:
             return np.array([function(v) for v in value.ravel()]).reshape(value.shape)
         return np.array([function(v) for v in value])
     return function(value)
@@ -188,10 +177,10 @@ def _clamped(number: float, least: float, most: float) -> float:
 
 @builtin
 def _append(items: Value, item: Value) -> list[Value]:
-    if not is_sequence(items):
+    if not val.is_sequence(items):
         help = "a list of one text is `[x]`" if isinstance(items, str) else ""
-        raise refuse("TypeError", f"`append` takes a list, not {kind_name(items)}", help=help)
-    need_room(len(items) + 1)
+        raise refuse("TypeError", f"`append` takes a list, not {val.kind_name(items)}", help=help)
+    val.need_room(len(items) + 1)
     return [*items, item]
 
 
@@ -207,13 +196,17 @@ def _index_of_best(name: str, choose: Callable[..., Value]) -> Callable[[object]
 def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`, or `sorted(rows, "n")`."""
     interp, _ = at
-    is_list = isinstance(values, (JSet, Grouped)) or is_sequence(values)
-    items = list(values) if is_list and not (isinstance(values, Grouped) and by is None) else numbers(values, "sorted")
+    is_list = isinstance(values, (val.JSet, val.Grouped)) or val.is_sequence(values)
+    items = (
+        list(values) if is_list and not (isinstance(values, val.Grouped) and by is None) else numbers(values, "sorted")
+    )
     each = (lambda item: index(item, by)) if isinstance(by, str) else lambda item: interp.call(by, [item])
     keys = items if by is None else list(map(each, items))
     places = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
     some = [keys[i] for i in places]
-    if not (all(map(is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)):
+    if not (
+        all(map(val.is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)
+    ):
         raise refuse(
             "TypeError", "`sorted` takes all numbers or all texts, or all dates",
             help="say what counts: `sorted(…, lambda x: x[0])`",
@@ -236,15 +229,15 @@ def _rows_or_items(value: Value, at: At) -> list[Value]:
 def listed(value: object) -> list[Value]:
     """The items of a public container."""
     if isinstance(value, Handle) or not isinstance(value, Iterable) or isinstance(value, str):
-        raise refuse("TypeError", f"{kind_name(value)} has no items")
-    if isinstance(value, Interval | Period):
-        need_room(value.count)
-    return elements(value) if is_vector(value) else list(value)
+        raise refuse("TypeError", f"{val.kind_name(value)} has no items")
+    if isinstance(value, val.Interval | Period):
+        val.need_room(value.count)
+    return elements(value) if val.is_vector(value) else list(value)
 
 
 @builtin
-def _set(value: object) -> JSet:
-    return JSet(listed(value))
+def _set(value: object) -> val.JSet:
+    return val.JSet(listed(value))
 
 
 @builtin
@@ -264,12 +257,12 @@ def _values(value: object) -> list[Value]:
 
 @builtin
 def _number(value: object) -> float:
-    if is_number(value):
+    if val.is_number(value):
         return need_number(value, "`number`")
     spelled = row_functions.number(value) if isinstance(value, str) else None
     if spelled is not None:
         return spelled
-    raise refuse("TypeError", f"{kind_name(value)} is not written as a number")
+    raise refuse("TypeError", f"{val.kind_name(value)} is not written as a number")
 
 
 @builtin
@@ -280,16 +273,16 @@ def _zip(*columns: object, at: At) -> list[list[object]]:
 @builtin
 def _keys(value: object) -> list[str]:
     if not isinstance(value, dict):
-        raise refuse("TypeError", f"`keys` takes a record, not {kind_name(value)}")
+        raise refuse("TypeError", f"`keys` takes a record, not {val.kind_name(value)}")
     return list(value)
 
 
 @builtin
-def _record(pairs: object) -> Record:
+def _record(pairs: object) -> val.Record:
     """A record of [name, value] pairs."""
-    fields = Record()
+    fields = val.Record()
     for pair in listed(pairs):
-        if not is_sequence(pair) or len(pair) != 2 or not isinstance(pair[0], str):
+        if not val.is_sequence(pair) or len(pair) != 2 or not isinstance(pair[0], str):
             raise refuse("TypeError", "`record` takes pairs of a name and a value", help='`record([["a", 1]])`')
         fields[pair[0]] = pair[1]
     return fields
@@ -298,7 +291,7 @@ def _record(pairs: object) -> Record:
 @builtin
 def _rmse(a: object, b: object) -> float:
     """Root mean square error between two vectors of one length."""
-    x, y = [v if is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
+    x, y = [v if val.is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
     if x.size != y.size or not x.size:
         raise refuse("ValueError", f"`rmse` takes vectors of one length, not {x.size} and {y.size}")
     return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
@@ -307,7 +300,7 @@ def _rmse(a: object, b: object) -> float:
 @builtin
 def _scaled_error(answers: object, truth: object, total: float) -> float:
     """DPBench's error: ‖answers − truth‖₂ / (number of queries · total)."""
-    x, y = [v if is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth)]
+    x, y = [v if val.is_vector(v) else np.array(numbers(v, "scaled_error")) for v in (answers, truth)]
     if x.size != y.size or not x.size or not need_number(total, "`scaled_error`") > 0:
         raise refuse("ValueError", "`scaled_error` takes two vectors of one length and a positive total")
     return float(np.linalg.norm(x.ravel() - y.ravel()) / (x.size * total))
@@ -319,7 +312,7 @@ def _vectors_in(folder: str, *, at: At) -> list[Value]:
     from pathlib import Path
 
     if not isinstance(folder, str):
-        raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {kind_name(folder)}")
+        raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {val.kind_name(folder)}")
     interp, span = at
     need_files(interp, span)  # before anything is looked for: what is there is no analyst's to know
     paths = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
@@ -333,7 +326,9 @@ MOST_TIMES = 10**6
 
 
 @builtin
-def _accounting(*, epsilon: object = None, sigma: object = None, times: object = 1.0, delta: object = 1e-6) -> Record:
+def _accounting(
+    *, epsilon: object = None, sigma: object = None, times: object = 1.0, delta: object = 1e-6
+) -> val.Record:
     """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
     if (epsilon is None) == (sigma is None):
         raise refuse(
@@ -344,8 +339,8 @@ def _accounting(*, epsilon: object = None, sigma: object = None, times: object =
     if runs > MOST_TIMES:
         raise refuse("ValueError", f"{runs:,} measurements are too many to add up", help=f"at most {MOST_TIMES:,}")
     if sigma is not None:
-        return Record(accounting.of_gaussian(need_number(sigma, "`sigma`"), runs, chance))
-    return Record(accounting.of_pure(need_number(epsilon, "`epsilon`"), runs, chance))
+        return val.Record(accounting.of_gaussian(need_number(sigma, "`sigma`"), runs, chance))
+    return val.Record(accounting.of_pure(need_number(epsilon, "`epsilon`"), runs, chance))
 
 
 # Functions that may meet handles inside containers, or need the session -----------------------------
@@ -355,7 +350,7 @@ def _accounting(*, epsilon: object = None, sigma: object = None, times: object =
 def _print(*values: Value, at: At) -> None:
     interp, _ = at
     if not interp.quiet:
-        interp.out(" ".join(show(v) for v in values))
+        interp.out(" ".join(val.show(v) for v in values))
 
 
 def _many_listed(domain: Domain) -> int | None:
@@ -379,24 +374,24 @@ def _len(value: Value, *, at: At) -> float:
         if value.private:
             raise private_value(value, "cannot be passed to `len`")
         raise refuse(
-            "TypeError", f"{kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
+            "TypeError", f"{val.kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
         )
-    if isinstance(value, Interval):
+    if isinstance(value, val.Interval):
         return value.count
     if isinstance(value, Period):
         return float(len(listed(value)))
-    size = getattr(value, "size", None) if not is_vector(value) else len(value)
-    if isinstance(value, (str, dict, JSet, Grouped)) or is_sequence(value):
+    size = getattr(value, "size", None) if not val.is_vector(value) else len(value)
+    if isinstance(value, (str, dict, val.JSet, val.Grouped)) or val.is_sequence(value):
         return float(len(value))
     if isinstance(size, int):
         return float(size)
-    raise refuse("TypeError", f"{kind_name(value)} has no length")
+    raise refuse("TypeError", f"{val.kind_name(value)} has no length")
 
 
 @builtin
 def _str(value: object) -> str:
     refuse_private(value, "cannot be passed to `str`")
-    return show(value)
+    return val.show(value)
 
 
 @builtin
@@ -404,7 +399,7 @@ def _spent(value: object) -> Value:
     exposure = _source_of(value, "spent")
     source = exposure.source
     amounts = source.measure.spent(source.meter.spent)
-    return Record(amounts) if len(amounts) > 1 else next(iter(amounts.values()))
+    return val.Record(amounts) if len(amounts) > 1 else next(iter(amounts.values()))
 
 
 @builtin
@@ -412,7 +407,7 @@ def _left(value: Value, *, at: At) -> Value:
     interp, _ = at
     exposure = _source_of(value, "left")
     left, delta = map(as_float, interp.kernel.left_of(exposure))
-    return Record(epsilon=left, delta=delta) if exposure.source.measure.has_delta else left
+    return val.Record(epsilon=left, delta=delta) if exposure.source.measure.has_delta else left
 
 
 @builtin
@@ -435,14 +430,14 @@ def _has_delta(*, at: At) -> bool:
 def _source_of(value: object, what: str) -> Value:
     if isinstance(value, Handle) and len(value.exposures) == 1:
         return value.exposures[0]
-    raise refuse("TypeError", f"`{what}` takes a private source, not {kind_name(value)}")
+    raise refuse("TypeError", f"`{what}` takes a private source, not {val.kind_name(value)}")
 
 
 @builtin
 def _explain(value: object) -> str:
     explained = getattr(value, "jostle_explain", None)
     if explained is None:
-        raise refuse("TypeError", f"`explain` takes a ChoiceMaker, not {kind_name(value)}")
+        raise refuse("TypeError", f"`explain` takes a ChoiceMaker, not {val.kind_name(value)}")
     return str(explained())
 
 

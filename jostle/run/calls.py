@@ -53,7 +53,6 @@ def call(
     keywords: dict[str, object] | None = None,
     span: Span | None = None,
 ) -> Any:
-    """Calls any callable value."""
     keywords = keywords or {}
     if interp.joint is not None:
         _check_call(function, args)

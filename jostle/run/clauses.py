@@ -164,7 +164,6 @@ def never_missing(node: n.Expr | None, schema: tuple[tuple[str, Domain], ...]) -
 
 
 def _places(described: n.Expr | None) -> dict[str, Span]:
-    """Where each column is described."""
     return {name: item.span for name, item in described.items} if isinstance(described, n.RecordOf) else {}
 
 

@@ -1,11 +1,8 @@
-"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line.
+"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line, and what `--simulate` puts in place.
 
-What `--simulate` puts in place of a private source: a public stand-in given with `--bind`, or simulated rows.
-
-Tables of the persons of another one, under its budget: `protecting people.id on customer`.
-
-Where the column named is the one that tells whose a row is there, it does so here. Where it is another column, as in
-`protecting orders.number on order`, the persons of a row are looked up: they are those of the orders of that number.
+Tables of the persons of another one, under its budget: `protecting people.id on customer`. Where the column named tells
+whose a row is there, it does so here. Where it is another column, as in `protecting orders.number on order`, the
+persons of a row are looked up: they are those of the orders of that number.
 """
 
 from __future__ import annotations
@@ -214,7 +211,6 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
 
 
 def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
-    """Declares a private source and gives its handle."""
     interp.kernel.register.need_opening(node.span)  # a name of data that are open has its line in the budget too
     call = node.source
     kind = source_kind(call)

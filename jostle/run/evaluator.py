@@ -1,11 +1,8 @@
 """What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
 
-`Interpreter` is one, and so is the walk before a run (`tools.foresight`): the state and what needs no form stand here.
-
-Where functions of Python become built-ins of the language, each by its row of `language.builtins`.
-
-The row says whether a function takes handles and whether its arguments are evaluated. A function without a row is an
-`ImportError` when its module is loaded, and a row without a function one when a session begins (`base_scope`).
+`Interpreter` is one, and so is the walk before a run (`tools.foresight`). Functions of Python become built-ins of the
+language here, each by its row of `language.builtins`. A function without a row is an `ImportError` when its module is
+loaded, and a row without a function one when a session begins (`base_scope`).
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores import Score
 from jostle.records import replace
 from jostle.run import declare, operators, selects
+from jostle.run import values as val
 from jostle.run.arguments import left_of_allotment
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import of_kernel, to_jostle, vectors_facts
@@ -33,26 +34,6 @@ from jostle.run.operators import element as element_of
 from jostle.run.publictables import records
 from jostle.run.scope import MISSING, Scope
 from jostle.run.sequences import Period, period
-from jostle.run.values import (
-    MOST_ITEMS,
-    REQUIRED,
-    Function,
-    Grouped,
-    Interval,
-    JSet,
-    Module,
-    Part,
-    Record,
-    handles_in,
-    is_model,
-    is_number,
-    is_sequence,
-    is_vector,
-    is_workload,
-    kind_name,
-    need_room,
-    show,
-)
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import around, every_of
@@ -60,7 +41,7 @@ from jostle.syntax.walk import around, every_of
 
 def attribute(value: object, name: str) -> object:
     """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
-    if type(value) is Record and name in value:  # nearly always
+    if type(value) is val.Record and name in value:  # nearly always
         return value[name]
     if isinstance(value, ColumnHandle):
         return _column_field(value, name)
@@ -70,22 +51,22 @@ def attribute(value: object, name: str) -> object:
         from jostle.kernels.workloads.boxes import identity
 
         return identity(value.shape)
-    if isinstance(value, Grouped) and name in value.parts:
+    if isinstance(value, val.Grouped) and name in value.parts:
         return value.column(name)
     at = getattr(type(value), "jostle_members", {}).get(name)
     if at is not None:
         return _member(value, name, getattr(value, at))
     fields = fields_of(value)
     if fields is None:
-        raise Refusal(row_mistakes.no_fields(kind_name(value), name))
+        raise Refusal(row_mistakes.no_fields(val.kind_name(value), name))
     if name not in fields:
-        raise Refusal(row_mistakes.no_field(kind_name(value), name, fields))
+        raise Refusal(row_mistakes.no_field(val.kind_name(value), name, fields))
     return _member(value, name, fields[name])
 
 
 def _member(value: object, name: str, element: object) -> object:
     """A field as the language has it; of a model a function is a method."""
-    if not is_model(value):
+    if not val.is_model(value):
         return element
     return of_kernel(name, element) if callable(element) else to_jostle(element)
 
@@ -101,17 +82,17 @@ def _column_field(column: ColumnHandle, name: str) -> object:
     if name == "categories" and name not in fields:
         raise Refusal(row_mistakes.no_categories(column.name, real=isinstance(column.domain, Real)))
     if name not in fields:
-        raise Refusal(row_mistakes.no_field(kind_name(column), name, fields))
+        raise Refusal(row_mistakes.no_field(val.kind_name(column), name, fields))
     return fields[name]
 
 
 def fields_of(value: Any) -> Mapping[str, object] | None:
     """The fields of a value by name, public facts of a handle among them; None for what has none."""
-    if isinstance(value, Record):
+    if isinstance(value, val.Record):
         return value
-    if isinstance(value, Module):
+    if isinstance(value, val.Module):
         return value.names
-    if isinstance(value, Grouped):
+    if isinstance(value, val.Grouped):
         return value.columns
     if isinstance(value, Cube):
         sides = {f"{n}_range": float(s) for n, s in zip(value.names, value.shape, strict=True)}
@@ -127,9 +108,9 @@ def fields_of(value: Any) -> Mapping[str, object] | None:
         finite = _finite_values(value.domain)
         facts = {"name": value.name, "edges": edges_of(value)} | _facts(value)
         return facts | ({"categories": list(finite)} if finite is not None else {})
-    if isinstance(value, Interval | Period):
+    if isinstance(value, val.Interval | Period):
         return {"low": value.low, "high": value.high}
-    if is_workload(value):
+    if val.is_workload(value):
         return {"kind": value.kind, "size": float(value.size), "mean_length": float(value.mean_length)}
     return getattr(value, "jostle_fields", None)
 
@@ -137,7 +118,7 @@ def fields_of(value: Any) -> Mapping[str, object] | None:
 def _finite_values(domain: Domain) -> tuple[object, ...] | None:
     """The public values of a column, where there are finitely many; refused where these are too many to hold."""
     if isinstance(domain, Integer):
-        need_room(domain.high - domain.low + 1)
+        val.need_room(domain.high - domain.low + 1)
         if domain.high - domain.low < FEW:
             return _few(domain)
     return listed(domain)
@@ -165,30 +146,30 @@ def index(value: Any, at: Any) -> Any:
     if isinstance(value, dict):
         if not isinstance(at, str):
             help = f"it has {', '.join(f'`{name}`' for name in [*value][:9])}" if value else ""
-            raise refuse("TypeError", f"a record is indexed by a name, not {kind_name(at)}", help=help)
+            raise refuse("TypeError", f"a record is indexed by a name, not {val.kind_name(at)}", help=help)
         return attribute(value, at)
-    if isinstance(value, Grouped) and isinstance(at, str) and at in value.parts:
+    if isinstance(value, val.Grouped) and isinstance(at, str) and at in value.parts:
         return value.column(at)
-    if isinstance(value, Grouped):
-        row = _place(at, len(value)) if is_number(at) or handles_in(at) else _row_of_keys(value, at)
-        return Record((name, values[row]) for name, values in value.parts.items())
+    if isinstance(value, val.Grouped):
+        row = _place(at, len(value)) if val.is_number(at) or val.handles_in(at) else _row_of_keys(value, at)
+        return val.Record((name, values[row]) for name, values in value.parts.items())
     if isinstance(value, str):
         return value[_place(at, len(value))]
-    if is_vector(value):
+    if val.is_vector(value):
         return element_of(value, _place(at, len(value)))
-    if is_sequence(value):
+    if val.is_sequence(value):
         return value[_place(at, len(value))]
-    raise Refusal(row_mistakes.no_elements(kind_name(value)))
+    raise Refusal(row_mistakes.no_elements(val.kind_name(value)))
 
 
-def _row_of_keys(groups: Grouped, at: Any) -> int:
+def _row_of_keys(groups: val.Grouped, at: Any) -> int:
     """The place of a group by the values of its keys, a list where there are several."""
-    names, wanted = list(groups.parts)[: groups.keys], list(at) if is_sequence(at) else [at]
+    names, wanted = list(groups.parts)[: groups.keys], list(at) if val.is_sequence(at) else [at]
     for row, keys in enumerate(zip(*map(groups.column, names), strict=True)):
         if len(keys) == len(wanted) and all(map(_same, keys, wanted)):
             return row
     texts = [key for key in groups.column(names[0]) if isinstance(key, str)] if len(names) == 1 else []
-    raise Refusal(row_mistakes.no_key(show(wanted)[1:-1], len(wanted), names, texts))
+    raise Refusal(row_mistakes.no_key(val.show(wanted)[1:-1], len(wanted), names, texts))
 
 
 def _same(key: object, value: object) -> bool:
@@ -196,10 +177,10 @@ def _same(key: object, value: object) -> bool:
 
 
 def _place(at: object, length: int) -> int:
-    if handles_in(at):
-        raise private_value(handles_in(at)[0], "cannot be an index")
-    if not is_number(at) or not float(at).is_integer():
-        raise Refusal(row_mistakes.no_place(kind_name(at) if not is_number(at) else show_number(at)))
+    if val.handles_in(at):
+        raise private_value(val.handles_in(at)[0], "cannot be an index")
+    if not val.is_number(at) or not float(at).is_integer():
+        raise Refusal(row_mistakes.no_place(val.kind_name(at) if not val.is_number(at) else show_number(at)))
     here = place(at, length)
     if here is None:
         raise Refusal(row_mistakes.outside(show_number(float(at)), length))
@@ -219,8 +200,8 @@ def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> ob
     out: list[Any] = []
     inner = Scope(scope)
     source = interp.eval(node.source, scope)
-    if isinstance(source, Interval) and not source.real:
-        need_room(source.count)
+    if isinstance(source, val.Interval) and not source.real:
+        val.need_room(source.count)
     names, condition, result, flat = node.names, node.condition, node.item, node.flat
     for item in interp.counted(interp.walk(source, node.source.span), node.span):
         if len(names) == 1:  # nearly always
@@ -233,12 +214,12 @@ def _comprehension(interp: Evaluator, node: n.Comprehension, scope: Scope) -> ob
                 out.extend(value)
             else:
                 out.append(value)
-            if len(out) > MOST_ITEMS:
-                need_room(len(out))
-    return JSet(out) if node.kind == "set" else out
+            if len(out) > val.MOST_ITEMS:
+                val.need_room(len(out))
+    return val.JSet(out) if node.kind == "set" else out
 
 
-def _range(interp: Evaluator, node: n.Range, scope: Scope) -> Interval | Period:
+def _range(interp: Evaluator, node: n.Range, scope: Scope) -> val.Interval | Period:
     low, high = interp.eval(node.low, scope), interp.eval(node.high, scope)
     if isinstance(low, date) or isinstance(high, date) or node.unit:
         return period(low, high, node.unit)
@@ -248,7 +229,7 @@ def _range(interp: Evaluator, node: n.Range, scope: Scope) -> Interval | Period:
     for value in (low, high):
         operators.need_number(value, "a range")
     real = is_real(node.low) or is_real(node.high)
-    return Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
+    return val.Interval(float(low), float(high), real or not (float(low).is_integer() and float(high).is_integer()))
 
 
 def _unary(interp: Evaluator, node: n.Unary, scope: Scope) -> object:
@@ -282,15 +263,15 @@ def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any
             return operators.binary(node.op, left, right)
         public = operators.is_atom(left) and operators.is_atom(right)
         by_identity = node.op in ("-", "+") or (node.op in ("in", "not in") and not isinstance(left, Score))
-        for handle in () if public or by_identity else handles_in([left, right]):
+        for handle in () if public or by_identity else val.handles_in([left, right]):
             raise private_value(handle, f"cannot be {'compared' if node.op in COMPARED else 'calculated with'}")
         return operators.binary(node.op, left, right)
     except PrivateValue as refusal:
-        is_left = any(handle is refusal.handle for handle in handles_in(left))
+        is_left = any(handle is refusal.handle for handle in val.handles_in(left))
         raise refusal.of(*((node.left.span, left) if is_left else (node.right.span, right))) from None
     except Refusal as refusal:
         fault = row_mistakes.misfit(
-            node.op, kind_name(left), kind_name(right), (node.left.span.text, node.right.span.text)
+            node.op, val.kind_name(left), val.kind_name(right), (node.left.span.text, node.right.span.text)
         )
         if node.right.span.text in ("epsilon", "rho") and refusal.first.kind == "ValueError":
             fault = replace(refusal.first, help="what is left here is 0: name it before it is spent, `e = epsilon`")
@@ -316,23 +297,23 @@ def _over(interp: Evaluator, node: n.Over, scope: Scope) -> object:
     inner = Scope(scope)
     items, values = [], []
     source = interp.eval(node.source, scope)
-    if isinstance(source, Interval) and not source.real:
-        need_room(source.count)
+    if isinstance(source, val.Interval) and not source.real:
+        val.need_room(source.count)
     for item in interp.walk(source, node.source.span):
         inner.set(node.name, item)
         items.append(item)
-        need_room(len(items))
+        val.need_room(len(items))
         values.append(interp.eval(node.body, Scope(inner)))
     refuse_private(values, f"cannot be compared by `{node.fold} over`")
     return operators.fold(node.fold, items, values)
 
 
-def _part(interp: Evaluator, node: n.Part, scope: Scope) -> Part:
-    run = Function(node.kind, interp.params_of(node.params, scope), node.body, scope)
+def _part(interp: Evaluator, node: n.Part, scope: Scope) -> val.Part:
+    run = val.Function(node.kind, interp.params_of(node.params, scope), node.body, scope)
     predict = None
     if node.predict is not None and node.predict_params is not None:
-        predict = Function("predict", interp.params_of(node.predict_params, scope), node.predict, scope)
-    return Part(node.kind, run, predict)
+        predict = val.Function("predict", interp.params_of(node.predict_params, scope), node.predict, scope)
+    return val.Part(node.kind, run, predict)
 
 
 def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> object:
@@ -356,7 +337,7 @@ def _of_other_languages(value: object, node: n.Attribute | n.Index, fault: Diagn
         return of_field_of_table(kinds, node, stands_in)
     if fault is None or not isinstance(node, n.Attribute):
         return fault
-    help = of_method(kind_name(value), node, stands_in, list(fields_of(value) or ()))
+    help = of_method(val.kind_name(value), node, stands_in, list(fields_of(value) or ()))
     return replace(fault, help=help or fault.help)
 
 
@@ -368,10 +349,10 @@ def _index(interp: Evaluator, node: n.Index, scope: Scope) -> Any:
         raise Refusal(fault)
     if isinstance(value, Handle):
         return rows_of(interp, value, node, scope)
-    if node.keywords or (len(node.args) != 1 and not (isinstance(value, Grouped) and node.args)):
+    if node.keywords or (len(node.args) != 1 and not (isinstance(value, val.Grouped) and node.args)):
         keys = ", ".join(keyword.value.span.text for keyword in node.keywords)
         help = f"write `{node.value.span.text}[{keys}]`" if keys else ""
-        raise refuse("TypeError", f"{kind_name(value)} takes one index", node.span, help=help)
+        raise refuse("TypeError", f"{val.kind_name(value)} takes one index", node.span, help=help)
     at = [interp.eval(arg, scope) for arg in node.args]
     return index(value, at if len(at) > 1 else at[0])
 
@@ -394,11 +375,11 @@ EXPRESSIONS: dict[type, Callable[..., object]] = {
     n.Variable: lambda interp, node, scope: scope.outside_rows().get(node.id),
     n.ListOf: lambda interp, node, scope: [interp.eval(item, scope) for item in node.items],
     n.SetOf: lambda interp, node, scope: (
-        JSet([interp.eval(item, scope) for item in node.items]) if node.items else Record()
+        val.JSet([interp.eval(item, scope) for item in node.items]) if node.items else val.Record()
     ),
-    n.RecordOf: lambda interp, node, scope: Record([(name, interp.eval(item, scope)) for name, item in node.items]),
-    n.Lambda: lambda interp, node, scope: Function(
-        "this lambda", tuple((p, REQUIRED) for p in node.params), node.body, scope
+    n.RecordOf: lambda interp, node, scope: val.Record([(name, interp.eval(item, scope)) for name, item in node.items]),
+    n.Lambda: lambda interp, node, scope: val.Function(
+        "this lambda", tuple((p, val.REQUIRED) for p in node.params), node.body, scope
     ),
     n.Choice: lambda interp, node, scope: interp.choose(interp, node, scope),
     n.Described: lambda interp, node, scope: declare.public(interp, node.source, node.domains, scope),

@@ -1,13 +1,9 @@
 """The closed list of kernels that the standard library may name: `external hb_strategy(shape)`.
 
-A kernel works on released numbers and public values. It is imported when it is first called.
-
-What kernels took long to make of public things alone, kept on disk: strategies that are fitted to a workload.
-
-A file a value, an `.npz` without pickled objects, in `strategies` of this user's cache folder, under a digest of the
-kernel's name, its arguments, and the source of all kernels. A file that is damaged is made anew; a folder that cannot
-be written costs the next run its time; the oldest files go when there are more than `LIMIT` bytes. A wrong strategy
-costs accuracy and never privacy, since the trusted core computes what a strategy can reveal itself.
+A kernel works on released numbers and public values. It is imported when it is first called. What kernels took long to
+make of public things alone is kept on disk, in `strategies` of this user's cache folder: an `.npz` a value, under a
+digest of the kernel's name, its arguments, and the source of all kernels. A damaged file is made anew; the oldest go
+when there are more than `LIMIT` bytes. A wrong strategy costs accuracy and never privacy.
 """
 
 from __future__ import annotations
@@ -157,13 +153,14 @@ _BY_MODULE = {
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells like_examples refined_strategy",
-    "histograms.partitions": "ahp_labels axis_sums box_tree kd_labels",
-    "histograms.estimates": "mwem_learn mwem_start nonnegative pooled uniform_estimate",
     "histograms.grids": (
-        "agrid_first agrid_second grid_strategy group_strategy hb_strategy identity_strategy quadtree_strategy"
+        "agrid_first agrid_second ahp_labels axis_sums box_tree grid_strategy group_strategy hb_strategy "
+        "identity_strategy kd_labels quadtree_strategy"
     ),
     "histograms.smoothing": "smoothed",
-    "histograms.strategies": "bucket_strategy estimate for_few_rows hdmm_strategy",
+    "histograms.strategies": (
+        "bucket_strategy estimate for_few_rows hdmm_strategy mwem_learn mwem_start nonnegative pooled uniform_estimate"
+    ),
     "histograms.greedy": "greedy_h_strategy privelet_strategy wavelet_cells",
     "graphical.ising": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "graphical.pairwise": (

@@ -1,11 +1,8 @@
 """Functions whose later arguments are expressions on rows: they are compiled, not evaluated.
 
-`histogram(people, x = age / 10)`, `partition(people, sex)`, `where(people, age > 40)`,
-`derive(people, decade = age / 10)`, `pick(people, age, sex)`; the sources `table(…)`, `counts(…)`; and `people[C, ]`.
-
-Numbers in bins: the row expression that says how many edges a number reaches, and the edges of a column made so.
-
-The edges stand in the program, so they are public, and a model of bins can print the numbers that they stand for.
+`histogram(people, x = age / 10)`, `partition(people, sex)`, `where(people, age > 40)`, `derive(people, decade = age /
+10)`, `pick(people, age, sex)`; the sources `table(…)`, `counts(…)`; `people[C, ]`; and numbers in bins, whose edges
+stand in the program, so that they are public.
 """
 
 from __future__ import annotations

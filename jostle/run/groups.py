@@ -1,11 +1,8 @@
-"""`having`, `order by` and `limit`: what is done with the groups of a select once they are released.
+"""Group keys of a select, and `having`, `order by` and `limit`, which read released values alone and cost nothing.
 
-They read released values alone, so they cost nothing and need no argument: which groups are left out, and in which
-order the others come, follows from what was published about all of them.
-
-Group keys of a select: each by itself, `groupby sex over {"F", "M"}`, or several together over a list of their
-combinations, `groupby (sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public table or of a
-released result, whose columns are found by the keys' names.
+Keys come each by itself, `groupby sex over {"F", "M"}`, or several together over a list of their combinations, `groupby
+(sex, city) over [("F", "Cork"), ("M", "Ames")]`, and over the rows of a public table or of a released result, whose
+columns are found by the keys' names.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """The interpreter: walks the tree, holds names, and asks the privacy kernel for everything that touches data.
 
-It decides nothing about privacy. It gives every refusal the innermost place in the program, keeps the depth of
-calls bounded, and turns a refusal inside the standard library into one at the line of the program that called it.
-
-Modules: the standard library's files, and `.jst` files beside the program.
-
-A module runs once a session, in a scope of its own on top of the builtins. One of the standard library may name
-external kernels, and has the built-ins that the language keeps for it.
+It decides nothing about privacy. It gives every refusal the innermost place in the program, keeps the depth of calls
+bounded, and turns a refusal inside the standard library into one at the line of the program that called it. A module,
+of the standard library or a `.jst` file beside the program, runs once a session, in a scope of its own on top of the
+builtins. One of the library may name external kernels, and has the built-ins that the language keeps for it.
 """
 
 from __future__ import annotations
@@ -41,8 +38,6 @@ _EXPRESSIONS: Mapping[type, Callable[..., object]] = {**EXPRESSIONS, **calls.CAL
 
 
 class Interpreter(Evaluator):
-    """Runs programs in one session."""
-
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> Returned | None:
         for statement in body:
             ended = self.statement(statement, scope)

@@ -25,18 +25,11 @@ from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, bel
 from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, nested, path
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.plan.cuts import expression
+from jostle.plan.facts import expression
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of
-from jostle.privacy.measurements.aggregates.aggregate import (
-    AdditiveAggregate,
-    Aggregate,
-    Pair,
-    grid_of,
-    sensitivity_of,
-    terms_of,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.privacy.measurements.joint import MOST_SPREAD, Block, JointBlocks
 from jostle.privacy.measurements.selects import Answer, Request, key_columns
 from jostle.privacy.mechanisms.additive import Additive, share
@@ -276,7 +269,7 @@ class _Units(Struct, frozen=True, eq=False):
         terms = list(dict.fromkeys(sums.term for sums_of in workload.selects for sums in sums_of))
         grids = {term: coarser(term) if how.kind is Gaussian else term for term in terms}
         deviations = {term: _deviation(how, grids[term], workload.table) for term in terms}
-        most = [MOST_SPREAD / max(1, sensitivity_of(grids[term], workload.table)) for term in terms]
+        most = [MOST_SPREAD / max(1, agg.sensitivity_of(grids[term], workload.table)) for term in terms]
         groups = _groups(workload, block, terms)
         of = {family: frozenset(level for one in groups if one.family == family for level in below(one.top))
               for family in range(len(terms))}  # fmt: skip
@@ -289,7 +282,7 @@ class _Units(Struct, frozen=True, eq=False):
 
     def step(self, term: Term) -> float:
         """Of the grid of a term, in the units of what is asked."""
-        return 2.0 ** -grid_of(self.grids[term])
+        return 2.0 ** -agg.grid_of(self.grids[term])
 
     def cones(self, plan: JointPlan) -> tuple[Nonnegative | NonnegativeCells, ...]:
         """Those of counts, and of sums of what is not negative."""
@@ -416,8 +409,8 @@ def _part(amount: Amount, share: float) -> Amount:
 
 def _deviation(how: Additive, term: Term, table: Table) -> float:
     """The standard deviation of a term that has the whole amount, in the units of what is asked."""
-    reach = sensitivity_of(term, table) * stability_of(table)
-    return how.law(reach, reach).smooth.deviation * 2.0 ** -grid_of(term)
+    reach = agg.sensitivity_of(term, table) * stability_of(table)
+    return how.law(reach, reach).smooth.deviation * 2.0 ** -agg.grid_of(term)
 
 
 def _alone(request: Request, terms: Sequence[Term], part: Amount, via: str | None, table: Table) -> tuple[float, ...]:
@@ -428,16 +421,16 @@ def _alone(request: Request, terms: Sequence[Term], part: Amount, via: str | Non
     return tuple(_deviation(Additive.fitted(one, via, table.measures), term, table) for term, one in pairs)
 
 
-def _term_amounts(aggregates: Sequence[Aggregate], table: Table, amount: Amount) -> dict[Term, Amount]:
+def _term_amounts(aggregates: Sequence[agg.Aggregate], table: Table, amount: Amount) -> dict[Term, Amount]:
     """The amount that each term would have by itself with the noise that it has, where aggregates share one equally."""
     part = share(amount, max(1, len(aggregates)))
     amounts: dict[Term, Amount] = {}
     for aggregate in aggregates:
-        for one, own in aggregate.shares(part, table) if isinstance(aggregate, AdditiveAggregate) else ():
+        for one, own in aggregate.shares(part, table) if isinstance(aggregate, agg.AdditiveAggregate) else ():
             value = own.value
-            if isinstance(one, Pair):
+            if isinstance(one, agg.Pair):
                 value = value // 2 if own.unit == "rho" else math.isqrt(value * value // 2)
-            for term in terms_of(one):
+            for term in agg.terms_of(one):
                 old = amounts.get(term, Amount(own.unit, 0, 0))
                 amounts[term] = Amount(own.unit, old.value + value, old.delta + own.delta)
     return amounts

@@ -20,8 +20,7 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.plan import plan as p
-from jostle.plan.cuts import expression
-from jostle.plan.facts import schema_of
+from jostle.plan.facts import expression, schema_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.records import Rows
 from jostle.privacy.kernel.exposures import Exposure, Exposures
@@ -32,19 +31,7 @@ from jostle.privacy.measurements.selects import GroupKey, prepare
 from jostle.privacy.transformations.persons import truncate
 from jostle.records import field_names, replace
 from jostle.run import answers
-from jostle.run.misfits import (
-    CUTS,
-    FITS,
-    STATES,
-    WAYS_OUT,
-    cell_state,
-    either,
-    example_cell,
-    in_percent,
-    is_word,
-    misfit_shares,
-    state_of_row,
-)
+from jostle.run import misfits as mf
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 
@@ -105,11 +92,11 @@ class Looked(Struct, frozen=True):
                 check(p.Scan(self.data, ((each, p.Open("text")),)))
                 read[each] = p.Open("text")
         if name in self.schema:
-            state = cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
+            state = mf.cell_state(column, self.schema[name], read, "empty" if name in self.filled else None)
         else:
-            unread = either(is_word(column, {}), None, p.Constant("unreadable"), {})
-            unread = either(p.Apply("missing", (_text_of(self.conversions[name]),)), None, unread, {})
-            state = either(p.Apply("not", (p.Apply("missing", (self.conversions[name],)),)), FITS, unread, {})
+            unread = mf.either(mf.is_word(column, {}), None, p.Constant("unreadable"), {})
+            unread = mf.either(p.Apply("missing", (_text_of(self.conversions[name]),)), None, unread, {})
+            state = mf.either(p.Apply("not", (p.Apply("missing", (self.conversions[name],)),)), mf.FITS, unread, {})
         if state is None or (read[column.name] == p.Open("real") and self.kind(name) != "number"):
             return None
         with suppress(Refusal):
@@ -229,7 +216,7 @@ class Looks(Struct):
         if not any(map(any, [looked.misfits.values() for looked in self.tables.values()])):
             return ()
         return tuple(
-            CUTS[kind].format(name=looked.column(name), share=share)
+            mf.CUTS[kind].format(name=looked.column(name), share=share)
             for _, looked, names in self._read(what, exposures)
             for name in names
             for kind, share in looked.misfits.get(name, {}).items()
@@ -268,20 +255,20 @@ class Looks(Struct):
         """
         ((table, _), *_), names = looks.values(), list(looks)
         table = replace(table, exposures=tuple(replace(e, agents=exposure.agents) for e in table.exposures))
-        state, keys = state_of_row({name: state for name, (_, state) in looks.items()})
+        state, keys = mf.state_of_row({name: state for name, (_, state) in looks.items()})
         request = prepare(table, [GroupKey("state", state, tuple(keys))], [CountRows()])
         with kernel.events.within("query", f"look at {', '.join(map(looked.column, names))}", span) as event:
             (counts,) = answers.run(kernel, request, amount, None, span)[0].values
             for at, (partition, _) in enumerate(exposure.path):
                 self.cost[id(exposure.source), exposure.path[:at], partition] += amount.value
             by_state = dict(zip(keys.values(), counts, strict=True))
-            shares = misfit_shares(by_state)
-            says = {" ".join(of[len(names) == 1 :]): in_percent(share) for of, share in shares.items()}
+            shares = mf.misfit_shares(by_state)
+            says = {" ".join(of[len(names) == 1 :]): mf.in_percent(share) for of, share in shares.items()}
             event.update({amount.unit: as_float(amount.value), "look": says})
         before, least = 0, "at least " if len(names) > 1 else ""
         looked.alone.difference_update(names)
         if len(names) > 1:
-            looked.alone.update({name for name, _ in misfit_shares(by_state, 0.0)} - {name for name, _ in shares})
+            looked.alone.update({name for name, _ in mf.misfit_shares(by_state, 0.0)} - {name for name, _ in shares})
         for name in names:
             if name in looked.alone:
                 looked.last.pop(name, None)
@@ -289,7 +276,7 @@ class Looks(Struct):
             if not own and before > UNSEEN:
                 looked.last.pop(name, None)
                 continue  # what an earlier look has shown of it stands
-            self._warn(looked, name, {what: least + in_percent(share) for what, share in own.items()}, span)
+            self._warn(looked, name, {what: least + mf.in_percent(share) for what, share in own.items()}, span)
             before += sum(share for share, _ in own.values())
 
     def _warn(self, looked: Looked, name: str, shares: dict[str, str], span: Span | None) -> None:
@@ -297,13 +284,13 @@ class Looks(Struct):
         before, place, kind = looked.misfits.get(name, {}), looked.places.get(name, span), looked.kind(name)
         looked.misfits[name] = shares
         for what, share in shares.items():
-            example = example_cell(kind) if what == "unreadable" else ""
-            says, help = STATES[what].format(share=share, kind=example), WAYS_OUT[kind if example else what]
+            example = mf.example_cell(kind) if what == "unreadable" else ""
+            says, help = mf.STATES[what].format(share=share, kind=example), mf.WAYS_OUT[kind if example else what]
             if name in looked.filled:
                 says = says.replace("`none`", expression(looked.filled[name]))
             if name in looked.conversions:
                 says = f"{share} of texts are not read by it, and count as `none`"
-                help = WAYS_OUT[f"conversion to {kind}"]
+                help = mf.WAYS_OUT[f"conversion to {kind}"]
             if self.warn is not None and what not in before:
                 warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                 self.warn(place.source if place is not None else Source("", ""), [warning])

@@ -1,20 +1,15 @@
-"""The errors of released values as plain data: for listings, pages, files, frames and pictures.
+"""The errors of released values as plain data, and of what a program asks: `error(x)`, `standard_error(x)`, `band(x)`.
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
-a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover; where cells did not fit, so
-that no error is known, it is None. `hidden` is true in all
-columns of a group whose count of rows is no larger than its error.
+a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover (`plan.facts`); where cells
+did not fit, so that no error is known, it is None. `hidden` is true in all columns of a group whose count of rows is no
+larger than its error.
 
-How accurate released numbers are: `error(x)`, `standard_error(x)`, `band(x)`.
-
-All of it is public: mechanism and scale of the noise, and for vectors the strategy, do not depend on data. A number
-that was measured, or calculated from such numbers, carries what it comes from (`formulas`), and noisy cells, estimates
-by least squares over a strategy, and a workload's answers on them carry their noise (`kernels.noisy_array`). Estimates
-are then projected, which does not increase the squared error over the whole workload; what is said here is the error
-before that.
-
-What the answers of handles leave out beside their noise, from public facts (`plan.cuts`).
+All of it is public. A number that was measured, or calculated from such numbers, carries what it comes from
+(`formulas`), and noisy cells, estimates by least squares over a strategy, and a workload's answers on them carry their
+noise (`kernels.noisy_array`). Estimates are then projected, which does not increase the squared error over the whole
+workload; what is said here is the error before that.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
-from jostle.plan.cuts import cuts
+from jostle.plan.facts import cuts
 from jostle.plan.kinds import kind_of, value_kind
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate

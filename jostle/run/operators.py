@@ -26,21 +26,9 @@ from jostle.language.row_mistakes import arity_error, misfit
 from jostle.lazy import np
 from jostle.plan.kinds import WORDS, Schema, kind_of, value_kind
 from jostle.plan.plan import Apply, Constant, RowExpr
+from jostle.run import values as val
 from jostle.run.faults import refuse_private
 from jostle.run.sequences import NumberColumn, Period, element_by_element, period
-from jostle.run.values import (
-    REQUIRED,
-    Builtin,
-    Interval,
-    JSet,
-    is_number,
-    is_sequence,
-    is_vector,
-    kind_name,
-    need_room,
-    same,
-    weight,
-)
 
 
 def origin_of_vector(value: object) -> Formula | None:
@@ -77,7 +65,7 @@ def elements(value: Any) -> list[object]:
 
 def of_all(name: str, result: float, value: object, numbers: Sequence[float]) -> float:
     """The result of a function of a list of numbers; where these are noised, it remembers from what it comes."""
-    if not is_vector(value):
+    if not val.is_vector(value):
         return calculated(result, name, numbers) if Noised in set(map(type, numbers)) else result
     origin = origin_of_vector(value)
     if origin is None:
@@ -105,15 +93,11 @@ def _side(value: Any) -> object:
     if type(value) is Noised:
         return value.origin
     if isinstance(value, list):
-        value = None if Noised in set(map(type, value)) else _array(value)
+        value = None if Noised in set(map(type, value)) else np.asarray(value, dtype=float)
     origin = origin_of_vector(value)
     if origin is not None or getattr(value, "noise", None) is not None:
         return origin
     return value[:, None] if getattr(value, "ndim", 0) == 1 else value
-
-
-def _array(numbers: list[object]) -> object:
-    return np.asarray(numbers, dtype=float)
 
 
 _FORMATS = {"date of text": "%d/%m/%Y", "time of text": "%I:%M %p"}
@@ -230,10 +214,10 @@ def like(value: RowExpr, pattern: str, schema: Schema) -> RowExpr:
 def apply(name: str, values: Sequence[Any]) -> Any:
     """What the operation of that name for values of these kinds gives; a `Refusal` where it has no value."""
     for value in values:
-        if not (value is None or is_number(value) or isinstance(value, bool | str | date)):
-            help = f"a function is called: `{value.name}(x)`" if isinstance(value, Builtin) else ""
-            raise refuse("TypeError", f"`{name}` does not take {kind_name(value)}", help=help)
-    constants = tuple(Constant(float(value) if is_number(value) else value) for value in values)
+        if not (value is None or val.is_number(value) or isinstance(value, bool | str | date)):
+            help = f"a function is called: `{value.name}(x)`" if isinstance(value, val.Builtin) else ""
+            raise refuse("TypeError", f"`{name}` does not take {val.kind_name(value)}", help=help)
+    constants = tuple(Constant(float(value) if val.is_number(value) else value) for value in values)
     return _constant_value(name, applied(name, constants, {}))
 
 
@@ -246,7 +230,7 @@ def _constant_value(name: str, expr: Apply) -> Any:
         raise refuse("TypeError", f"`{name}({entry.signature})` takes {entry.arity}, and {len(arguments)} were given")
     for value, kind in zip(arguments, entry.kinds, strict=False):
         if kind != "any" and (value is None or value_kind(value) != kind):
-            raise refuse("TypeError", f"`{name}` takes {WORDS[kind]}, and this is {kind_name(value)}")
+            raise refuse("TypeError", f"`{name}` takes {WORDS[kind]}, and this is {val.kind_name(value)}")
     if entry.check is not None:
         try:
             entry.check(*arguments[len(arguments) - len(entry.constants) :])
@@ -264,16 +248,16 @@ def _constant_value(name: str, expr: Apply) -> Any:
 
 
 def need_number(value: object, what: str) -> float:
-    if not is_number(value):
+    if not val.is_number(value):
         refuse_private(value, f"cannot be a number of {what}")
-        raise refuse("TypeError", f"{what} takes numbers, not {kind_name(value)}")
+        raise refuse("TypeError", f"{what} takes numbers, not {val.kind_name(value)}")
     return value if isinstance(value, float) else float(value)
 
 
 def unary(op: str, value: object) -> object:
     if isinstance(value, NumberColumn):
         return element_by_element(lambda x: unary(op, x), value)
-    if is_vector(value):
+    if val.is_vector(value):
         return _vectors("-", 0.0, value) if op == "-" else value
     number = need_number(value, f"`{op}`")
     return calculated(-number, "-", (0.0, number)) if op == "-" else number
@@ -287,7 +271,7 @@ _ORDERS = frozenset({"<", "<=", ">", ">="})
 
 def is_numeric(value: object) -> bool:
     """Whether it is a number or a vector, in which no handle can be."""
-    return type(value) in NUMBERS or is_vector(value)
+    return type(value) in NUMBERS or val.is_vector(value)
 
 
 def is_atom(value: object) -> bool:
@@ -303,15 +287,15 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return ordered(op, left, right)
     if op in _TESTS:
         return _TESTS[op](op, left, right)
-    if isinstance(left, date) and (isinstance(right, date) or is_number(right)):
+    if isinstance(left, date) and (isinstance(right, date) or val.is_number(right)):
         return apply(op, (left, right))
-    if isinstance(left, JSet) and op in "+-":
+    if isinstance(left, val.JSet) and op in "+-":
         return _sets(op, left, right)
     if isinstance(left, NumberColumn) or isinstance(right, NumberColumn):
         return _columns(op, left, right)
     if isinstance(left, (str, list, tuple)) and op in "+-" and (joined := _joined(op, left, right)) is not None:
         return joined
-    if is_vector(left) or is_vector(right):
+    if val.is_vector(left) or val.is_vector(right):
         return _vectors(op, left, right)
     return _numbers(op, left, right)
 
@@ -321,13 +305,13 @@ def _joined(op: str, left: Any, right: Any) -> Any:
     if isinstance(left, str):
         if op == "-" or not isinstance(right, str):
             return None
-        need_room(len(left) + len(right), "a text")
+        val.need_room(len(left) + len(right), "a text")
         return left + right
     if op == "+" and isinstance(right, (list, tuple)):
-        need_room(len(left) + len(right))
+        val.need_room(len(left) + len(right))
         return [*left, *right]
-    if op == "-" and isinstance(right, (JSet, list, tuple)):
-        gone = right if isinstance(right, JSet) else JSet(right)
+    if op == "-" and isinstance(right, (val.JSet, list, tuple)):
+        gone = right if isinstance(right, val.JSet) else val.JSet(right)
         return [item for item in left if item not in gone]
     return None
 
@@ -335,8 +319,8 @@ def _joined(op: str, left: Any, right: Any) -> Any:
 def _equality(op: str, left: object, right: object) -> bool:
     if type(left) is str and type(right) is str:
         return (left == right) == (op == "==")
-    need_room(weight(left), "a value")
-    return same(left, right) == (op == "==")
+    val.need_room(val.weight(left), "a value")
+    return val.same(left, right) == (op == "==")
 
 
 def _membership(op: str, left: object, right: object) -> bool:
@@ -355,7 +339,7 @@ def _range(op: str, left: Any, right: Any) -> bool:
 
 def _numbers(op: str, left: object, right: object) -> float:
     refuse_private([left, right], "cannot be calculated with")
-    if not (is_number(left) and is_number(right)):
+    if not (val.is_number(left) and val.is_number(right)):
         raise _refused(op, left, right)
     return _calculated(op, left, right)
 
@@ -367,20 +351,20 @@ def _calculated(op: str, left: float, right: float) -> float:
 
 
 def _refused(op: str, left: object, right: object) -> Refusal:
-    return Refusal(misfit(op, kind_name(left), kind_name(right)))
+    return Refusal(misfit(op, val.kind_name(left), val.kind_name(right)))
 
 
 def _compare(op: str, left: object, right: object) -> bool:
     if isinstance(left, date) and isinstance(right, date):
         return ordered(op, *(number_of(end) for end in (period(left, right).low, period(left, right).high)))
     texts = isinstance(left, str) and isinstance(right, str)
-    if not texts and not (is_number(left) and is_number(right)):
+    if not texts and not (val.is_number(left) and val.is_number(right)):
         raise _refused(op, left, right)
     return ordered(op, left, right)
 
 
 def contains(container: Any, item: Any) -> bool:
-    if isinstance(container, JSet):
+    if isinstance(container, val.JSet):
         return item in container
     if isinstance(container, dict):
         return isinstance(item, str) and item in container
@@ -388,25 +372,25 @@ def contains(container: Any, item: Any) -> bool:
         return item in container
     if isinstance(container, Period):
         return container.covers(item)
-    if isinstance(container, Interval):
-        return is_number(item) and container.low <= item <= container.high
-    if is_sequence(container):
-        return any(same(x, item) for x in container)
+    if isinstance(container, val.Interval):
+        return val.is_number(item) and container.low <= item <= container.high
+    if val.is_sequence(container):
+        return any(val.same(x, item) for x in container)
     raise _refused("in", item, container)
 
 
-def _sets(op: str, left: JSet, right: Any) -> JSet:
-    if not (isinstance(right, JSet) or is_sequence(right)):
-        raise refuse("TypeError", f"`{op}` of a set takes a set, not {kind_name(right)}")
-    return left.minus(right) if op == "-" else JSet([*left, *right])
+def _sets(op: str, left: val.JSet, right: Any) -> val.JSet:
+    if not (isinstance(right, val.JSet) or val.is_sequence(right)):
+        raise refuse("TypeError", f"`{op}` of a set takes a set, not {val.kind_name(right)}")
+    return left.minus(right) if op == "-" else val.JSet([*left, *right])
 
 
 def _vectors(op: str, left: object, right: object) -> object:
     if not (is_numeric(left) and is_numeric(right)):
         refuse_private([left, right], "cannot be calculated with")
     for side in (left, right):
-        if not (is_vector(side) or is_number(side) or isinstance(side, list)):
-            raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {kind_name(side)}")
+        if not (val.is_vector(side) or val.is_number(side) or isinstance(side, list)):
+            raise refuse("TypeError", f"`{op}` of a vector takes numbers, not {val.kind_name(side)}")
     try:
         a, b = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
         with np.errstate(all="ignore"):
@@ -422,7 +406,7 @@ def _vectors(op: str, left: object, right: object) -> object:
 
 def _columns(op: str, left: object, right: object) -> NumberColumn:
     """Of columns of a grouped result, with numbers, and with lists and vectors of their length."""
-    sides = [elements(value) if is_vector(value) and value.ndim == 1 else value for value in (left, right)]
+    sides = [elements(value) if val.is_vector(value) and value.ndim == 1 else value for value in (left, right)]
     try:
         return element_by_element(partial(_number_or_none, op), *sides)
     except ValueError:
@@ -437,11 +421,11 @@ def _number_or_none(op: str, a: float, b: float) -> object:
 
 
 def _sized(value: Any) -> str:
-    if is_number(value):
+    if val.is_number(value):
         return "a number"
     if isinstance(value, NumberColumn):
         return f"a column of {len(value)}"
-    numbers = is_vector(value) or all(is_number(v) for v in value)
+    numbers = val.is_vector(value) or all(val.is_number(v) for v in value)
     return f"a vector of {len(value)}" if numbers else "a list that is not of numbers"
 
 
@@ -462,14 +446,14 @@ def bound(
     values = dict(zip([param for param, _ in params], args, strict=False))
     result = {**dict(params), **values, **keywords}
     fits = len(args) <= len(params) == len(result) and values.keys().isdisjoint(keywords)
-    if not fits or any(value is REQUIRED for value in result.values()):
+    if not fits or any(value is val.REQUIRED for value in result.values()):
         raise refuse("TypeError", arity_error(name, parameters(params), len(args), list(keywords)))
     return result
 
 
 def parameters(params: Sequence[tuple[str, Any]]) -> list[Parameter]:
     """Those of a function of the language."""
-    return [Parameter(name, None if default is REQUIRED else "") for name, default in params]
+    return [Parameter(name, None if default is val.REQUIRED else "") for name, default in params]
 
 
 def guarded(

@@ -1,9 +1,7 @@
-"""Selects and persons: what is read of each person, and `per person`, which makes a table with one row of each.
+"""Selects and persons: what is read of each person, `per person`, which makes a table with one row of each; and dates.
 
-Aggregates of dates and times: of days and seconds since 1 January 1970, and what they give as dates and times again.
-
-The noise is that of numbers: a day or a second is a unit like any other. Where a column has a unit (`by month`), the
-first day or moment of one is given, as the column has no others.
+Aggregates of dates and times are of days and seconds since 1 January 1970, with noise in these units. Where a column
+has a unit (`by month`), the first day or moment of one is given, as the column has no others.
 """
 
 from __future__ import annotations

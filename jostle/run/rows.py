@@ -23,31 +23,19 @@ from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Intege
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Table
 from jostle.records import replace
+from jostle.run import values as val
 from jostle.run.calls import Body, inlined
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY
 from jostle.run.operators import applied, like
 from jostle.run.scope import MISSING, Qualifiers, Scope
 from jostle.run.sequences import Period
-from jostle.run.values import (
-    Builtin,
-    Function,
-    Interval,
-    JSet,
-    Module,
-    Part,
-    RowForm,
-    handles_in,
-    is_number,
-    is_sequence,
-    kind_name,
-)
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MOST_ITEMS = 1_000  # that `sum over` walks through on rows
 _NO_TABLES = Qualifiers()
-CALLED = (Function, Builtin, RowForm, Part, Module)
+CALLED = (val.Function, val.Builtin, val.RowForm, val.Part, val.Module)
 
 
 class RowCompiler:
@@ -137,7 +125,7 @@ class RowCompiler:
             isinstance(node, n.Name | n.Variable | n.Attribute | n.Index | n.Call) and self._compile_known(node) is None
         ):
             value = self._evaluate(node, self._scope)
-            if is_sequence(value) or isinstance(value, JSet):
+            if val.is_sequence(value) or isinstance(value, val.JSet):
                 names = [self._named(item) for item in value]
                 if None in names:
                     raise refuse("TypeError", "a list of columns holds their names, or columns", node.span)
@@ -252,7 +240,7 @@ class RowCompiler:
             return self._column(node.id)
         if not self._scope.holds(node.id):
             raise self._no_column(node.id, node)
-        if node.id == "values" and isinstance(self._scope.find(node.id), Builtin):
+        if node.id == "values" and isinstance(self._scope.find(node.id), val.Builtin):
             raise refuse(
                 "TypeError", "`values` cannot be grouped by or calculated with", node.span,
                 help="counts are summed, `sum(values)`, counted, `count(values) where values > 5`, or measured",
@@ -297,7 +285,7 @@ class RowCompiler:
             return None
         pattern = self._evaluate_public(node.right)
         if not isinstance(pattern, str):
-            raise refuse("TypeError", f"`like` takes a text, not {kind_name(pattern)}", node.right.span)
+            raise refuse("TypeError", f"`like` takes a text, not {val.kind_name(pattern)}", node.right.span)
         test = like(value, pattern, self.schema)
         return Apply("not", (test,)) if node.op == "not like" else test
 
@@ -309,13 +297,15 @@ class RowCompiler:
         value = self._evaluate_public(node.right)
         if isinstance(value, (str, float, int)) and _in_brackets(node.right):
             value = [value]  # SQL's `in ("a")`
-        if isinstance(value, Interval | Period):
+        if isinstance(value, val.Interval | Period):
             inside = self._inside(left, Constant(value.low), Constant(value.high))
-        elif isinstance(value, JSet) or is_sequence(value):
+        elif isinstance(value, val.JSet) or val.is_sequence(value):
             operands = (left, *(self._constant(v, node.right) for v in value))
             inside = applied("in", operands, self.schema)
         else:
-            raise refuse("TypeError", f"`in` takes a set, a list or a range, not {kind_name(value)}", node.right.span)
+            raise refuse(
+                "TypeError", f"`in` takes a set, a list or a range, not {val.kind_name(value)}", node.right.span
+            )
         return Apply("not", (inside,)) if node.op == "not in" else inside
 
     def _fold(self, node: n.Over) -> RowExpr:
@@ -323,11 +313,11 @@ class RowCompiler:
         if node.fold not in ("sum", "min", "max"):
             raise refuse("TypeError", f"`{node.fold} over` cannot be calculated of a row", node.span)
         source = self._evaluate_public(node.source)
-        walked = isinstance(source, JSet | Period) or is_sequence(source) or (
-            isinstance(source, Interval) and not source.real
+        walked = isinstance(source, val.JSet | Period) or val.is_sequence(source) or (
+            isinstance(source, val.Interval) and not source.real
         )  # fmt: skip
         if not walked:
-            message = f"`{node.fold} over` walks through a list, a set or a range, not {kind_name(source)}"
+            message = f"`{node.fold} over` walks through a list, a set or a range, not {val.kind_name(source)}"
             raise refuse("TypeError", message, node.source.span)
         items = list(islice(source, MOST_ITEMS + 1))
         if not items or len(items) > MOST_ITEMS:
@@ -350,7 +340,7 @@ class RowCompiler:
     def _call(self, node: n.Call) -> RowExpr | None:
         name = node.function.id if isinstance(node.function, n.Name) else ""
         value = self._scope.find(name)
-        if name == "column" and not isinstance(value, Function):
+        if name == "column" and not isinstance(value, val.Function):
             return self._named_column(node)
         if isinstance(node.function, n.Attribute) and self.part(node.function.value) is not None:
             raise Refusal(row_mistakes.no_method(node.function))
@@ -361,9 +351,9 @@ class RowCompiler:
             return None
         by_value = isinstance(node.function, n.Lambda | n.Attribute)  # what else is called might measure first
         function = self._evaluate(node.function, self._scope) if by_value else value
-        if isinstance(function, Function):
+        if isinstance(function, val.Function):
             return self._inlined(function, node, args)
-        own = kind_name(function) == "a function" and not isinstance(function, Builtin)
+        own = val.kind_name(function) == "a function" and not isinstance(function, val.Builtin)
         if name not in ROW_FUNCTIONS or own:
             raise Refusal(row_mistakes.no_row_function(name, node))
         _need_arguments(name, node)
@@ -377,11 +367,13 @@ class RowCompiler:
         value = self._evaluate_public(node.args[0])
         name = self._named(value)
         if name is None:
-            raise refuse("TypeError", f"`column` takes the name of a column, not {kind_name(value)}", node.args[0].span)
+            raise refuse(
+                "TypeError", f"`column` takes the name of a column, not {val.kind_name(value)}", node.args[0].span
+            )
         self._need(name, node.args[0])
         return Column(name)
 
-    def _inlined(self, function: Function, node: n.Call, args: list[RowExpr | None]) -> RowExpr:
+    def _inlined(self, function: val.Function, node: n.Call, args: list[RowExpr | None]) -> RowExpr:
         """A call of a function of the program: its one expression, over what the call gives it."""
         values = [*node.args, *(k.value for k in node.keywords)]
         arguments = [
@@ -414,16 +406,16 @@ class RowCompiler:
         if isinstance(value, ColumnHandle):
             self._need(value.name, node)
             return Column(value.name)
-        if handles_in(value):
+        if val.handles_in(value):
             help = "rows are counted by `count(*)`, and columns stand by their names"
             help = help if isinstance(value, Table) else facts.MEASURED_FIRST
             raise refuse("PrivateValue", "a private value cannot stand in a condition or a key", node.span, help=help)
         if value is None or isinstance(value, (bool, str, date)):
             return Constant(value)
-        if is_number(value):
+        if val.is_number(value):
             return Constant(float(value))
         fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
-        raise fault or refuse("TypeError", f"{kind_name(value)} cannot stand in an expression on rows", node.span)
+        raise fault or refuse("TypeError", f"{val.kind_name(value)} cannot stand in an expression on rows", node.span)
 
     # What cannot be meant ------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from jostle.kernels.linear_algebra import on_one_thread
 from jostle.lazy import Floats, np
 from jostle.plan.facts import bounds_of
 from jostle.plan.kinds import as_number, domain_kind, kind_of
-from jostle.plan.plan import Apply, Column, Constant, Domain, RowExpr
+from jostle.plan.plan import Apply, Column, Constant, RowExpr
 from jostle.privacy.kernel.handles import Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.mechanisms.additive import Additive
@@ -89,7 +89,7 @@ def _named_columns(
     pairs = [pair for arg in node.args[1:] for pair in _columns_at(interp, arg, table, scope, compiler)]
     named = [(as_number(expr, table.domains), name or f"column {i + 1}") for i, (expr, name) in enumerate(pairs)]
     if not named:
-        named = [(Column(name), name) for name, domain in table.schema if _numeric(domain)]
+        named = [(Column(name), name) for name, domain in table.schema if domain_kind(domain) == "number"]
     if not 1 <= len(named) <= MOST_COLUMNS:
         raise refuse("ValueError", f"vectors have 1 to {MOST_COLUMNS} coordinates", node.span)
     return named
@@ -124,10 +124,6 @@ def _listed(interp: Evaluator, rows: object, options: dict[str, object], node: n
     columns = {f"x{i + 1}": np.ascontiguousarray(array[:, i]) for i in range(array.shape[1])}
     domains = Record((name, Interval(float(low), float(high), True)) for name in columns)
     return open_public(interp, columns, domains, node.span)
-
-
-def _numeric(domain: Domain) -> bool:
-    return domain_kind(domain) == "number"
 
 
 def _place(table: Table, expr: RowExpr, name: str, scaled: bool) -> tuple[float, float]:

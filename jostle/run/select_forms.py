@@ -1,11 +1,9 @@
 """What the text of a select says, whatever its tables hold: its results, their aggregates and the names of its keys.
 
 It is found once for each select and the columns that it reads, however often a program comes by. So are its expressions
-on rows, where they hold columns and constants alone: the walk before a run binds them, and the run measures them. A
-name that means anything else where the select stands is looked up each time.
-
-The tables that a select reads: of two sides that have a column of one name the first has it; the other's is copied
-under its full name where the select names it, as `b.x`.
+on rows, where they hold columns and constants alone. A name that means anything else where the select stands is looked
+up each time. Of two sides of a join that have a column of one name the first has it; the other's is copied under its
+full name where the select names it, as `b.x`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Functions that select: `largest`, `margin_max`, and a watch for a threshold, `above_threshold` and `above`.
-
-The best of many runs of a function, paid once: `best_run`.
-
-What trees ask of tables: `entropy`, `gini`, `max_class` of a split, disjoint parts by hash, and public bins.
+"""Functions that select: `largest`, `margin_max`, watches (`above_threshold`, `above`), `best_run`, and splits of
+trees.
 """
 
 from __future__ import annotations

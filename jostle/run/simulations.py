@@ -1,8 +1,5 @@
-"""Public synthetic data to train choices on: tables with a class, with a number to predict, and studies of a treatment.
-
-Each is drawn by a seed, with as many rows as a range says, evenly on the log scale.
-
-What programs need around classifiers and regressions: how right one is on rows.
+"""Public synthetic data to train choices on, each drawn by a seed, and how right classifiers and regressions are on
+rows.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The pages: a person's way to what `api` offers. They carry no data of their own but the caller's name and role.
+"""The pages of a server, and the server as an ASGI application: how a request is read, and what leaves.
 
-Each is one template and the same two files of style and script, all of this server; the script asks `api`.
-
-The server as an ASGI application: how a request is read, and what leaves.
-
-A request is read up to a size, its caller is known by a cookie or a token, and a cookie counts only with the token of
-its session in a header, from a page of this server. What is refused is one sentence; so is a fault of ours.
+A page is one template and the same two files of style and script; the script asks `api`. It carries no data but the
+caller's name and role. A request is read up to a size, its caller is known by a cookie or a token, and a cookie counts
+only with the token of its session in a header, from a page of this server. What is refused is one sentence; so is a
+fault of ours.
 """
 
 from __future__ import annotations

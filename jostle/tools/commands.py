@@ -331,7 +331,6 @@ def repl(options: Namespace) -> int:
 
 
 def trace(options: Namespace) -> int:
-    """Renders a run from its event stream."""
     from jostle.trace import budget, jsonl, tree
 
     events = jsonl.read(Path(options.file))

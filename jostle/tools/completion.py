@@ -1,11 +1,8 @@
 """Completes a text: with what the place asks for, and with words that the parser accepts there.
 
-The REPL knows names, columns and fields from its session, an editor from the text. Nothing is run, and no file is
-opened: of paths the names of files are looked at.
-
-What a place of a text asks for: a module, a path, a value of a column, a table, an argument of a call, a command.
-
-By shape alone, from the last statement up to the place: the parser says elsewhere which words may come next.
+The REPL knows names, columns and fields from its session, an editor from the text. What a place asks for is told by
+shape alone, from the last statement up to it. Nothing is run, and no file is opened: of paths the names of files are
+looked at.
 """
 
 from __future__ import annotations

@@ -1,15 +1,10 @@
 """`jostle data register | update | list | show | history | certificate`: an owner's commands on the ledger.
 
-What these print is for owners. Registration is where promises are tested: the file opens, every described and
-protected column is there, and `at most N rows` holds.
-
-A certificate: what a release was charged, and the stretch of the dataset's history that says so.
-
-It is one JSON document that can go out with the numbers. Of the entries in the stretch, the run's own are shown in
-full and those of other programs as digests, which is enough to follow the chain. Released values stand as digests,
-so that a reader can tell whether the numbers at hand are those. It holds no total, no limit, nothing of other runs,
-and no code of the data. `check` needs nothing but the document; the owner's `code`, an HMAC under the dataset's key,
-can be tested by the owner alone.
+Registration is where promises are tested: the file opens, every described and protected column is there, and `at most N
+rows` holds. A certificate says what a release was charged: one JSON document with the stretch of the dataset's history
+that says so, the run's own entries in full and those of other programs as digests, which is enough to follow the chain.
+Released values stand as digests. It holds no total, no limit, nothing of other runs, and no code of the data. `check`
+needs nothing but the document; the owner's `code`, an HMAC under the dataset's key, can be tested by the owner alone.
 """
 
 from __future__ import annotations
@@ -278,7 +273,6 @@ def list_datasets(options: Namespace) -> str:
 
 
 def show(options: Namespace) -> str:
-    """Shows what was registered, and what is left."""
     ledger = Ledger(options.ledger)
     dataset = ledger.dataset(options.name)
     terms, (budget, of_it) = dataset.terms, _budget(dataset, ledger.datasets())

@@ -26,16 +26,7 @@ from jostle.run.looks import Looks
 from jostle.run.margins import EXAMPLES
 from jostle.run.operators import fold
 from jostle.run.scope import Scope
-from jostle.run.values import (
-    Builtin,
-    Grouped,
-    Interval,
-    Record,
-    RowForm,
-    is_model,
-    is_vector,
-    kind_name,
-)
+from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes

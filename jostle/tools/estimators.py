@@ -36,8 +36,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.model = model
         self.features = features
 
-    # Fitted ------------------------------------------------------------------------------------------
-
     def fit(self, X: object, y: object = None) -> PrivateClassifier:
         """Nothing is learned; `self`."""
         return self
@@ -69,8 +67,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def n_features_in_(self) -> int:
         return len(self.feature_names_in_)
 
-    # Predicting --------------------------------------------------------------------------------------
-
     def predict_proba(self, X: object) -> NDArray[np.float64]:
         """Shape (rows, classes), in the order of `classes_`. Raises `ValueError` for columns that are not there."""
         columns, rows = self._columns(X)
@@ -85,8 +81,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[np.argmax(self.predict_proba(X), axis=1)]
         return labels
 
-    # JSON --------------------------------------------------------------------------------------------
-
     def to_json(self) -> str:
         return json.dumps({"features": self.features and list(self.features), "model": self.model.as_json()})
 
@@ -97,8 +91,6 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not isinstance(data, Mapping) or not isinstance(data.get("model"), Mapping):
             return cls(classifier_from_json(data))
         return cls(classifier_from_json(data["model"]), data.get("features"))
-
-    # Inside ------------------------------------------------------------------------------------------
 
     def _classes(self) -> tuple[NDArray[Any], list[int]]:
         """The classes in order, whole numbers as such, and where each stands in the model."""

@@ -1,18 +1,10 @@
-"""`jostle evaluate FILE` and `jostle.evaluate`: how good a program's choices are on data that they were not trained on.
+"""`jostle evaluate FILE` and `jostle improve FILE`: how good a program's choices are, and better formulas for its
+Options.
 
 The program runs on simulated rows (as with `run --simulate`), so that its ChoiceMakers and the amounts they are called
-with are known; nothing private is opened and nothing is spent. Then each is judged by leaving out one training data set
-at a time (`choice.evaluation`): features are paid for, and regret is against the best option with all of epsilon.
-
-`jostle improve FILE` and `jostle.improve`: better formulas for how good a program's Options are.
-
-The program runs on simulated rows, as for `jostle evaluate`; nothing private is opened and nothing is spent. From the
-runs that each choice was trained on, `choice.improvement` finds formulas; those that cross-validation prefers to what
-values the Options now are shown as text of the language, and put into the program where that is asked for.
-
-What `jostle improve` found, as a table for people and as plain data.
-
-Puts a new `predict` into the text of an Option, and leaves everything else as it is written.
+with are known; nothing private is opened and nothing is spent. Each choice is judged by leaving out one training data
+set at a time (`choice.evaluation`). From the runs that each was trained on, `choice.improvement` finds formulas; those
+that cross-validation prefers are shown as text of the language, and put into the program where that is asked for.
 """
 
 from __future__ import annotations

@@ -70,7 +70,6 @@ class Direct(Struct, frozen=True):
     groups: int = 1
 
     def text(self, error: float) -> str:
-        """An error of it, in words."""
         return number(error) + (NOISE_ONLY if self.cut else "") + _OVER[self.of]
 
     def on(self, rows: int) -> float:

@@ -1,15 +1,9 @@
 """`jostle run FILE --save NAME=PATH` writes what a program releases as a file, of the format that its name ends in.
 
-A saved file is whole or not there: rows go to a file beside it, which takes its name at the end. Whether that can be
-is found out first, before anything is spent: that the program releases such a name, that the file's folder takes files,
-and that nothing is overwritten which nobody said could be.
-
-What `--save` can write: a table of public values as CSV, TSV, JSON, JSON lines, Parquet, Arrow or an Excel workbook.
-
-`jostle fmt` rewrites programs in one format. A file that does not parse is left as it is.
-
-None, and what is no finite number, is an empty cell, or `null`. Dates and times are so in Parquet, Arrow
-and Excel, and ISO texts elsewhere.
+A saved file is whole or not there: rows go to a file beside it, which takes its name at the end. Whether that can be is
+found out before anything is spent: that the program releases such a name, that the file's folder takes files, and that
+nothing is overwritten which nobody said could be. None, and what is no finite number, is an empty cell, or `null`.
+Dates and times are so in Parquet, Arrow and Excel, and ISO texts elsewhere. Also here: `jostle fmt`.
 """
 
 from __future__ import annotations
@@ -118,7 +112,6 @@ def _feather(sheet: Sheet, path: Path) -> None:
 
 
 def arrow(sheet: Sheet) -> Any:
-    """The columns as an Arrow table."""
     return pa.table({name: _column(values) for name, values in sheet.columns.items()})
 
 

@@ -1,16 +1,10 @@
-"""Standard output as it may be: full, closed, or without a sign for ε; and what could not be handed over there.
+"""Standard output as it may be: full, closed, or without a sign for ε; requests to end a run, and faults of Jostle
+itself.
 
-A sign that an output cannot show becomes one that it can. What a run released and could not print has been paid for:
-it is kept in a file of this user's own, `jostle again` prints it, and it is removed when that went well.
-
-Requests to end a run, which stop it as Ctrl-C does: what was paid for is handed over, or kept for `jostle again`.
-
-Catches faults of Jostle itself before their text reaches a person.
-
-Whatever was not foreseen becomes a refusal that names the class of the exception and nothing more, since its message
-or its traceback could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
-
-Room for calls within calls: Python's limit of them, and the memory in which their frames stand.
+What a run released and could not print has been paid for: it is kept in a file of this user's own, `jostle again`
+prints it, and it is removed when that went well. Requests to end a run stop it as Ctrl-C does. A fault that was not
+foreseen becomes a refusal that names the class of the exception and nothing more, since its message or its traceback
+could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
 """
 
 from __future__ import annotations

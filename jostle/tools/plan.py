@@ -146,7 +146,6 @@ def _advice(event: Event) -> Advice:
 
 
 def text(errors: ErrorPlan, error: float | None, epsilon: float | None) -> str:
-    """The plan as tables."""
     parts = []
     if errors.direct:
         parts.append(_direct_text(errors, error, epsilon))

@@ -1,11 +1,7 @@
-"""A diagnostic as text for a person: the line, a caret, what is wrong, and what to write instead.
+"""A diagnostic as text for a person: the line, a caret, what is wrong, and what to write instead; and progress.
 
-Pure functions of diagnostics: whether there is colour, and how wide a line may be, is said by the caller
-(`wants_colour`, `width_of`). Control characters in a program's text never reach the terminal.
-
-Progress of long training on standard error: a bar where that is a terminal, else a line every few seconds.
-
-Counts steps and nothing else: no names of data, no values, no estimates that private work could move.
+Control characters in a program's text never reach the terminal. Progress of long training goes to standard error: a bar
+where that is a terminal, else a line every few seconds. It counts steps and nothing else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """The interactive session: entries are run one by one in one `Session`, and what goes wrong does not end it.
 
-This file is the loop and its commands; how entries are read from a terminal or a pipe stands in `terminal.py`.
-
-Predicts what an entry of the REPL would spend: the entries that ran and the new one are taken as one program.
-
-Nothing is opened and nothing is run.
+How entries are read from a terminal or a pipe stands in `terminal`. What an entry would spend is predicted without
+running it: the entries that ran and the new one are taken as one program.
 """
 
 from __future__ import annotations
@@ -25,21 +22,11 @@ from jostle.language.builtins import EVERYWHERE
 from jostle.records import replace
 from jostle.source import Source
 from jostle.syntax import parse
+from jostle.tools import show as views
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
 from jostle.tools.outlet import Others, OutputFault, keep
 from jostle.tools.render import progress_on, tell, width_of
-from jostle.tools.show import (
-    Provenance,
-    assigned_names,
-    budget_text,
-    describe,
-    documented,
-    is_of_library,
-    reasons,
-    release_text,
-    show_picture,
-)
 from jostle.trace.text import UNITS, amount, clean, exact
 from jostle.version import __version__
 
@@ -56,7 +43,6 @@ class CostPreview:
         self._ran: list[str] = []
 
     def ran(self, text: str) -> None:
-        """Remembers an entry that ran to its end."""
         statement = _statement(text)
         if statement is not None:
             self._ran.append(statement)
@@ -149,7 +135,7 @@ class Repl:
         self._entries = 0
         self._timed = False
         self._last: str | None = None  # the kind of the last refusal
-        self._provenance: dict[str, Provenance] = {}
+        self._provenance: dict[str, views.Provenance] = {}
         self.events: list[Event] = []
         self.failed = False  # whether an entry or a command was refused
         self.width: int | None = None  # of what is said, where it is not standard output that says it
@@ -221,7 +207,7 @@ class Repl:
         self._report(source, events)
 
     def _report(self, source: Source, events: Sequence[Event]) -> None:
-        self._provenance.update(dict.fromkeys(assigned_names(source), Provenance(source, events)))
+        self._provenance.update(dict.fromkeys(views.assigned_names(source), views.Provenance(source, events)))
 
     def _refused(self, refusal: Refusal) -> None:
         self.failed = True
@@ -267,11 +253,11 @@ class Repl:
     def _own_names(self) -> list[str]:
         """The names of this session and the modules that it uses, without what those of the library brought."""
         names = self._session.names()
-        return sorted(name for name in names if name != "_" and not is_of_library(name, names))
+        return sorted(name for name in names if name != "_" and not views.is_of_library(name, names))
 
     def _budget(self) -> None:
         budget = self._session.budget()
-        self._say(budget_text(budget) if budget else "no private source was declared")
+        self._say(views.budget_text(budget) if budget else "no private source was declared")
 
     def _about(self, what: str, rest: str) -> None:
         """`:type NAME`, `:cost ENTRY`, `:why NAME`."""
@@ -285,7 +271,7 @@ class Repl:
                 self._refused(refusal)
                 return
             self._say("\n".join(prices(charges)) or "nothing")
-        elif what == "type" and (text := documented(rest, names, self.width or width_of(sys.stdout))):
+        elif what == "type" and (text := views.documented(rest, names, self.width or width_of(sys.stdout))):
             self._say(text)
         elif rest not in names:
             from jostle.tools.documentation import documented as all_names
@@ -294,9 +280,9 @@ class Repl:
             hint = did_you_mean(rest, [*names, *(entry.name for entry in all_names())])
             self._say(f"nothing is called {rest}" + (f"; {hint}" if hint else ""))
         elif what == "type":
-            self._say(describe(rest, names[rest]))
+            self._say(views.describe(rest, names[rest]))
         else:
-            self._say(reasons(rest, self._provenance.get(rest)))
+            self._say(views.reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
         from jostle.tools.documentation import explanation
@@ -359,9 +345,9 @@ def start(
 
     def show(event: Event) -> None:
         if event.kind == "release":
-            _say(release_text(event, width_of(sys.stdout)))
+            _say(views.release_text(event, width_of(sys.stdout)))
         elif event.kind == "picture" and interactive:
-            show_picture(event)
+            views.show_picture(event)
 
     with progress_on(sys.stderr) as bar:
 

@@ -1,9 +1,4 @@
-"""What a run gives back: released values, budgets, diagnostics, events and printed lines.
-
-Public values of a program as Python users expect them: numbers, arrays, lists, dicts and frames.
-
-The settings of a run, held against the parameters that a program declares.
-"""
+"""What a run gives back: released values as Python users expect them, budgets, diagnostics, events, printed lines."""
 
 from __future__ import annotations
 

@@ -1,18 +1,8 @@
-"""Renders what a run gave for a terminal: released values, budgets and choices.
+"""Renders what a run gave for a terminal: released values, budgets, choices, pictures; `jostle again`; a name's facts.
 
-Small tables, vectors as a line of blocks, numbers in few digits.
 Works on plain values (numbers, texts, lists, records: what `Result.released_json()` gives), so that it needs neither
-NumPy nor pandas and sees nothing private.
-
-Shows pictures in terminals that speak one of two image protocols; elsewhere a line names the picture.
-
-Kitty's protocol (kitty, Ghostty, WezTerm, Konsole) and iTerm2's (iTerm2, WezTerm, mintty).
-
-`jostle again`: prints what earlier runs released and could not hand over, or measured before they failed.
-
-What a run that failed has paid for and not released: public values of names that rest on private data.
-
-Describes a name in the REPL: the public facts of its value, and the choice or measurement that made it.
+NumPy nor pandas and sees nothing private. Pictures are shown by Kitty's protocol (kitty, Ghostty, WezTerm, Konsole) and
+iTerm2's (iTerm2, WezTerm, mintty); elsewhere a line names the picture.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """`jostle run FILE --explain`: of each statement the plan, what it costs, and the form of the SQL that is sent.
 
-What is sent itself depends on rows: on how many there are, of which types the cells of a text file are, on what was
-counted before. So it is never shown. Simple statements are rehearsed on simulated rows, as by `--dry`, in an engine
-that notes what it is asked; these questions are plans, made of the program and its descriptions, and `backends.server`
-makes SQL of them that knows no more.
-
-A relational plan, and what is asked of it, in words: a line a step, from the answer down to the sources.
+What is sent itself depends on rows, so it is never shown. Simple statements are rehearsed on simulated rows, as by
+`--dry`, in an engine that notes what it is asked; `backends.server` makes SQL of these plans that knows no more than
+the program and its descriptions. A plan is shown a line a step, from the answer down to the sources.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.patterns import READERS
 from jostle.plan import plan as p
-from jostle.plan.cuts import constant, expression
+from jostle.plan.facts import constant, expression
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n

@@ -1,10 +1,5 @@
-"""Reads entries of the REPL: from a terminal with editing, history and completion, or line by line from a pipe.
-
-Decides where an entry ends; runs nothing.
-
-The line that a person types in, coloured and completed: `prompt_toolkit`'s faces of `lexicon` and `completion`.
-
-The words of a command that is wrong, as it should be.
+"""Reads entries of the REPL: from a terminal with editing, colours, history and completion, or line by line from a
+pipe.
 """
 
 from __future__ import annotations

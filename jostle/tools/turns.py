@@ -1,13 +1,8 @@
 """Whose turn it is in a session: its programs run one after the other, whatever threads they come from.
 
-A program has the interpreter, the kernel's open allotments and the engine's connection for itself, from before its
-first charge until its end.
-
-What may be handed over to `bound("name")`: asked when it is handed over, before any program runs.
-
-That a file is there, and of what type an object is, is public; nothing of what they hold is looked at.
-
-The message for a person who declares data again with another budget: the first one stands.
+A program has the interpreter, the kernel's open allotments and the engine's connection for itself, until its end. What
+may be handed over to `bound("name")` is asked when it is, by public facts: that a file is there, of what type an object
+is.
 """
 
 from __future__ import annotations

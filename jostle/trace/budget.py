@@ -1,10 +1,6 @@
-"""Spending of a run as an indented tree with bars: for each source, which allotment, choice and query took how much.
+"""A run on one page, and its spending as an indented tree with bars: which allotment, choice and query took how much.
 
 A bar's length is the share of the source's budget. Pure functions of events.
-
-Summarises a run on one page: its events in order, with counts, releases and errors.
-
-Pure functions of events.
 """
 
 from __future__ import annotations

@@ -2,14 +2,10 @@
 
 A measurement names its price. An allotment, a choice and a run say what was really spent in them, which is less than
 the sum of what they hold where parts of a partition were measured in parallel, and nothing where an answer that was
-paid for earlier is given again. The option of a choice spent what its features left. Renders nothing but amounts.
+paid for earlier is given again. The option of a choice spent what its features left.
 
-The events of a run as trees, by their parents, and what can be said of a single event in one line.
-
-Events arrive with children before the event that holds them; an id counts beginnings, so order by id is the order
-in which things began. An event whose parent never arrived (a run that was killed) stands as a root.
-
-What a trace and a plan tell of a `jointly` block: what was measured for all its selects, and what that saved.
+Events arrive with children before the event that holds them; an id counts beginnings, so order by id is the order in
+which things began. An event whose parent never arrived (a run that was killed) stands as a root.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Compares two runs as text: what each chose and why, released, and spent.
-
-Spending is compared by source and by allotment, query and choice; choices as `decisions` has them, and what was
-released as `comparison` has it.
-
-What two runs released, number by number, and whether noise explains how far apart they are.
+"""Compares two runs as text: what each chose and why, released, number by number, and spent.
 
 The noise of two runs is independent. So the interval of a difference is made of the distances from both values to the
-ends of their intervals that face each other (Zou and Donner, "Construction of confidence limits about effect
-measures", 2008): at 95 % one in 20 differs by more than that, though nothing but the noise is another.
+ends of their intervals that face each other (Zou and Donner, "Construction of confidence limits about effect measures",
+2008): at 95 % one in 20 differs by more than that, though nothing but the noise is another.
 """
 
 from __future__ import annotations

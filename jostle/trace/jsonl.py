@@ -1,12 +1,8 @@
-"""The event stream on disk: one JSON object a line, written as it happens, and read again.
+"""The event stream on disk: one JSON object a line, written as it happens, and read again; and as OpenTelemetry spans.
 
 `Writer` is a listener of the stream; `read` gives back the events it wrote. A damaged file is refused with its place.
-What the fields of an event are is known to `shapes` alone.
-
-A run as OpenTelemetry spans, in OTLP's JSON form, which collectors and viewers read from a file.
-
-A trace holds no times of private work, so that a span's times are places in the order of events: event 7 begins at
-7 µs. An attribute is a field of an event; lists and records are JSON texts.
+Spans are in OTLP's JSON form. A trace holds no times of private work, so that a span's times are places in the order of
+events: event 7 begins at 7 µs. An attribute is a field of an event; lists and records are JSON texts.
 """
 
 from __future__ import annotations

@@ -94,7 +94,6 @@ class Picture(Struct, frozen=True):
 
 
 def pictures(events: Iterable[Event]) -> list[Picture]:
-    """The pictures of a run, in order."""
     return [Picture(e.name, cast("Plot", e.fields)) for e in events if e.kind == "picture"]
 
 

@@ -1,12 +1,8 @@
-"""The numbers in a released value, each with its interval, by column and label.
+"""The numbers in a released value, each with its interval, by column and label; and the shapes of events' fields.
 
 A number has one place, a vector one for each element, a table a column for each measure and a label for each row, made
-of its keys. So two runs can be compared number by number, and one run can be drawn.
-
-The shapes of the fields of each kind of event, as far as a rendering takes them apart.
-
-A trace is a file, and a file may have been altered. What is read by shape here needs no guard in the renderings;
-fields without a row may be anything.
+of its keys. So two runs can be compared number by number, and one run can be drawn. A trace is a file, and a file may
+have been altered: what is read by shape here needs no guard in the renderings.
 """
 
 from __future__ import annotations

@@ -1,20 +1,9 @@
 """Renders each choice of a run as a tree: its features and their cost, its predictions, and the events of its option.
 
-Pure functions of events; the same events always give the same text.
-
-What a choice predicted of its options, in words: errors where its utilities are errors, and the margin.
-
-Where every utility is a negative error the choice compares them by their ratios, and a person reads errors. Elsewhere
-a larger utility is better. Pure functions of a `choice` event's fields.
-
-The choices of two runs side by side, and what parted those that chose differently.
-
-Choices are matched by their name and the order in which each name's were made.
-
-Choices inside a recursion, arranged as a tree by the parts of the data at which they were made.
-
-A choice point's event says its `context`, the keys of the part at hand, [[column, key], …]. Events without one are no
-choices inside an algorithm.
+Where every utility is a negative error the choice compares them by their ratios, and a person reads errors. Choices of
+two runs are matched by their name and the order in which each name's were made. Choices inside a recursion are arranged
+by the parts of the data at which they were made: a choice point's event says its `context`, the keys of the part at
+hand, [[column, key], …]. Pure functions of events.
 """
 
 from __future__ import annotations
@@ -35,7 +24,6 @@ from jostle.trace.text import Twig, align, amount, number, plural
 
 
 def heading(fields: Mapping[str, object]) -> str:
-    """What the figures are."""
     return "predicted error" if fields.get("errors") else "predicted, larger is better"
 
 
@@ -329,12 +317,10 @@ def decisions(one: Sequence[Event], other: Sequence[Event]) -> list[Decisions]:
 
 
 def chosen(event: Event | None) -> str:
-    """The option that a choice took."""
     return "no choice" if event is None else str(event.fields.get("chosen", "nothing"))
 
 
 def features_of(event: Event | None) -> str:
-    """The features of a choice, with their values."""
     features = [] if event is None else records(event.fields.get("features"))
     return ", ".join(f"{f['name']} {looked_at(f)}" for f in features)
 
@@ -444,7 +430,6 @@ def why(event: Event) -> str:
 
 
 def twig(node: ChoiceNode, name: str = "all rows") -> Twig:
-    """The tree to be drawn with characters."""
     branch = Twig("  ".join([name, *(f"{e.name} {chosen(e)} ({why(e)})" for e in node.choices)]))
     children = list(node.children.values())
     for child in children[:_CHILDREN]:

@@ -11,8 +11,18 @@ import pytest
 from choice_fakes import CROSSING, FakeBench
 
 from jostle import Refusal
-from jostle.choice.formula_fits import Formula, Pool, front, pool_of, range_of
-from jostle.choice.formula_terms import ABOVE, FEATURE, NUMBER, Expression, bounded
+from jostle.choice.formula_fits import (
+    ABOVE,
+    FEATURE,
+    NUMBER,
+    Expression,
+    Formula,
+    Pool,
+    bounded,
+    front,
+    pool_of,
+    range_of,
+)
 from jostle.choice.improvement import Improvement, block, improve
 from jostle.choice.models import tree
 from jostle.choice.training import train

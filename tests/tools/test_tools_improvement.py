@@ -12,8 +12,7 @@ import pytest
 
 import jostle
 from jostle import Refusal
-from jostle.choice.formula_fits import Formula
-from jostle.choice.formula_terms import FEATURE, Expression
+from jostle.choice.formula_fits import FEATURE, Expression, Formula
 from jostle.source import Source
 from jostle.syntax import nodes as n
 from jostle.syntax.parser import parse

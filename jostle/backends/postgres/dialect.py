@@ -143,7 +143,6 @@ def _spelled() -> str:
 
 
 def _digits(value: Decimal) -> str:
-    """The significant digits of a number."""
     return "".join(map(str, value.as_tuple().digits)).rstrip("0")
 
 

@@ -57,7 +57,6 @@ _LOW = f"({_WIDE} - CAST({_HIGH} AS DOUBLE) * {2**40}e0D)"
 
 
 def quoted(text: str) -> str:
-    """A text as a literal."""
     return f"'{text}'" if _PLAIN.fullmatch(text) else f"CAST(X'{text.encode().hex().upper()}' AS STRING)"
 
 

@@ -1,17 +1,12 @@
-"""The domain of a model: its variables with their values, and the cliques whose tables it holds.
+"""The domain of a model, its variables with their values, and cliques over it, some of which may share one potential.
 
 A domain comes as a record, `{age: 0..9, sex: {"Female", "Male"}, ward: 12}`: a range, a set or list of values, or a
 number of values 0 … k − 1.
 
-A domain with cliques, over which inference is exact or by loopy belief propagation.
-
-Parameter tying: cliques that share one potential, such as a stationary chain learned from one table of steps.
-
-Group g of E_g cliques of one shape has one potential θ_g and one table, the mean of its cliques' tables. With M the
-size of the largest group, a clique of g holds θ_g·M/E_g, and inference gives A/M: its slope in θ_g is the mean of the
-group's marginals. So learning from tables sees what it sees of one clique a table, and the ridge means the same.
-
-A person with K steps gives each of them the weight 1/K: the table of all steps is then worth one row a person.
+*Tying*, such as of a stationary chain learned from one table of steps: group g of E_g cliques of one shape has one
+potential θ_g and one table, the mean of its cliques' tables. With M the size of the largest group, a clique of g holds
+θ_g·M/E_g, and inference gives A/M: its slope in θ_g is the mean of the group's marginals, so that learning sees what it
+sees of one clique a table. A person with K steps gives each of them the weight 1/K.
 """
 
 from __future__ import annotations
@@ -165,7 +160,6 @@ class Structure:
         return theta
 
     def split(self, flat: Floats) -> list[Floats]:
-        """A flat vector as tables."""
         return split(flat, self.lengths, self.shapes)
 
     def joined(self, tables: Sequence[Floats]) -> Floats:

@@ -1,30 +1,18 @@
 """Ising models as public values: synthetic truths, models of noisy moments, and models of node regressions.
 
 p(x) ∝ exp(Σ_{i<j} A_ij x_i x_j + Σ_i θ_i x_i) over x in {−1, 1}^p; a column of 0 and 1 stands for −1 and 1. The width
-is λ = max_i Σ_j |A_ij| + |θ_i|. Nothing here has seen a row: all is made of released numbers.
+is λ = max_i Σ_j |A_ij| + |θ_i|. It is the pairwise field of two values whose centred tables are ±A_ij: `Field` is the
+base of both.
 
-The common base of Ising models and pairwise fields: parameters for pairs of variables.
-
-An Ising model is the pairwise field of two values whose centred tables are ±A_ij, so that how wide a model is, which
-pairs are its edges, how far two models are apart and how rows are drawn mean the same for both.
-
-Ising models by their moments: exact inference over all 2^p states, and maximum likelihood from noisy moments.
-
-p(x) ∝ exp(Σ_{i<j} A_ij x_i x_j + Σ_i θ_i x_i), x in {−1, 1}^p. The statistics are products of x over a set S of one or
-two variables, and over all states both the energy and every moment E[Π_S x] are one Walsh–Hadamard transform of 2^p
-numbers, S a bit mask. The covariance of the statistics S and S' is M[S xor S'] − M[S]·M[S'], from the same transform,
-so that Newton's method costs no more than the moments do. Up to EXACT variables; beyond, moments come from Gibbs
-chains that go on from step to step (persistent contrastive divergence: Tieleman 2008), seeded, with steps that shrink.
+The statistics are products of x over a set S of one or two variables, and over all states both the energy and every
+moment E[Π_S x] are one Walsh–Hadamard transform of 2^p numbers, S a bit mask. The covariance of the statistics S and S'
+is M[S xor S'] − M[S]·M[S'], from the same transform, so that Newton's method costs no more than the moments do. Up to
+EXACT variables; beyond, moments come from Gibbs chains that go on from step to step (persistent contrastive divergence:
+Tieleman 2008), seeded, with steps that shrink.
 
 Noisy moments may be those of no distribution, and then the likelihood has no maximum. A ridge (s²/2)·‖(A, θ)‖²/PRIOR²
-with s² the variance of a moment's error, 1/n for sampling and the noise's, is what a normal prior of deviation PRIOR
-on each parameter asks for: next to nothing where rows are many, and it goes to independence where noise is all.
-
-Seeded sampling for Ising and pairwise models: rows of public models, and the Gibbs chains that fit large ones.
-
-All on public values: a truth that was synthetic, or a model that was paid for.
-
-Independent variables: log-probabilities of single values from noisy counts.
+with s² the variance of a moment's error, 1/n for sampling and the noise's, is what a normal prior of deviation PRIOR on
+each parameter asks for: next to nothing where rows are many, and it goes to independence where noise is all.
 """
 
 from __future__ import annotations
@@ -229,7 +217,6 @@ class Field(Model, ABC):
 
     @property
     def width(self) -> float:
-        """λ, the largest of `widths`."""
         return float(self.widths.max())
 
     def edges(self, threshold: float) -> list[list[str]]:
@@ -359,12 +346,8 @@ def ring_with_chords(variables: int, strength: float = 0.25, seed: int = 0) -> I
 
 
 def ring_pairs(p: int) -> list[tuple[int, int]]:
-    """The edges of a ring with chords."""
     ring = [(i, (i + 1) % p) for i in range(p)]
     return ring + [(i, i + p // 2) for i in range(0, p // 2, 2) if p > 4]
-
-
-# Learned -------------------------------------------------------------------------------------------
 
 
 def ising_fit(rows: Rows, sums: object, noise: float) -> IsingModel:

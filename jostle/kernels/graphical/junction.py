@@ -1,20 +1,17 @@
-"""Junction trees: which tables exact inference holds, found from sizes and cliques alone.
+"""Exact inference on junction trees: the log-partition function and the marginals of every clique; and loopy
+propagation.
 
-Variables are eliminated greedily (by least fill-in and by least table; the cheaper order wins); the maximal tables
-met on the way are the bags of a tree. A plan is public, made before anything is measured, and kept: learning asks
-for the same one hundreds of times. Koller and Friedman, *Probabilistic Graphical Models*, 2009, chapters 9 and 10.
+Variables are eliminated greedily (by least fill-in and by least table; the cheaper order wins); the maximal tables met
+on the way are the bags of a tree. A plan is public, found from sizes and cliques alone, and kept. Koller and Friedman,
+*Probabilistic Graphical Models*, 2009, chapters 9 and 10. Upwards each bag becomes a conditional table (its own
+variables given those it shares with its parent), with messages kept as logarithms; downwards conditionals times
+marginals give the joint tables. Nothing underflows but probabilities that are 0 in doubles. Potentials may be −∞
+(evidence).
 
-Exact inference on a junction tree: the log-partition function and the marginals of every clique.
-
-Upwards each bag becomes a conditional table (its own variables given those it shares with its parent), with one
-`exp` a cell and messages kept as logarithms; downwards conditionals times marginals give the joint tables. Nothing
-underflows but probabilities that are 0 in doubles. Potentials may be −∞ (evidence).
-
-Loopy belief propagation: marginals and a Bethe log-partition function where exact tables cannot be held.
-
-Messages between cliques and variables, as logarithms, damped by half; exact on a tree of cliques that share single
-variables, an approximation elsewhere (on a third-order chain with strong potentials edges are off by 0.4 in ℓ₁).
-Yedidia, Freeman and Weiss, *Constructing free-energy approximations and generalized belief propagation*, 2005.
+Where exact tables cannot be held: messages between cliques and variables, damped by half; exact on a tree of cliques
+that share single variables, an approximation elsewhere (on a third-order chain with strong potentials edges are off by
+0.4 in ℓ₁). Yedidia, Freeman and Weiss, *Constructing free-energy approximations and generalized belief propagation*,
+2005.
 """
 
 from __future__ import annotations

@@ -3,40 +3,26 @@
 Tables come as they were measured, one a clique of the model (a group of cliques, where they share a potential), each
 carrying its noise (`kernels.noisy_array`); tables that carry none are taken as exact.
 
-Projection of noisy tables on the simplex (`arrays.with_sum`).
+*Maximum likelihood* minimises A(θ) − θ·μ̃ + Σ λ_C‖θ_C‖², convex, by L-BFGS. Its solution has marginals μ with μ − μ̃ =
+−2λθ: the ridge is what keeps projected noisy tables, which are full of zeros and belong to no distribution, from
+driving potentials to −∞ (Bernstein et al., *Differentially private learning of undirected graphical models using
+collective graphical models*, ICML 2017, section 3.1).
 
-Maximum likelihood of a model's potentials from tables of marginals, with a ridge that the noise decides.
-
-Minimises A(θ) − θ·μ̃ + Σ λ_C‖θ_C‖², convex, by L-BFGS. Its solution has marginals μ with μ − μ̃ = −2λθ: the ridge is
-what keeps projected noisy tables, which are full of zeros and belong to no distribution, from driving potentials to
-−∞ (Bernstein et al., *Differentially private learning of undirected graphical models using collective graphical
-models*, ICML 2017, section 3.1).
-
-Learning by inference of the true tables: collective graphical models within EM.
-
-Bernstein et al. (ICML 2017) treat the true tables n as latent: given potentials θ and noisy tables y, the E-step
+*Collective graphical models* treat the true tables n as latent: given potentials θ and noisy tables y, the E-step
 maximises θ·n + H(n) + log p(y | n), by message passing in their Algorithm 1 and here exactly, by the dual:
 
     Laplace, scale b:   min over |l|∞ ≤ 1/b of  A(θ + l) − l·y/N
     Gaussian, σ:        min over l of           A(θ + l) − l·y/N + σ²‖l‖²/2N
 
-with n = N·μ(θ + l) at the optimum. The M-step then is free: θ + l has these very marginals. Each step is a proximal
-one, and EM run to its end is maximum likelihood under the noise, which fits noise. Two ways to keep it from that:
+with n = N·μ(θ + l) at the optimum. The M-step then is free: θ + l has these very marginals. EM run to its end is
+maximum likelihood under the noise, which fits noise. Two ways to keep it from that: a prior (`posterior_mode`), and
+stopping, as the paper does it (`early_stopped`).
 
-* a prior: `posterior_mode` takes EM steps from the naive estimate towards the mode of the posterior of θ under a normal
-  prior, which is a ridge in the M-step;
-* stopping, as the paper does it: `early_stopped` takes `steps_for` many steps from the uniform model.
-
-Stochastic gradients from noisy batches: the general-purpose baseline that the paper measures itself against.
-
-Bernstein et al. (ICML 2017, section 4.1) after Abadi et al. (CCS 2016). A step's gradient of the mean negative
-log-likelihood is μ(θ) − S/(qN), S the noisy clique tables of a batch that keeps each row with probability q, and 2λθ of
-the ridge. A row's gradient is not clipped: its T has length √E whatever θ is, so what is noised is S, which does not
-depend on θ, and all steps can be measured at once.
-
-Steps go by AdaGrad (Duchi, Hazan & Singer, JMLR 2011), θ ← θ − η·g/√Σg², which takes each cell's own curvature and
-noise into account, and the second half of them is averaged. Where the paper has a grid search, η = 0.5 is fixed, and
-the ridge is `fit.public_ridge` for the noise of the mean of all batches.
+*Stochastic gradients* from noisy batches (section 4.1, after Abadi et al., CCS 2016), the baseline: a step's gradient
+of the mean negative log-likelihood is μ(θ) − S/(qN), S the noisy clique tables of a batch that keeps each row with
+probability q, and 2λθ of the ridge. A row's T has length √E whatever θ is, so S is noised, which does not depend on θ,
+and all steps can be measured at once. Steps go by AdaGrad (Duchi, Hazan & Singer, JMLR 2011), θ ← θ − η·g/√Σg² with η =
+0.5, and the second half of them is averaged; the ridge is `public_ridge` for the noise of the mean of all batches.
 """
 
 from __future__ import annotations

@@ -4,15 +4,11 @@
 >>> float(m.probability({"a": 0.0})), round(m.log_partition, 4)
 (0.5, 1.7918)
 
-Synthetic rows as a value of the language: columns of a model's own values.
-
-Synthetic rows of a model, by randomised rounding.
-
-Bag by bag from the root of the junction tree: rows that agree on what is known are spread over the values to come in
-the proportions of the conditional table, in turn along its cumulative sum from a random start. So every table of a
-bag given its parent has each of its counts within 1 of what is expected, where independent draws would add noise of
-the size of the square root. Where rows are few, so are those of a line, and what is within 1 in each adds up: values
-are then moved from row to row while that brings the tables of all pairs of columns nearer.
+Its synthetic rows are drawn by randomised rounding, bag by bag from the root of the junction tree: rows that agree on
+what is known are spread over the values to come in the proportions of the conditional table, in turn along its
+cumulative sum from a random start. So every table of a bag given its parent has each of its counts within 1 of what is
+expected. Where rows are few, what is within 1 in each adds up: values are then moved from row to row while that brings
+the tables of all pairs of columns nearer.
 """
 
 from __future__ import annotations
@@ -55,7 +51,6 @@ class SyntheticRows(Model):
         return self.domain.names
 
     def column(self, name: str) -> list[Any]:
-        """The values of one variable."""
         place = self.domain.place(name)
         values = self.domain.values[place]
         return [values[code] for code in self.codes[:, place]]
@@ -221,8 +216,6 @@ class GraphicalModel(Model):
         """The model of these potentials of `learning`."""
         return GraphicalModel(self.structure, self.learning.potentials(theta), notes, self.ties)
 
-    # Public ----------------------------------------------------------------------------------------
-
     @property
     def domain(self) -> Domain:
         return self.structure.domain
@@ -357,8 +350,6 @@ class GraphicalModel(Model):
     def __str__(self) -> str:
         many = len(self.structure.cliques)
         return f"graphical model of {len(self.domain.names)} variables and {many} clique{'s' * (many != 1)}"
-
-    # -----------------------------------------------------------------------------------------------
 
     @cached_property
     def _inferred(self) -> tuple[float, Floats]:

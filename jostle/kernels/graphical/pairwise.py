@@ -1,18 +1,12 @@
 """Pairwise fields over small alphabets, as public values: p(x) ∝ exp(Σ_{i<j} W_ij(x_i, x_j) + Σ_i θ_i(x_i)).
 
-Tables are reported with rows and columns that sum to zero, which makes them unique: what is taken out goes into θ.
-Nothing here has seen a row.
+Tables are reported with rows and columns that sum to zero, which makes them unique: what is taken out goes into θ. From
+noisy tables of all pairs log Z(W, θ) − Σ W·m − Σ θ·m + (ridge/2)‖(W, θ)‖² is minimised, convex, by L-BFGS over all
+listed states: its slope is the model's tables of one and two variables less the noisy ones. The ridge is that of
+`ising`.
 
-Pairwise fields by their moments: maximum likelihood from noisy tables of all pairs, over all listed states.
-
-What is minimised is log Z(W, θ) − Σ W·m − Σ θ·m + (ridge/2)‖(W, θ)‖², convex, by L-BFGS: its slope is the model's
-tables of one and two variables less the noisy ones. The ridge is that of `fit` (a normal prior of deviation PRIOR on
-each parameter, for moments that err by sampling and by noise), and makes up for tables that no distribution has.
-
-Frank–Wolfe over an ℓ₁ ball, a vertex at a time, and the sparse logistic model that it ends in.
-
-A step goes to a vertex ±R·e_j of the ball {w: ‖w‖₁ ≤ R}; which one is chosen outside, with noise, from the sum of
-gradients over private rows. What is here knows the chosen vertices only.
+Frank–Wolfe over an ℓ₁ ball ends in a sparse logistic model. A step goes to a vertex ±R·e_j of {w: ‖w‖₁ ≤ R}; which one
+is chosen outside, with noise, from the sum of gradients over private rows. What is here knows the chosen vertices only.
 """
 
 from __future__ import annotations
@@ -141,9 +135,6 @@ def centre_table(table: Floats, many: int, others: int) -> Floats:
     result = np.zeros_like(table)
     result[:many, :others] = used - used.mean(axis=0) - used.mean(axis=1, keepdims=True) + used.mean()
     return result
-
-
-# Learned -------------------------------------------------------------------------------------------
 
 
 def alphabets(rows: Rows) -> list[int]:

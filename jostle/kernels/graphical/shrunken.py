@@ -5,14 +5,10 @@ which takes away much of its noise, and then drawn towards what a model without 
 explains changes nothing. Maximum likelihood with a light ridge makes one model of what is left of them. In a search,
 which has a model already, the next one is that near to all noisy tables, in squares by precision.
 
-Cells of noisy tables, each drawn towards what the cells together say is usual: nonparametric empirical Bayes.
-
-A cell holds r times what is expected of it: what an even table has, or a product of margins. The law of r is not known;
-it is the one that makes all noisy cells together likeliest (Kiefer and Wolfowitz 1956, by expectation–maximisation on a
-grid), beside a prior worth a few cells. Each table has its own, beside that of all, worth a few cells again: one of
-nearly empty cells tells what its empty cells hold. A cell's estimate is its posterior median, which has the least
-absolute error. Where the noise is large that is what is usual, where it is small the cell itself. All of it is
-calculated of released numbers.
+A cell holds r times what is expected of it: what an even table has, or a product of margins. The law of r is the one
+that makes all noisy cells together likeliest (Kiefer and Wolfowitz 1956, by expectation–maximisation on a grid), beside
+a prior worth a few cells. Each table has its own, beside that of all, worth a few cells again: one of nearly empty
+cells tells what its empty cells hold. A cell's estimate is its posterior median, which has the least absolute error.
 """
 
 from __future__ import annotations

@@ -1,21 +1,15 @@
-"""Synthetic ground-truth models and samples for experiments.
+"""Synthetic ground-truth models (Bernstein et al., ICML 2017, section 4.1), intervals, and bins turned back into
+values.
 
-Bernstein et al. (ICML 2017, section 4.1): potentials drawn from a Dirichlet distribution, independent rows of the
-model they make, the rows' clique tables.
+*Intervals* for the marginals of a learned model, by parametric bootstrap: a replicate is a population of as many
+independent rows of it, their tables with noise of the same law and scale as was measured, and a model learned from
+these in the same way. How replicates scatter about the model tells how the model scatters about the truth; what is
+systematic shows as their mean's distance from it and is taken off. Basic intervals: 2p − (the quantiles of the
+replicates), within [0, 1] (Davison & Hinkley 1997, section 5.2; for private releases Ferrando, Wang & Sheldon, AISTATS
+2022).
 
-Intervals for the marginals of a learned model, by parametric bootstrap from the model alone; they cost nothing.
-
-The learned model stands for the truth. A replicate is a population of as many independent rows of it, their tables with
-noise of the same law and scale as was measured, and a model learned from these in the same way. How replicates scatter
-about the model tells how the model scatters about the truth; what is systematic (the ridge draws towards uniform) shows
-as their mean's distance from it and is taken off. Basic intervals: 2p − (the quantiles of the replicates), within
-[0, 1] (Davison & Hinkley 1997, section 5.2; for private releases Ferrando, Wang & Sheldon, AISTATS 2022).
-
-Beyond MOST_ROWS rows are not drawn: tables then are the model's own, as sampling is little beside the noise.
-
-Turns bins of synthetic rows back into values: each is drawn from its bin, uniformly or with the bin's mean.
-
-Of all laws on a bin with a given mean, that of largest entropy has a density proportional to exp(λx); λ = 0 is uniform.
+*Bins*: of all laws on a bin with a given mean, that of largest entropy has a density proportional to exp(λx); λ = 0 is
+uniform.
 """
 
 from __future__ import annotations
@@ -30,12 +24,7 @@ from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats, Ints
 from jostle.kernels.graphical.domain import MOST_VALUES, Domain
 from jostle.kernels.graphical.learn import cgm_fit, naive_fit
-from jostle.kernels.graphical.model import (
-    MOST_ROWS,
-    GraphicalModel,
-    SyntheticRows,
-    sample,
-)
+from jostle.kernels.graphical.model import MOST_ROWS, GraphicalModel, SyntheticRows, sample
 from jostle.kernels.graphical.shrunken import shrunken_fit
 from jostle.kernels.noisy_array import NoiseModel, with_noise
 from jostle.noise_laws import ADDITIVE, Laplace

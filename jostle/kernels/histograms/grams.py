@@ -1,14 +1,10 @@
 """The Gram matrix of a workload on buckets, as an operator.
 
 A labelling puts every cell into a bucket whose cells share its count evenly; with E the map from bucket counts to
-cells, the Gram matrix on buckets is G = EᵀWᵀWE. Everything that chooses a strategy or projects an estimate needs G
-only through products, its diagonal and, in one dimension, through cumulative sums, so the (b, b) matrix is made
-where it is small and else never. Numerics on public arrays; nothing here sees counts.
-
-Gram matrices of workloads of boxes on buckets that are boxes, for large cubes of more than one axis.
-
-There an overlap of a query with a bucket is a product of overlaps along the axes, so that neither the Gram matrix nor
-its diagonal needs anything over cells: b² numbers instead of p·n for every product (`grams`).
+cells, the Gram matrix on buckets is G = EᵀWᵀWE. Everything that chooses a strategy or projects an estimate needs G only
+through products, its diagonal and, in one dimension, through cumulative sums, so the (b, b) matrix is made where it is
+small and else never. Where queries and buckets are boxes of a large cube of several axes, an overlap is a product of
+overlaps along the axes: b² numbers instead of p·n for every product.
 """
 
 from __future__ import annotations

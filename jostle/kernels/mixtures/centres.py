@@ -9,15 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from jostle.kernels import KernelError, members
 from jostle.kernels.arrays import Floats, Moments, Rows
-from jostle.kernels.mixtures.gaussians import (
-    GaussianMixture,
-    OfVectors,
-    Rng,
-    Space,
-    dispersed_points,
-    generator,
-    inside_ball,
-)
+from jostle.kernels.mixtures import gaussians as gauss
 
 
 class Map(TypedDict):
@@ -29,13 +21,13 @@ class Map(TypedDict):
     noise: float | None
 
 
-class Centres(OfVectors):
+class Centres(gauss.OfVectors):
     """Centres of clusters that were paid for: a public value with scikit-learn's face.
 
     `cluster_centers_` (K, d) are in the units of the data; `predict`, `transform`, `score` take rows (n, d).
     """
 
-    def __init__(self, space: Space, centres: Floats) -> None:
+    def __init__(self, space: gauss.Space, centres: Floats) -> None:
         self.space, self.centres = space, centres
 
     @property
@@ -50,7 +42,6 @@ class Centres(OfVectors):
         return np.sqrt(np.maximum(squared, 0.0))  # type: ignore[no-any-return]
 
     def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
-        """The nearest centre of each row."""
         return np.asarray(np.argmin(self.transform(rows), axis=1))
 
     def score(self, rows: ArrayLike, y: object = None) -> float:
@@ -82,21 +73,21 @@ class Centres(OfVectors):
         return "\n".join(lines)
 
 
-def centres_start(rows: Rows | GaussianMixture, clusters: int, seed: int = 0) -> Centres:
+def centres_start(rows: Rows | gauss.GaussianMixture, clusters: int, seed: int = 0) -> Centres:
     """Centres spread evenly over the ball's middle, or as a released Gaussian says: nothing else is looked at."""
     if not 1 <= clusters <= 64:
         raise KernelError("there are 1 to 64 clusters")
-    if isinstance(rows, GaussianMixture):
+    if isinstance(rows, gauss.GaussianMixture):
         space, d = rows.space, rows.space.size
         lower, middle = np.linalg.cholesky(rows.covariances[0]), rows.means[0]
     else:
-        space = Space.of(rows)
+        space = gauss.Space.of(rows)
         d = space.size
         lower, middle = np.eye(d) * 0.5 / np.sqrt(d), np.zeros(d)
-    return Centres(space, inside_ball(middle + dispersed_points(clusters, d, seed) @ lower.T))
+    return Centres(space, gauss.inside_ball(middle + gauss.dispersed_points(clusters, d, seed) @ lower.T))
 
 
-def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[str, object]:
+def centres_view(model: Centres, pooled: gauss.GaussianMixture | None = None) -> dict[str, object]:
     """The parameters of the row kernel `nearest_from`: how far from its centre a row is seen.
 
     Twice the root mean square distance that `clusters` even parts of the pooled Gaussian would have.
@@ -110,7 +101,7 @@ def centres_view(model: Centres, pooled: GaussianMixture | None = None) -> dict[
 
 def centres_moved(model: Centres, sums: Moments, radius: float) -> Centres:
     """Each centre moved by the noisy mean of what lies around it, by the part of the step that exceeds its noise."""
-    return Centres(model.space, inside_ball(model.centres + _steps(model.space.size, sums, radius)))
+    return Centres(model.space, gauss.inside_ball(model.centres + _steps(model.space.size, sums, radius)))
 
 
 def _steps(d: int, sums: Moments, radius: float) -> Floats:
@@ -122,7 +113,7 @@ def _steps(d: int, sums: Moments, radius: float) -> Floats:
     return np.asarray(step * shrinkage[:, None])
 
 
-def round_mixture(model: Centres, sums: Moments, radius: float, pooled: GaussianMixture) -> GaussianMixture:
+def round_mixture(model: Centres, sums: Moments, radius: float, pooled: gauss.GaussianMixture) -> gauss.GaussianMixture:
     """Round Gaussians about the centres: of each the mean square distance of its rows, which sums over columns."""
     d = model.space.size
     n = np.maximum(np.nan_to_num(np.asarray(sums["count"])), max(2 * float(sums["count_noise"]), d + 1.0))
@@ -133,7 +124,7 @@ def round_mixture(model: Centres, sums: Moments, radius: float, pooled: Gaussian
     widest = float(np.trace(pooled.covariances[0]))
     variance = np.clip(traces - (step * step).sum(axis=1), np.minimum(noise / 2, widest), widest) / d
     covariances = np.maximum(variance, 2.0**-26)[:, None, None] * np.eye(d)
-    return GaussianMixture(model.space, n / n.sum(), update.centres, covariances)
+    return gauss.GaussianMixture(model.space, n / n.sum(), update.centres, covariances)
 
 
 def centres_of_sums(model: Centres, sums: Moments) -> Centres:
@@ -158,7 +149,7 @@ def centres_of_cells(rows: Rows, cells: ArrayLike, clusters: int, threshold: flo
     """
     counts = np.nan_to_num(np.asarray(cells, dtype=float))
     counts = np.where(counts > threshold, counts, 0.0)
-    space = Space.of(rows)
+    space = gauss.Space.of(rows)
     if counts.ndim != space.size:
         raise KernelError(f"a grid of {counts.ndim} dimensions for {space.size} columns")
     axes = [(np.arange(side) + 0.5) / side * 2 - 1 for side in counts.shape]
@@ -168,18 +159,18 @@ def centres_of_cells(rows: Rows, cells: ArrayLike, clusters: int, threshold: flo
     return _centres_of_points(rows, points / float(rows["radius"]), weights, clusters, seed)
 
 
-def map_places(start: Rows | GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
+def map_places(start: Rows | gauss.GaussianMixture, places: int = 64, seed: int = 0) -> Floats:
     """At most `places` places to count rows about, in units of the ball, (M, d).
 
     An even grid over the bounds of the columns; for a released Gaussian of up to three columns a grid over where it
     lies, and of more columns, for which a grid would have too few places an axis, draws from it, a little wider.
     """
-    if not isinstance(start, GaussianMixture):
-        return _grid(places, Space.of(start).size) / float(start["radius"])
+    if not isinstance(start, gauss.GaussianMixture):
+        return _grid(places, gauss.Space.of(start).size) / float(start["radius"])
     d, middle, lower = start.space.size, start.means[0], np.linalg.cholesky(start.covariances[0])
     if d > 3:
-        return inside_ball(middle + 1.2 * generator(seed).standard_normal((places, d)) @ lower.T)
-    return inside_ball(middle + 2.5 * _grid(places, d) @ lower.T)
+        return gauss.inside_ball(middle + 1.2 * gauss.generator(seed).standard_normal((places, d)) @ lower.T)
+    return gauss.inside_ball(middle + 2.5 * _grid(places, d) @ lower.T)
 
 
 def _grid(places: int, d: int) -> Floats:
@@ -189,9 +180,7 @@ def _grid(places: int, d: int) -> Floats:
     return np.stack([a.ravel() for a in np.meshgrid(*[axis] * d, indexing="ij")], axis=1)
 
 
-def centres_of_places(
-    rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, seed: int = 0
-) -> Centres:
+def centres_of_places(rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, seed: int = 0) -> Centres:
     """k-means on noisy counts (M,) of the rows about places (M, d)."""
     weights = np.nan_to_num(np.asarray(counts, dtype=float))
     some = weights > 0.0
@@ -237,15 +226,17 @@ def map_refined(map: Map, places: int = 64, seed: int = 0) -> Map:
     many = np.where(weights > 0, np.maximum(np.floor(places * densities / densities.sum()), 1), 0).astype(int)
     while many.sum() > places and many.max() > 1:
         many[many.argmax()] -= 1
-    rng, parts, reaches = generator(seed), [], []
+    rng, parts, reaches = gauss.generator(seed), [], []
     for place, width, count in zip(where, widths, many.tolist(), strict=True):
         if count:
             few = count <= 12  # of more, draws are spread well by themselves
-            spread = dispersed_points(count, d, int(rng.integers(2**30))) if few else rng.standard_normal((count, d))
+            spread = (
+                gauss.dispersed_points(count, d, int(rng.integers(2**30))) if few else rng.standard_normal((count, d))
+            )
             step = (0.0 if count == 1 else 0.35 * width / np.sqrt(max(d / 3, 1.0))) * np.clip(spread, -2, 2)
             parts.append(place + step)
             reaches.append(np.full(count, width * count ** (-1 / d)))
-    return _map(inside_ball(np.concatenate(parts)), np.concatenate(reaches))
+    return _map(gauss.inside_ball(np.concatenate(parts)), np.concatenate(reaches))
 
 
 def map_view(map: Map) -> dict[str, object]:
@@ -260,7 +251,7 @@ def map_moved(map: Map, sums: Moments, radius: float) -> Map:
     where, widths = np.asarray(map["places"]), np.asarray(map["widths"])
     step = _steps(where.shape[1], sums, radius)
     step *= np.minimum(1.0, radius / np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-12))
-    return map_counted(_map(inside_ball(where + step), widths), sums)
+    return map_counted(_map(gauss.inside_ball(where + step), widths), sums)
 
 
 def map_strength(map: Map, clusters: int) -> float:
@@ -297,17 +288,17 @@ def _centres_of_points(rows: Rows, points: Floats, weights: Floats, clusters: in
     """Of eight starts of k-means on weighted points, in units of the ball, that whose points lie closest."""
     if not len(points):
         return centres_start(rows, clusters, seed)
-    rng = generator(seed)
+    rng = gauss.generator(seed)
     best, optimum = np.inf, points[:1]
     for _ in range(8):
         centres = _weighted_lloyd(points, weights, clusters, rng)
         loss = ((points[:, None] - centres[None]) ** 2).sum(axis=2).min(axis=1) @ weights
         if loss < best:
             best, optimum = float(loss), centres
-    return Centres(Space.of(rows), inside_ball(optimum))
+    return Centres(gauss.Space.of(rows), gauss.inside_ball(optimum))
 
 
-def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: Rng) -> Floats:
+def _weighted_lloyd(points: Floats, weights: Floats, clusters: int, rng: gauss.Rng) -> Floats:
     """Lloyd's iterations on weighted points, from a start by k-means++."""
     centres = points[[rng.choice(len(points), p=weights / weights.sum())]]
     while len(centres) < clusters:

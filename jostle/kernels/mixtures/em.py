@@ -1,15 +1,13 @@
 """DP-EM (Park, Foulds, Chaudhuri, Welling 2017): starts and M-steps of mixtures from noisy sums, made sound.
 
 The E-step is a row program under a clip (`kernels.rowprograms.mixtures`); here is only arithmetic on released numbers.
-Sums are perturbed, never quotients. Each component sees rows in a frame of its own, centred at its mean and whitened
-by its covariance (as in CoinPress: Biswas, Dong, Kamath, Ullman 2020), so that what noise does to a component does not
+Sums are perturbed, never quotients. Each component sees rows in a frame of its own, centred at its mean and whitened by
+its covariance (as in CoinPress: Biswas, Dong, Kamath, Ullman 2020), so that what noise does to a component does not
 depend on how small it is; where the sums say nothing, the component stays what it was, or goes to the pool.
 
-Gaussians and mixtures drawn by empirical Bayes towards simpler ones, as far as noise explains that they are not.
-
-A covariance is drawn to round; those of components to one that all share, up to size, and that one to the pooled
-Gaussian's shape; shares of components to even. What is left of a model where noise is all that was seen is one
-Gaussian. Sums are perturbed, never quotients; all of this is arithmetic on released numbers.
+*Empirical Bayes*, as far as noise explains that they are not simpler: a covariance is drawn to round; those of
+components to one that all share, up to size, and that one to the pooled Gaussian's shape; shares of components to even.
+What is left of a model where noise is all that was seen is one Gaussian.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Mixtures of Gaussians as public values: density, responsibilities, samples, and what an E-step needs of them.
 
-A model lives in the units of the ball its rows were clipped to (`Space`); what it is asked and answers is in the
-units of the data. A single Gaussian is a mixture of one.
-
-Seeded random numbers for mixtures and clusters: starting points of fits, and samples of released models.
-
-All on public values. The same seed gives the same numbers, so that a start is a public fact like any other.
-
-Factor analysis from one noisy covariance: the EM iterations look at nothing else, and cost nothing.
+A model lives in the units of the ball its rows were clipped to (`Space`); what it is asked and answers is in the units
+of the data. A single Gaussian is a mixture of one. Random numbers are seeded. Factor analysis takes one noisy
+covariance: its EM iterations look at nothing else, and cost nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +23,6 @@ Rng = np.random.Generator
 
 
 def generator(seed: int) -> Rng:
-    """NumPy's generator for a seed."""
     return np.random.default_rng(int(seed))
 
 
@@ -96,8 +90,6 @@ class OfVectors(Model):
 
 
 class Density(OfVectors, ABC):
-    """One that has a density."""
-
     @abstractmethod
     def score_samples(self, rows: ArrayLike) -> Floats:
         """The log of the density at each row, in the units of the data."""

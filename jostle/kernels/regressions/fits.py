@@ -4,13 +4,11 @@ Numbers stand as (x − centre)/scale, within ±1; so does the target, whose ter
 `noise`, the deviation of each. A mean of few rows and much noise is drawn towards what is expected without it: the
 middle of the target's range for a mean of all, the mean of all for that of a cell.
 
-Additive regressions by rounds: each fits the mean of what is left of the target to the bins or values of one column.
-
-Componentwise boosting (Bühlmann and Yu 2003), of noisy sums: what a round adds is the posterior mean of a line and a
-Gaussian process over the column's cells, averaged over strengths and lengths of correlation by how likely they make the
-noisy sums (empirical Bayes). So where all is noise a round adds next to nothing, cells next to each other help each
-other, and what goes straight is a line, with no bins. A stage is a record of plain numbers, by which a program
-computes what is left of a row.
+Additive regressions go by rounds, componentwise boosting (Bühlmann and Yu 2003) of noisy sums: what a round adds is the
+posterior mean of a line and a Gaussian process over one column's cells, averaged over strengths and lengths of
+correlation by how likely they make the noisy sums (empirical Bayes). So where all is noise a round adds next to
+nothing, and what goes straight is a line. A stage is a record of plain numbers, by which a program computes what is
+left of a row.
 """
 
 from __future__ import annotations

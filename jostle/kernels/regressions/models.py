@@ -1,10 +1,8 @@
-"""Regressions as public values: they are fitted to released sums, predict a number, print and convert to JSON.
+"""Regressions as public values: they are fitted to released sums (`fits`), predict a number, print and convert to JSON.
 
 `Additive` adds up one number a column to a base; `Forked` asks one column and hands over to one of two. What they
 predict is kept within the public bounds of the target. A missing cell adds nothing to a sum, as one of no known value
 does; at a fork it has the mean of both sides.
-
-Nothing here has seen a row: all is post-processing of measurements. How they are fitted is in `fits`.
 """
 
 from __future__ import annotations

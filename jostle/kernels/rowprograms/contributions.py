@@ -89,24 +89,20 @@ def falling_slope(margin: xp.Expression, bits: int) -> xp.Expression:
 
 def pair_products(d: int) -> Contributions:
     """1, the row, and the products x_i x_j for i < j in order: the statistics of an Ising model. Each within ±1."""
-    units = row(d)
-    first, second = np.triu_indices(d, 1)
-    parts: list[xp.Expression] = [xp.constant([GRID * GRID]), xp.shift(units, -GRID_BITS)]
-    if d > 1:
-        parts.append(xp.part(units, first.tolist()) * xp.part(units, second.tolist()))
-    return Contributions("pair_products", program([units], xp.concatenate(parts)), 2 * GRID_BITS)
+    return _products("pair_products", d, 1)
 
 
 def products(d: int) -> Contributions:
     """1, the row, and the products x_i x_j for i ≤ j in order: what least squares needs. Each within ±1."""
-    units = row(d)
-    first, second = np.triu_indices(d)
-    parts = [
-        xp.constant([GRID * GRID]),
-        xp.shift(units, -GRID_BITS),
-        xp.part(units, first.tolist()) * xp.part(units, second.tolist()),
-    ]
-    return Contributions("products", program([units], xp.concatenate(parts)), 2 * GRID_BITS)
+    return _products("products", d, 0)
+
+
+def _products(name: str, d: int, apart: int) -> Contributions:
+    units, (first, second) = row(d), np.triu_indices(d, apart)
+    parts = [xp.constant([GRID * GRID]), xp.shift(units, -GRID_BITS)]
+    if len(first):
+        parts.append(xp.part(units, first.tolist()) * xp.part(units, second.tolist()))
+    return Contributions(name, program([units], xp.concatenate(parts)), 2 * GRID_BITS)
 
 
 FORM_BITS = 24
@@ -188,7 +184,6 @@ def indicators(d: int, *, values: object, pairs: object = True) -> Contributions
 
 
 def place_of(target: object, d: int) -> int:
-    """A column by its number."""
     place = float(numbers(target, (), "target"))
     if not place.is_integer() or not 0 <= place < d:
         raise KernelError(f"`target` is the number of a column, 0 to {d - 1}")

@@ -1,16 +1,14 @@
-"""What a classifier decides of a row, as a row program: look-ups, sums and comparisons of whole numbers.
+"""What a classifier decides of a row, and what a stage of a regression leaves of its target, as row programs.
 
-A model is a public value and predicts in doubles. Over private rows its class scores are rounded once to a grid that
-is as fine as is exact. A cell that is not among an attribute's values adds nothing to a sum and stays at the node of a
+A model is a public value and predicts in doubles. Over private rows its class scores are rounded once to a grid that is
+as fine as is exact. A cell that is not among an attribute's values adds nothing to a sum and stays at the node of a
 tree that asks for it.
 
-What a stage of an additive regression leaves of a target: for tests that tell it apart, and by a column's cells.
-
-A row is its columns and its target, each within ±1. A stage is public: `steps` (s, 4), of which each is a coordinate, a
-place, whether to be there (1) or from there on (0), and what it adds where that holds; `lines` (l, 2), of which each is
-a coordinate and what it is multiplied by, and added; and `scale`, the base, the least and the largest of the target,
-and the reach. What it leaves is (target − base − Σ added)/reach, the target kept within its bounds, and the whole
-within ±1.
+For regressions a row is its columns and its target, each within ±1. A stage is public: `steps` (s, 4), of which each is
+a coordinate, a place, whether to be there (1) or from there on (0), and what it adds where that holds; `lines` (l, 2),
+of which each is a coordinate and what it is multiplied by, and added; and `scale`, the base, the least and the largest
+of the target, and the reach. What it leaves is (target − base − Σ added)/reach, the target kept within its bounds, the
+whole within ±1.
 """
 
 from __future__ import annotations

@@ -50,7 +50,6 @@ class Report(Model):
         return self.facts[name]
 
     def column(self, name: str) -> list[object]:
-        """One field of all rows."""
         if not self.rows or name not in self.rows[0]:
             raise KernelError(f"the report has no column `{name}`: its columns are {', '.join(self.columns)}")
         return [row[name] for row in self.rows]

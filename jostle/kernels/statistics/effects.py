@@ -1,26 +1,16 @@
-"""Average treatment effects from noisy sums by stratum and arm, with what noise and sampling add to them.
+"""Average treatment effects from noisy sums by stratum and arm, survival by time, and independence of two columns.
 
-An outcome y within public bounds stands as x = (y − low)/(high − low), and a row gives the shares of x to the sums of
-its stratum and arm (`kernels.rowprograms.mixtures`), of which the number of rows, Σx and Σx² are combinations.
-
-What is calculated here is post-processing of these sums. To first order an effect moves by Σ g·δ for the noise δ of
-each sum, whose variance is known. Sampling takes rows to be independent draws of a larger population, whose effect is
-the one that intervals are for; its variance is estimated from the same noisy sums, less what noise adds to it. The
+*Effects.* An outcome y within public bounds stands as x = (y − low)/(high − low), and a row gives the shares of x to
+the sums of its stratum and arm (`kernels.rowprograms.mixtures`). To first order an effect moves by Σ g·δ for the noise
+δ of each sum, whose variance is known. Sampling takes rows to be independent draws of a larger population, whose effect
+is the one that intervals are for; its variance is estimated from the same noisy sums, less what noise adds to it. The
 effect is one of treatment where, within each stratum, who is treated has nothing to do with what would become of them.
+Simulated studies, of which the effect is known, are to train choices on.
 
-Simulated studies of a treatment whose effect is known, to train choices on: seeded draws of many kinds.
-
-Real studies differ in their rows and strata, in how unevenly rows lie in them, in who is treated and how much that has
-to do with the outcome, in whether covariates act alone or together, and in how much of its described range an outcome
-uses. A draw takes each of these at random.
-
-Survival of one group, and whether several survive alike, from noisy counts by time. S(t) = Π(1 − d/n) over the times up
-to t, d the events at a time and n the rows at risk (Kaplan and Meier 1958), Σ d/(n(n − d)) the sampling variance of
+*Survival* of one group, and whether several survive alike, from noisy counts by time. S(t) = Π(1 − d/n) over the times
+up to t, d the events at a time and n the rows at risk (Kaplan and Meier 1958), Σ d/(n(n − d)) the sampling variance of
 log S (Greenwood 1926). Log-rank: U = Σ(d_g − n_g·d/n) of each group with the hypergeometric variance V of each time
-(Mantel 1966); U'(V + N)⁻U, N what noise adds, is a χ² with one degree of freedom less than there are groups. What is
-calculated moves by G·δ to first order, for the noise δ of each count.
-
-Whether two columns are independent, from noisy counts of the pairs of their values.
+(Mantel 1966); U'(V + N)⁻U, N what noise adds, is a χ² with one degree of freedom less than there are groups.
 """
 
 from __future__ import annotations

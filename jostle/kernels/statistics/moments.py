@@ -7,15 +7,10 @@ standing as (x − centre)/scale; an indicator of a category, against the first 
 above the diagonal independent with known deviations D. For A = M over some coordinates and b = M between them and
 another, the coefficients β = A⁻¹b move by A⁻¹(e_b − Eβ) to first order, and the covariance of e_b − Eβ is written down
 exactly. First order is enough where E is small beside A in every direction, which is looked at: where an eigenvalue of
-A is less than `CLEAR` deviations of its own noise, the rows may not determine the coefficients at all, and intervals
-are infinite.
+A is less than `CLEAR` deviations of its own noise, intervals are infinite.
 
-The means, or shares, of two groups compared: the difference, its intervals, and how likely chance would give it.
-
-Cross tables whose totals are those of their cells, and summaries of one column.
-
-Means of several groups: the sum of (m − m̄)² weighed by 1/(s²/n + noise²) is a χ² with one degree of freedom less than
-there are groups (Welch 1951, of many rows); simultaneous intervals of contrasts are Bonferroni's.
+*Means* of several groups: the sum of (m − m̄)² weighed by 1/(s²/n + noise²) is a χ² with one degree of freedom less
+than there are groups (Welch 1951, of many rows); simultaneous intervals of contrasts are Bonferroni's.
 """
 
 from __future__ import annotations

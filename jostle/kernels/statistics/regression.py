@@ -18,17 +18,7 @@ import numpy as np
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.rowprograms.scales import STEPS
 from jostle.kernels.statistics import Report
-from jostle.kernels.statistics.moments import (
-    ROUNDED,
-    SAMPLING,
-    Fit,
-    SecondMoments,
-    hidden,
-    least_squares,
-    quantile_of,
-    rounded_by,
-    second_moments,
-)
+from jostle.kernels.statistics import moments as mom
 
 HIDDEN = "the noise hides how these columns go together: the intervals are infinite; spend more, or use fewer columns"
 HIDES = (
@@ -52,14 +42,14 @@ def linear_fit(
     Sampling is that of independent rows, whose errors may be of any size (White 1980): `squares` are the sums of
     squares and fourth powers of what each row adds to each coefficient. Less than errors of one size leave is not said.
     """
-    m = second_moments(design, moments, radius)
+    m = mom.second_moments(design, moments, radius)
     d = len(m.names)
-    fit = least_squares(m, range(d), d)
+    fit = mom.least_squares(m, range(d), d)
     turn, shift = _to_units(m)
     value = turn @ fit.coefficients + shift
     noise, even = turn @ fit.noise @ turn.T, np.diag(turn @ fit.sampling @ turn.T)
     spread = _spreads(squares, _of_coefficients(design, m, fit).reach / times) * max(m.rows, 1.0) / max(m.rows - d, 1.0)
-    rounded = rounded_by(turn, fit.inverse, 0, fit.off)
+    rounded = mom.rounded_by(turn, fit.inverse, 0, fit.off)
     names = [("intercept", ""), *_terms(design[:-1])]
     rows = coefficient_lines(names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded)
     title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
@@ -75,7 +65,7 @@ def _hides(design: Sequence[Column], sums: Floats, noise: Floats, constant: int)
     return HIDES.format(design[int(np.argmin(clear))]["name"])
 
 
-def _to_units(m: SecondMoments) -> tuple[Floats, Floats]:
+def _to_units(m: mom.SecondMoments) -> tuple[Floats, Floats]:
     """The map from coefficients of (1, z) to those of (1, x), of y in its own units: turn · β + shift."""
     scale, centre = m.scales[:-1], m.centres[:-1]
     unit = m.scales[-1]
@@ -100,7 +90,7 @@ def coefficient_lines(
         spread = math.sqrt(max(float(sampling[i, i]), 0.0))
         noisy = quantile * math.sqrt(max(float(noise[i, i]), 0.0)) + float(rounded[i])
         error = math.inf if lost else noisy + short * spread
-        wide = math.inf if lost else math.hypot(noisy, SAMPLING * spread) + short * spread
+        wide = math.inf if lost else math.hypot(noisy, mom.SAMPLING * spread) + short * spread
         at = float(value[i])
         rows.append({
             "term": f"{name} = {level}" if level else name, "value": at, "error": error, "low": at - wide,
@@ -139,7 +129,7 @@ class Pulls:
         bounds = [_bounds(form, listed) for form in (left, right)]
         return cls(left / bounds[0][:, None], right / bounds[1][:, None], np.prod(bounds, axis=0))
 
-    def by_noise(self, m: SecondMoments) -> Floats:
+    def by_noise(self, m: mom.SecondMoments) -> Floats:
         """The variance (k,) that the noise of second moments gives to Σf."""
         forms = self.left[:, :, None] * self.right[:, None, :] * self.reach[:, None, None]
         both = np.triu(forms + forms.transpose(0, 2, 1)) * (1 - np.eye(len(m.sums)) / 2)
@@ -181,7 +171,7 @@ def _spreads(squares: Sums, unit: Floats) -> Floats:
 
 def correlation_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
     """How much each row moves each pair's correlation, as parameters of `squared_products`, whose sums have `noise`."""
-    m = second_moments(design, moments, radius)
+    m = mom.second_moments(design, moments, radius)
     pulls = _of_correlations(m)
     pairs = combinations(range(len(m.names)), 2)
     even = [max(m.rows, 1.0) * (1 - (_correlation(m, *pair) or 0.0) ** 2) ** 2 for pair in pairs]
@@ -190,13 +180,13 @@ def correlation_pulls(design: Sequence[Column], moments: Moments, radius: float,
 
 def regression_pulls(design: Sequence[Column], moments: Moments, radius: float, noise: float) -> dict[str, Floats]:
     """How much each row moves each coefficient, as parameters of `squared_products`, whose sums have `noise`."""
-    m = second_moments(design, moments, radius)
-    fit, turn = least_squares(m, range(len(m.names)), len(m.names)), _to_units(m)[0]
+    m = mom.second_moments(design, moments, radius)
+    fit, turn = mom.least_squares(m, range(len(m.names)), len(m.names)), _to_units(m)[0]
     variance = np.diag(turn @ (fit.noise + fit.sampling) @ turn.T)
     return _of_coefficients(design, m, fit).parameters(radius, variance, noise)
 
 
-def _of_coefficients(design: Sequence[Column], m: SecondMoments, fit: Fit) -> Pulls:
+def _of_coefficients(design: Sequence[Column], m: mom.SecondMoments, fit: mom.Fit) -> Pulls:
     """A row (1, z, y) adds (y − (1, z)·β) · A⁻¹(1, z) to the coefficients β, here of columns in their own units."""
     right = np.column_stack([_to_units(m)[0] @ fit.inverse, np.zeros(len(m.names))])
     left = np.tile(np.append(-fit.coefficients, 1.0), (len(right), 1))
@@ -215,7 +205,7 @@ def correlations(
     number of rows. So Σf² is the variance that sampling gives to it, whatever the columns' law; the normal law's is
     (1 − r²)² rows, less than which is not said.
     """
-    m = second_moments(design, moments, radius)
+    m = mom.second_moments(design, moments, radius)
     n, d = max(m.rows, 1.0), len(m.names)
     pulls = _of_correlations(m)
     noise, sampling = pulls.by_noise(m), np.sqrt(_spreads(squares, pulls.reach / times) / n)
@@ -231,7 +221,7 @@ def correlations(
         rounded = m.rounded * sum(1 / _deviation(m, place) for place in (i, j)) * math.sqrt(slope)
         error = m.quantile * math.sqrt(float(noise[k])) / n + rounded
         spread = max(float(sampling[k]) / slope, 1.0) / math.sqrt(max(n - 3, 1.0))
-        wide = math.hypot(error / slope, SAMPLING * spread)
+        wide = math.hypot(error / slope, mom.SAMPLING * spread)
         low, high = (math.tanh(math.atanh(value) + side * wide) for side in (-1, 1))
         rows.append(_pair(m.names, i, j, value, error, low, high))
         matrix[i, j] = matrix[j, i] = value
@@ -246,22 +236,22 @@ def _pair(
     return {"x": names[i], "y": names[j], "correlation": value, "error": error, "low": low, "high": high}
 
 
-def _deviation(m: SecondMoments, i: int) -> float:
+def _deviation(m: mom.SecondMoments, i: int) -> float:
     n = max(m.rows, 1.0)
     return math.sqrt(max(float(m.sums[i + 1, i + 1] / n - (m.sums[0, i + 1] / n) ** 2), 1e-300))
 
 
-def _correlation(m: SecondMoments, i: int, j: int) -> float | None:
+def _correlation(m: mom.SecondMoments, i: int, j: int) -> float | None:
     """The correlation of two coordinates, or None where noise hides how far one of them spreads."""
     for place in (i + 1, j + 1):
         both = np.ix_([0, place], [0, place])
-        if hidden(m.sums[both], m.noise[both]):
+        if mom.hidden(m.sums[both], m.noise[both]):
             return None
     together = float(m.sums[i + 1, j + 1] / m.rows - m.sums[0, i + 1] * m.sums[0, j + 1] / m.rows**2)
     return min(max(together / _deviation(m, i) / _deviation(m, j), -1 + 1e-9), 1 - 1e-9)
 
 
-def _of_correlations(m: SecondMoments) -> Pulls:
+def _of_correlations(m: mom.SecondMoments) -> Pulls:
     """uv − r(u² + v²)/2 = (as − bt)(as + bt) of s = u + v and t = u − v, a² = (1 − r)/4 and b² = (1 + r)/4."""
     left, right = [], []
     for i, j in combinations(range(len(m.names)), 2):
@@ -404,7 +394,7 @@ def logistic_fit(
     """
     matrix, noise = (np.asarray(curvature[k], dtype=float) for k in ("matrix", "noise"))
     inverse = np.linalg.pinv(matrix, hermitian=True)
-    lost = hidden(matrix, noise)
+    lost = mom.hidden(matrix, noise)
     before = np.asarray(weights, dtype=float)
     final, cut = _within(before, -inverse @ np.asarray(gradient["sum"], dtype=float), rows)
     if lost:
@@ -418,22 +408,22 @@ def logistic_fit(
     short = math.sqrt(weight) * (q * (1 + q)) ** 2
     many = 4 * float(np.asarray(rows["matrix"])[-1, -1])
     tables = 0.5 / STEPS  # by how much log-odds are rounded where slopes are looked up
-    along = (ROUNDED * float(np.abs(final[:-1]).sum()) + tables) * math.sqrt(weight)
-    off = along, ROUNDED * math.sqrt(max(many, 0.0) * weight)
+    along = (mom.ROUNDED * float(np.abs(final[:-1]).sum()) + tables) * math.sqrt(weight)
+    off = along, mom.ROUNDED * math.sqrt(max(many, 0.0) * weight)
     centres, scales = (np.array([float(term[k]) for term in design]) for k in ("centre", "scale"))
     turn = np.zeros((len(final), len(final)))  # to (intercept, slopes) of the columns in their own units
     turn[0, -1] = 1.0
     turn[0, :-1] = -centres / scales / radius
     turn[1:, :-1] = np.diag(1 / scales / radius)
-    rounded = rounded_by(turn, inverse, -1, off)
+    rounded = mom.rounded_by(turn, inverse, -1, off)
     lines = coefficient_lines(
         [("intercept", ""), *_terms(design)], turn @ final, turn @ (inverse @ spread @ inverse) @ turn.T,
-        turn @ inverse @ turn.T, quantile_of(mechanism), lost or cut, rounded, short,
+        turn @ inverse @ turn.T, mom.quantile_of(mechanism), lost or cut, rounded, short,
     )  # fmt: skip
     for line in lines:
         line["odds"] = math.exp(min(line["value"], 700.0))
     title = f"log-odds of {target} by logistic regression: {max(many, 0):.0f} rows"
-    clear = not hidden(np.asarray(rows["matrix"], dtype=float), np.asarray(rows["noise"], dtype=float))
+    clear = not mom.hidden(np.asarray(rows["matrix"], dtype=float), np.asarray(rows["noise"], dtype=float))
     notes = (
         [FEW if clear else _hides(design, matrix, noise, -1)]
         if lost

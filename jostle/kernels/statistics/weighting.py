@@ -1,15 +1,13 @@
-"""Effects by augmented inverse propensity weighting, from noisy sums by stratum and arm, and of what rows then say.
+"""Effects by augmented inverse propensity weighting, and rates of events, from noisy sums by stratum and arm.
 
 The score of a row (Robins, Rotnitzky, Zhao 1994) is m₁ − m₀ + t(x − m₁)/e − (1 − t)(x − m₀)/(1 − e), with means m and
-propensities e of its stratum. Its mean is the effect where one of both is right: an error of the one counts times an
-error of the other. All is post-processing of released sums.
-
-Means of many strata from noisy totals, drawn towards a model that is smooth in what the strata are made of.
+propensities e of its stratum. Its mean is the effect where one of both is right. Means of many strata are drawn towards
+a model that is smooth in what the strata are made of.
 
 Rates λ = exp(Xβ) of events y and exposures e solve X'(y − eλ) = 0, which is linear in released cells, so that noise
-does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional
-hazards as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R
-that of residuals and N that of the noise of X'(y − eλ).
+does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional hazards
+as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R that of
+residuals and N that of the noise of X'(y − eλ).
 """
 
 from __future__ import annotations

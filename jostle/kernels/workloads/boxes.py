@@ -33,7 +33,6 @@ class Workload:
 
     @property
     def cells(self) -> int:
-        """The number n of cells."""
         return int(np.prod(self.shape))
 
     @property

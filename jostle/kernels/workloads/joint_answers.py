@@ -1,23 +1,15 @@
-"""Answers that agree with each other, from what a strategy measured.
+"""Answers that agree with each other, from what a strategy measured, and how wide their noise is.
 
-The nearest answers of which none is negative, and which agree with each other as before.
+*From 0 on.* Of all residuals of which no group is negative those are taken that lie nearest to what was measured, each
+in units of its noise: the projection onto a convex cone that the exact ones are in. The groups are those at the finest
+levels that a query needs, with the cells of rows that no value fits; every answer is a sum of them. The projection is
+found by its dual, which has a price λ ≥ 0 for every group (L-BFGS-B); groups are scaled to noise of 1, and those with a
+price are set to 0 by conjugate gradients. What is below 0 after that is taken away by a mixture with the even table of
+the same total: the result is in the cone however far the steps came.
 
-What was measured says of every residual its estimate and how much noise that has. Of all residuals of which no group is
-negative those are taken that lie nearest, each in units of its noise: the projection onto a convex cone that the exact
-ones are in. The groups are those at the finest levels that a query needs, with the cells of rows that no value fits;
-all that is coarser, and every answer, is a sum of them.
-
-The projection is found by its dual, which has a price λ ≥ 0 for every group (L-BFGS-B); groups are scaled to noise of
-1, and those with a price are set to 0 by conjugate gradients. What is below 0 after that is taken away by a mixture
-with the even table of the same total, which has no group at 0: the result is in the cone however far the steps came.
-
-How wide the noise of an answer is: the half-width that holds 95 % of a weighted sum of noises.
-
-Of Gaussian noises the sum is Gaussian. Of Laplace noises it lies between one of them and a Gaussian; its distribution
-follows from its characteristic function Π 1/(1 + bᵢ²t²), whose Fourier series on a period of 24 deviations gives
-P(|sum| ≤ h) to 1e-6: what wraps around has a probability below e⁻¹⁶, and of the series the first 400 terms are taken.
-
-How much noise a strategy may have for the answers to be as close as wanted: half-widths that hold 95 %.
+*Half-widths* hold 95 % of a weighted sum of noises. Of Gaussian noises the sum is Gaussian. Of Laplace noises its
+distribution follows from its characteristic function Π 1/(1 + bᵢ²t²), whose Fourier series on a period of 24 deviations
+gives P(|sum| ≤ h) to 1e-6: what wraps around has a probability below e⁻¹⁶, and the first 400 terms are taken.
 """
 
 from __future__ import annotations
@@ -36,18 +28,9 @@ import numpy as np
 from jostle.error_laws import sum_quantile, widest
 from jostle.kernels import KernelError
 from jostle.kernels.arrays import Floats
+from jostle.kernels.workloads import public_answers as pub
 from jostle.kernels.workloads.joint_axes import Factor
 from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, below
-from jostle.kernels.workloads.public_answers import (
-    MOST_CELLS,
-    KnownGroups,
-    common,
-    even_table,
-    from_zero,
-    integers,
-    is_coarser,
-    residual_of,
-)
 from jostle.noise_laws import LEVEL, Gaussian, Laplace
 
 MOST_GROUPS, MOST_ENTRIES = 2**19, 2**23
@@ -68,15 +51,15 @@ class NonnegativeCells:
 
     @classmethod
     def of(
-        cls, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+        cls, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[pub.KnownGroups] = ()
     ) -> NonnegativeCells | None:
         """None where no select has all groups, or they are too many."""
         own = [query for query in queries if query.family == family]
-        top = common([query.top for query in own])
+        top = pub.common([query.top for query in own])
         exact = {one.top: one.values for one in public if one.family == family}
         variances = {q.top: float(strategy.variances(q).mean()) for q in own if q.residuals and q.top not in exact}
         whole = variances.pop(top, 0.0)
-        if not whole or prod(strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
+        if not whole or prod(strategy.axes[axis].sizes[level] for axis, level in top) > pub.MOST_CELLS:
             return None
         margins: list[tuple[Levels, float, Floats | None]] = [(at, v / whole, None) for at, v in variances.items()]
         margins += [(levels, 0.0, values) for levels, values in exact.items()]
@@ -91,7 +74,7 @@ class Nonnegative:
     """
 
     def __init__(
-        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[KnownGroups] = ()
+        self, strategy: Strategy, queries: Sequence[Query], family: int, public: Sequence[pub.KnownGroups] = ()
     ) -> None:  # fmt: skip
         self.axes = strategy.axes
         self.residuals: list[Levels] = list(
@@ -99,7 +82,7 @@ class Nonnegative:
         )
         self.family = family
         public = [one for one in public if one.family == family]
-        self.even = even_table(strategy.axes, public) if public else None
+        self.even = pub.even_table(strategy.axes, public) if public else None
         shapes = [tuple(self.axes[axis].sizes[level] for axis, level in levels) for levels in self.residuals]
         self.shapes = shapes
         self.ends = np.cumsum([0, *(prod(shape) for shape in shapes)])
@@ -112,7 +95,7 @@ class Nonnegative:
 
         there = set(self.residuals)
         whole = [query.top for query in queries if all(one in there for one in below(query.top))]
-        tops = [top for top in dict.fromkeys(whole) if not any(is_coarser(top, other) for other in whole)]
+        tops = [top for top in dict.fromkeys(whole) if not any(pub.is_coarser(top, other) for other in whole)]
         margins: list[Mapping[int, Factor]] = [
             {axis: Factor(self.axes[axis], self.axes[axis].labels[level], self.axes[axis].sizes[level])
              for axis, level in top} for top in tops
@@ -120,7 +103,7 @@ class Nonnegative:
         margins += [
             query.factors
             for query in queries
-            if not any(query.top == top or is_coarser(query.top, top) for top in tops)
+            if not any(query.top == top or pub.is_coarser(query.top, top) for top in tops)
         ]
         sizes = [prod(factor.size for factor in factors.values()) for factors in margins]
         entries = sum(
@@ -225,7 +208,7 @@ class Nonnegative:
         there = set(below(levels))
         for one, start, end in zip(self.residuals, self.ends, self.ends[1:], strict=False):
             if one in there:
-                even[start:end] = residual_of(self.axes, levels, cells, one).ravel()
+                even[start:end] = pub.residual_of(self.axes, levels, cells, one).ravel()
         return even
 
 
@@ -260,7 +243,7 @@ class Estimates:
         self._of = dict(public or {}) | {
             (family, levels): np.sum(
                 [
-                    weight * residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
+                    weight * pub.residual_of(strategy.axes, strategy.blocks[at].levels, measured[at], levels)
                     for at, weight in sources
                 ],
                 axis=0,
@@ -275,7 +258,7 @@ class Estimates:
         for cone in cones:
             if isinstance(cone, NonnegativeCells):
                 cells = self._cells(cone.family, cone.top)
-                cells = from_zero(self.strategy.axes, cone.top, cells, cone.margins)
+                cells = pub.from_zero(self.strategy.axes, cone.top, cells, cone.margins)
                 result._set_cells(cone.family, cone.top, cells)
                 continue
             parts = cone.nearest(np.concatenate([self._of[cone.family, levels].ravel() for levels in cone.residuals]))
@@ -286,7 +269,7 @@ class Estimates:
                     result._centres[cone.family, levels] = even[start:end].reshape(shape)
         return result
 
-    def rounded(self, family: int, steps: Sequence[Levels], public: Sequence[KnownGroups]) -> Estimates:
+    def rounded(self, family: int, steps: Sequence[Levels], public: Sequence[pub.KnownGroups]) -> Estimates:
         """Those nearby of which all groups at the last levels of a path, that all answers of a family are sums of, are
         integers; groups on the path are each less than one from their share of the integer above."""
         values = {one.top: one.values for one in public if one.family == family}
@@ -294,7 +277,7 @@ class Estimates:
         cells = self._cells(family, top)
         result = copy(self)
         result.whole, result._of = {*self.whole, family}, dict(self._of)
-        cells = integers(self.strategy.axes, cells, top, steps, values, family in self.cones)
+        cells = pub.integers(self.strategy.axes, cells, top, steps, values, family in self.cones)
         result._set_cells(family, top, cells)
         return result
 
@@ -308,7 +291,7 @@ class Estimates:
         """Takes the residuals of a family from all groups at these levels."""
         for of, levels in self._of:
             if of == family:
-                self._of[of, levels] = residual_of(self.strategy.axes, top, cells, levels)
+                self._of[of, levels] = pub.residual_of(self.strategy.axes, top, cells, levels)
 
     def answers(self, query: Query) -> Floats:
         """Of a query, in the shape of its factors, the axes in order."""

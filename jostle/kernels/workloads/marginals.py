@@ -1,27 +1,22 @@
-"""Marginals of a cube: as a workload, and as HDMM's strategies for them.
+"""Marginals of a cube: as a workload, and as HDMM's strategies for them. Predicates, and several workloads as one.
 
-A marginal over a set S of axes is the cube summed over all other axes; its queries are boxes of one cell along S and
-of everything else. With Pᵢ = J/nᵢ the mean along an axis, 1ᵀ1 = nᵢPᵢ and I = Pᵢ + (I − Pᵢ), so every Gram matrix of
-weighted marginals is Σ_T λ_T P_T over the sets T of axes, P_T = ⊗_{i∈T}(I − Pᵢ) ⊗_{i∉T} Pᵢ, with
-λ_T = Σ_{S⊇T} w_S² Π_{i∉S} nᵢ: products, inverses and errors are sums over 2^d sets, however many cells there are.
+A marginal over a set S of axes is the cube summed over all other axes; its queries are boxes of one cell along S and of
+everything else. With Pᵢ = J/nᵢ the mean along an axis, 1ᵀ1 = nᵢPᵢ and I = Pᵢ + (I − Pᵢ), so every Gram matrix of
+weighted marginals is Σ_T λ_T P_T over the sets T of axes, P_T = ⊗_{i∈T}(I − Pᵢ) ⊗_{i∉T} Pᵢ, with λ_T = Σ_{S⊇T} w_S²
+Π_{i∉S} nᵢ: products, inverses and errors are sums over 2^d sets, however many cells there are.
 
-The strategies are OPT_M of McKenna, Miklau, Hay and Machanavajjhala, *Optimizing error of high-dimensional
-statistical queries under differential privacy*, VLDB 2018, section 6.3: weights θ_S ≥ 0 on all marginals, which
-minimise (Σθ)² Σ_T g_T dim(P_T)/λ_T(θ), g the workload's spectrum. Every cell is in one group of each marginal, so a
-column's L1 norm is Σθ = 1.
+The strategies are OPT_M of McKenna, Miklau, Hay and Machanavajjhala, *Optimizing error of high-dimensional statistical
+queries under differential privacy*, VLDB 2018, section 6.3: weights θ_S ≥ 0 on all marginals, which minimise (Σθ)² Σ_T
+g_T dim(P_T)/λ_T(θ), g the workload's spectrum. Every cell is in one group of each marginal, so a column's L1 norm is Σθ
+= 1.
 
-Workloads of predicates: each query counts the cells for which a condition holds, whatever their place.
+Cells that satisfy the same *predicates* are alike to a workload of them, so they are kept as one region: `labels` gives
+every cell its region and `inside` says which predicates hold there. A strategy on regions loses nothing (the
+workload-based domain reduction of Zhang, McKenna, Kotsogiannis, Bissias, Hay, Machanavajjhala and Miklau, *Ektelo: a
+framework for defining differentially-private computations*, SIGMOD 2018).
 
-Cells that satisfy the same predicates are alike to the workload, so they are kept as one region: `labels` gives every
-cell its region and `inside` says which predicates hold there. Answers are products with the regions' sums, and a
-strategy on regions loses nothing (the workload-based domain reduction of Zhang, McKenna, Kotsogiannis, Bissias, Hay,
-Machanavajjhala and Miklau, *Ektelo: a framework for defining differentially-private computations*, SIGMOD 2018).
-
-Several workloads as one, each with the weight that an error in its answers has.
-
-The answers are those of the parts, one after another and unchanged; the weights enter the Gram matrix alone,
-Σ wᵢ² WᵢᵀWᵢ, and so what strategies are fitted to and estimates projected by: an error of 1 in a part of weight 2
-counts as much as one of 2 in a part of weight 1.
+Of a *union* the answers are those of the parts, one after another; weights enter the Gram matrix alone, Σ wᵢ² WᵢᵀWᵢ: an
+error of 1 in a part of weight 2 counts as much as one of 2 in a part of weight 1.
 """
 
 from __future__ import annotations
@@ -273,7 +268,6 @@ class Predicates(Workload):
 
     @property
     def regions(self) -> int:
-        """The number r of regions."""
         return int(self.inside.shape[1])
 
     @property

@@ -13,17 +13,9 @@ from jostle.diagnostics import refuse
 from jostle.integers import shifted
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Gaussian, Laplace
+from jostle.privacy.kernel import measurement as meas
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, need_counts
-from jostle.privacy.kernel.measurement import (
-    LinearMeasurement,
-    Measured,
-    Measurement,
-    Release,
-    needed,
-    stability_of,
-    weighted_stability_of,
-)
 from jostle.privacy.mechanisms import least_cost
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.least_cost import DECAY, GRID, constants
@@ -37,7 +29,7 @@ Answers = tuple[list["Floats"], Laplace | Gaussian | None]
 
 
 @dataclass(frozen=True, eq=False)
-class _Vector(LinearMeasurement[Answers]):
+class _Vector(meas.LinearMeasurement[Answers]):
     """One vector, of all blocks or of all cubes one after the other."""
 
     cubes: tuple[Cube, ...]
@@ -45,8 +37,8 @@ class _Vector(LinearMeasurement[Answers]):
     """How far a row moves it in ℓ₁, in units of what is released."""
     stability: int
 
-    def measured(self) -> tuple[Measured, ...]:
-        return (Measured(self.title, self.linear[0].law, self.how, self.moved, self.stability),)
+    def measured(self) -> tuple[meas.Measured, ...]:
+        return (meas.Measured(self.title, self.linear[0].law, self.how, self.moved, self.stability),)
 
     def split(self, numbers: Floats, sizes: Sequence[int]) -> tuple[list[Floats], Laplace | Gaussian | None]:
         """Its parts, and the law of the noise."""
@@ -66,8 +58,8 @@ class StrategyAnswers(_Vector):
         if cube.private:
             if not l1:
                 raise refuse("ValueError", "a strategy that counts no cell measures nothing")
-            how = Additive.fitted(needed(amount), via, cube.measures, l1, l2)
-        stability, moved = weighted_stability_of(cube), l1 * 2.0**-strategy.bits
+            how = Additive.fitted(meas.needed(amount), via, cube.measures, l1, l2)
+        stability, moved = meas.weighted_stability_of(cube), l1 * 2.0**-strategy.bits
         reach = stability << cube.bits
         linear = (Linear.of(how, l1 * reach, l2 * reach, strategy.bits + cube.bits),)
         return cls(cube.exposures, "vector", how, linear, (cube,), moved, stability, strategy, subject=(cube, blocks))
@@ -95,7 +87,7 @@ class JointCells(_Vector):
         if private and len(private) < len(cubes):
             raise refuse("TypeError", "private and public cubes are not measured together")
         together = Handle(join_exposures([c.exposures for c in cubes], [1] * len(cubes)))
-        bits, stability, how = max(c.bits for c in cubes), weighted_stability_of(together), None
+        bits, stability, how = max(c.bits for c in cubes), meas.weighted_stability_of(together), None
         l1, l2 = stability << bits, 0.0
         sides = [
             [e.weighted_stability for c in cubes for e in c.exposures if e.source is one.source]
@@ -103,7 +95,7 @@ class JointCells(_Vector):
         ]
         if private:
             l2 = math.ldexp(max(math.nextafter(math.hypot(*side), math.inf) for side in sides), bits)
-            how = Additive.fitted(needed(amount), via, together.measures, l1, l2)
+            how = Additive.fitted(meas.needed(amount), via, together.measures, l1, l2)
         linear = (Linear.of(how, l1, l2, bits),)
         return cls(together.exposures, "vector", how, linear, tuple(cubes), 1, stability, subject=tuple(cubes))
 
@@ -124,7 +116,7 @@ Tuning = Any
 
 
 @dataclass(frozen=True, eq=False)
-class CellPartition(Measurement["Ints", "Ints"]):
+class CellPartition(meas.Measurement["Ints", "Ints"]):
     """DAWA's first stage or (`by = "count"`) PrivTree.
 
     `axis` walks over the sums along one axis, whose places then get the labels; `tree` walks down a public tree, an
@@ -147,7 +139,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
         tree = None if public is None else least_cost.public_tree(public[0], public[1], cube.size)
         how, facts = None, (cube, by, tuning, axis, tree)
         if cube.private:
-            total = needed(amount)
+            total = meas.needed(amount)
             _check_tuning(tuning)
             need_counts(cube)
             how = Additive(Amount(total.unit, total.value), Laplace)
@@ -159,7 +151,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
 
     @property
     def price(self) -> Price:
-        amount = needed(self.how.amount if self.how else None)
+        amount = meas.needed(self.how.amount if self.how else None)
         return Price(amount, amount.value) if amount.unit == "rho" else pure_price(amount)
 
     @property
@@ -168,7 +160,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
         if self.how is None:
             return 0.0
         value = as_float(self.how.amount.value)
-        return (pure_epsilon(value) if self.how.amount.unit == "rho" else value) / stability_of(self.cube)
+        return (pure_epsilon(value) if self.how.amount.unit == "rho" else value) / meas.stability_of(self.cube)
 
     @property
     def decay(self) -> float:
@@ -177,9 +169,9 @@ class CellPartition(Measurement["Ints", "Ints"]):
     def read(self, reader: Reader) -> Ints:
         return reader.cells(self.cube)
 
-    def release(self, exact: Ints, noise: Noise | None) -> Release[Ints]:
+    def release(self, exact: Ints, noise: Noise | None) -> meas.Release[Ints]:
         if noise is None or self.how is None:
-            return Release(np.arange(self.cube.size if self.axis is None else self.cube.shape[self.axis]))
+            return meas.Release(np.arange(self.cube.size if self.axis is None else self.cube.shape[self.axis]))
 
         def draw(scale: float, size: int) -> Ints:
             return np.asarray(noise.laplace(np.zeros(size, dtype=np.int64), scale))
@@ -190,7 +182,7 @@ class CellPartition(Measurement["Ints", "Ints"]):
             counts = exact if self.axis is None else least_cost.along(exact, self.axis)
             labels = least_cost.walk(counts, self.epsilon, draw, by=self.by, **self.tuning)
         law = Laplace(constants(self.epsilon, self.decay).scale * GRID)
-        return Release(labels, (Measured("partition", law, self.how, 1, stability_of(self.cube)),))
+        return meas.Release(labels, (meas.Measured("partition", law, self.how, 1, meas.stability_of(self.cube)),))
 
 
 def cost_partition(cube: Cube, amount: Amount | None, **tuning: Tuning) -> CellPartition:

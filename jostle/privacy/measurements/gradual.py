@@ -21,16 +21,9 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Laplace
+from jostle.privacy.kernel import measurement as meas
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube
-from jostle.privacy.kernel.measurement import (
-    Measured,
-    Measurement,
-    Release,
-    common_noise,
-    needed,
-    weighted_stability_of,
-)
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.margin import CLAMP, check_scale, geometric
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
@@ -76,7 +69,7 @@ class Refinable(Handle):
                 )  # fmt: skip
         if isinstance(base, Score):
             check_weights([base])
-        common_noise(base.exposures)
+        meas.common_noise(base.exposures)
         return cls(base.exposures, base, _State(on_step))
 
     @property
@@ -88,7 +81,7 @@ class Refinable(Handle):
     @property
     def stability(self) -> int:
         """The rows, or the weight, that one protected unit can change."""
-        return stability_of_score(self.base) if isinstance(self.base, Score) else weighted_stability_of(self.base)
+        return stability_of_score(self.base) if isinstance(self.base, Score) else meas.weighted_stability_of(self.base)
 
     @property
     def sensitivity(self) -> int:
@@ -124,7 +117,7 @@ class Step(Struct, frozen=True):
 
 
 @dataclass(frozen=True, eq=False)
-class Refinement(Measurement[Memory, Step]):
+class Refinement(meas.Measurement[Memory, Step]):
     """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
 
     refinable: Refinable
@@ -132,7 +125,7 @@ class Refinement(Measurement[Memory, Step]):
 
     @classmethod
     def of(cls, refinable: Refinable, amount: Amount | None) -> Refinement:
-        how = Additive.of(needed(amount), Laplace.name, refinable.measures) if refinable.private else None
+        how = Additive.of(meas.needed(amount), Laplace.name, refinable.measures) if refinable.private else None
         step = cls(refinable.exposures, refinable.title, how, refinable, subject=refinable.base)
         check_scale(step._scale)
         return step
@@ -154,19 +147,19 @@ class Refinement(Measurement[Memory, Step]):
             reader.steps.setdefault(state, Memory(exact))
         return cast(Memory, reader.steps[state])
 
-    def release(self, memory: Memory, noise: Noise | None) -> Release[Step]:
+    def release(self, memory: Memory, noise: Noise | None) -> meas.Release[Step]:
         refinable, how = self.refinable, self.how
         bits = refinable.base.bits
         if how is None:
-            return Release(Step(np.ldexp(memory.exact.astype(float), -bits)))
+            return meas.Release(Step(np.ldexp(memory.exact.astype(float), -bits)))
         state, change = refinable.state, refinable.sensitivity / 2.0**bits
         with memory.lock:
             sealed = refined(memory.sealed, memory.exact, needed_noise(noise), self._scale, how.amount.value)
             values, law = np.ldexp(sealed.noisy.astype(float), -bits), refinable.law(sealed.paid)
             single = isinstance(refinable.base, Score)
-            event = Measured(self.title, law, how, change, refinable.stability, direct=single)
+            event = meas.Measured(self.title, law, how, change, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
-            release = Release(Step(values, state.on_step(values, law), law, paid), (event,))
+            release = meas.Release(Step(values, state.on_step(values, law), law, paid), (event,))
             memory.sealed, state.paid = sealed, sealed.paid  # last: what fails before has taken no step
         return release
 

@@ -56,7 +56,7 @@ class Strategy:
             raise refuse("ValueError", "a strategy needs finite weights that are not all zero")
         most = max(weights)
         # whole · 2^31 · cells < 2^62, and a grid no coarser than 2^-30 of the largest weight is pointless to refine
-        whole = self._whole(blocks)
+        whole = all(b["kind"] != "matrix" and bool(np.all(np.asarray(b.get("weight", 1.0)) == 1.0)) for b in blocks)
         fine = max(0, min(20 if cell_bits else 30, 30 - math.ceil(math.log2(self.cells))))
         self.bits = 0 if whole else fine - math.frexp(most)[1]
         self._most_cell = MOST_COUNT << cell_bits
@@ -66,9 +66,6 @@ class Strategy:
             self.blocks = [self._integers(block) for block in blocks]
         except (KeyError, TypeError, ValueError, OverflowError):
             raise refuse("ValueError", "a strategy has a block that cannot be read") from None
-
-    def _whole(self, blocks: Sequence[Block]) -> bool:
-        return all(b["kind"] != "matrix" and bool(np.all(np.asarray(b.get("weight", 1.0)) == 1.0)) for b in blocks)
 
     def _integers(self, block: Block) -> dict[str, Any]:
         kind = block["kind"]

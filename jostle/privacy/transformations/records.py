@@ -18,24 +18,9 @@ from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.base import Answers
 from jostle.engine.records import sums_of
 from jostle.lazy import NDArray, np
+from jostle.plan import records as rec
 from jostle.plan.kinds import domain_kind, kind_of
 from jostle.plan.plan import Column, Domain, Integer, Real, RowExpr
-from jostle.plan.records import (
-    CELL_BITS,
-    Combined,
-    Joined,
-    Kept,
-    Mapped,
-    Records,
-    Reduced,
-    Rows,
-    Shaved,
-    Sized,
-    Weights,
-    bits_of,
-    record_schema,
-    size_of,
-)  # fmt: skip
 from jostle.plan.schemas import BY_KINDS, Facts, check_steps, dimensions, united_schema
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.handles import Cube, Summed, Table
@@ -58,12 +43,12 @@ REDUCERS = ("count", "sum", "min", "max")
 class WeightedRecords(Handle):
     """Records with weights: a plan, of which it follows what is publicly known of their columns."""
 
-    plan: Records
+    plan: rec.Records
     facts: Facts = BY_KINDS
 
     @property
     def schema(self) -> tuple[tuple[str, Domain], ...]:
-        return record_schema(self.plan, self.facts)
+        return rec.record_schema(self.plan, self.facts)
 
     @cached_property
     def domains(self) -> Mapping[str, Domain]:
@@ -86,14 +71,14 @@ def weighted(table: Table) -> WeightedRecords:
             )  # fmt: skip
     exposures = tuple(replace(e, weight=e.rows, each=None) for e in table.exposures)
     check_steps(table.plan, MOST_TABLE_STEPS)
-    return WeightedRecords(exposures, Rows(table.plan, table.schema), table.facts)
+    return WeightedRecords(exposures, rec.Rows(table.plan, table.schema), table.facts)
 
 
 def where(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
     """The records for which the condition is true."""
     if kind_of(condition, records.domains) != "boolean":
         raise refuse("TypeError", "a condition must be true or false", help="compare: `where age > 40`")
-    return _weighted(records, records.exposures, Kept(records.plan, condition))
+    return _weighted(records, records.exposures, rec.Kept(records.plan, condition))
 
 
 def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
@@ -114,7 +99,7 @@ def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> Weighted
         kind = kind_of(expr, records.domains)
         if kind not in KINDS:
             raise refuse("TypeError", f"records have numbers, texts and truths, and `{name}` would be a {kind}")
-    return _weighted(records, records.exposures, Mapped(records.plan, tuple(columns.items())))
+    return _weighted(records, records.exposures, rec.Mapped(records.plan, tuple(columns.items())))
 
 
 def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
@@ -124,7 +109,7 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
     if not 1 <= most <= MOST_PARTS:
         raise refuse("ValueError", f"a record is shaved into 1 to {MOST_PARTS:,} parts", help="`most = 100`")
     units, whole = step.as_integer_ratio()
-    plan = Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
+    plan = rec.Shaved(records.plan, _new(records, name), units, whole.bit_length() - 1, most)
     return _weighted(records, records.exposures, plan)
 
 
@@ -144,9 +129,11 @@ def grouped(
     if not 1 <= most <= 2**31:
         raise refuse("ValueError", "the largest size of a group is 1 or more", help="`most = 100`")
     if reducer == "count" and of is None:
-        return _weighted(records, records.exposures, Sized(records.plan, tuple(by), name, most))
+        return _weighted(records, records.exposures, rec.Sized(records.plan, tuple(by), name, most))
     low, high = _reduced(records, reducer, of, most)
-    return _weighted(records, records.exposures, Reduced(records.plan, tuple(by), name, reducer, str(of), low, high))
+    return _weighted(
+        records, records.exposures, rec.Reduced(records.plan, tuple(by), name, reducer, str(of), low, high)
+    )
 
 
 def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float]:
@@ -192,14 +179,14 @@ def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], mos
     if not 2 <= most <= 2**MOST_HEIGHT:
         raise refuse("ValueError", f"`most` is a weight from 2 to 2^{MOST_HEIGHT}", help="`most = 1000`")
     height = (int(-(-most // 1)) - 1).bit_length()
-    return _weighted(left, _both(left, right), Joined(left.plan, right.plan, tuple(on), height))
+    return _weighted(left, _both(left, right), rec.Joined(left.plan, right.plan, tuple(on), height))
 
 
 def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> WeightedRecords:
     """`union`, `intersect`, `concat` or `without` of two collections with the same columns."""
     schema = united_schema([left.domains, right.domains], left.facts)
     other = right if tuple(right.domains) == tuple(schema) else picked(right, list(schema))
-    return _weighted(left, _both(left, right), Combined(how, left.plan, other.plan))
+    return _weighted(left, _both(left, right), rec.Combined(how, left.plan, other.plan))
 
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
@@ -213,20 +200,20 @@ def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr
         raise refuse(
             "ValueError", f"{cells:,} sums of weights are too many", help=f"at most {MOST_CELLS:,}: group more coarsely"
         )
-    return Cube(records.exposures, RecordCells(Weights(records.plan, keys)), names, shape)
+    return Cube(records.exposures, RecordCells(rec.Weights(records.plan, keys)), names, shape)
 
 
 class RecordCells(Summed, frozen=True, cache_hash=True):
     """Cells that are sums of weights (`engine.records`)."""
 
-    weights: Weights
-    bits = CELL_BITS
+    weights: rec.Weights
+    bits = rec.CELL_BITS
 
     def sums(self, answers: Answers) -> NDArray[np.object_]:
         return sums_of(answers, self.weights)
 
     @property
-    def digest_facts(self) -> Weights:
+    def digest_facts(self) -> rec.Weights:
         """What they are known by in histories."""
         return self.weights
 
@@ -241,13 +228,13 @@ def _both(left: WeightedRecords, right: WeightedRecords) -> Exposures:
     return join_exposures([left.exposures, right.exposures], [1, 1])
 
 
-def _weighted(like: WeightedRecords, exposures: Exposures, plan: Records) -> WeightedRecords:
-    if bits_of(plan) > MOST_BITS:
+def _weighted(like: WeightedRecords, exposures: Exposures, plan: rec.Records) -> WeightedRecords:
+    if rec.bits_of(plan) > MOST_BITS:
         raise refuse(
             "ValueError", f"these weights would need more than {MOST_BITS:,} bits each",
             help="join fewer times one after the other, or give the joins a smaller `most`",
         )  # fmt: skip
-    steps, parts = size_of(plan)
+    steps, parts = rec.size_of(plan)
     if steps > MOST_STEPS or parts > MOST_IN_ALL:
         many = f"{MOST_STEPS} steps, one after the other" if steps > MOST_STEPS else f"{MOST_IN_ALL:,} steps in all"
         raise refuse(

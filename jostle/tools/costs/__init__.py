@@ -1,10 +1,9 @@
 """What a program can cost each of its private sources, said before anything runs.
 
-`costs` gives for every source the least and the most that a run can spend which comes to its end; one that is cut
-short spends no more. The bound is exact where both are equal. A source never loses more than its budget, so that is a
-bound always; where a program has no other, the place that causes it is reported. A program whose least is above the
-budget never comes to its end: `overspent` refuses it. Amounts are exact decimals in the unit of the source; for
-budgets with a delta they are plain sums of what is asked, whatever the budget is counted by.
+`costs` gives for every source the least and the most that a run can spend which comes to its end; one that is cut short
+spends no more. A source never loses more than its budget; where a program has no other bound, the place that causes it
+is reported. A program whose least is above the budget never comes to its end: `overspent` refuses it. Amounts are exact
+decimals in the unit of the source; for budgets with a delta they are plain sums of what is asked.
 """
 
 from __future__ import annotations

@@ -20,28 +20,11 @@ from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
-from jostle.tools.costs.values import (
-    PUBLIC,
-    TOP,
-    Items,
-    Maker,
-    ends,
-    is_constant,
-    is_known,
-    join_all,
-    numbers_between,
-    reached_sources,
-    walked,
-    widened,
-)  # fmt: skip
+from jostle.tools.costs import values as val
 from jostle.tools.costs.walk import NO_SOURCES, Walk
 
 
 class Interpreter(Walk):
-    """Evaluates expressions and follows statements."""
-
-    # Statements ----------------------------------------------------------------------------------
-
     def block(self, body: Sequence[n.Stmt], scope: Scope) -> bool:
         """Follows statements; whether the way can go on after them."""
         return all(self.statement(statement, scope) for statement in body)
@@ -114,7 +97,7 @@ class Interpreter(Walk):
 
     def _run(self, node: n.Run, scope: Scope) -> None:
         """Rounds, of which it is not known how many there are, but that they end within the budgets of these data."""
-        reached = reached_sources(self.eval(node.data, scope))
+        reached = val.reached_sources(self.eval(node.data, scope))
 
         def each(_: object) -> bool:
             body = lambda: self.block(node.body.body, scope)  # noqa: E731
@@ -124,7 +107,7 @@ class Interpreter(Walk):
             return bool(goes_on)
 
         own = self.assigned(node.body)
-        self.until_budget(reached, node.span, lambda: self.loop(scope, node.span, Items(PUBLIC), own, each))
+        self.until_budget(reached, node.span, lambda: self.loop(scope, node.span, val.Items(val.PUBLIC), own, each))
 
     def _for(self, node: n.For, scope: Scope) -> bool:
         source = self.eval(node.source, scope)
@@ -138,22 +121,19 @@ class Interpreter(Walk):
 
     def give_up(self, body: n.Block, scope: Scope) -> bool:
         """After a block that is not followed, in which any name that it binds may come to be anything."""
-        scope.names |= dict.fromkeys(self.assigned(body), TOP)
+        scope.names |= dict.fromkeys(self.assigned(body), val.TOP)
         if any(map(returns_inside, body.body)):
-            self.returned(TOP)
+            self.returned(val.TOP)
         return True
 
     def _parameter(self, name: str, default: object) -> object:
-        """The value of a `param`."""
         try:
             value = setting(self.settings.get(name), default, name)
         except Refusal:
-            return PUBLIC
+            return val.PUBLIC
         if is_number(value):
             return float(value)
-        return value if value is default or is_constant(value) else PUBLIC
-
-    # Expressions ---------------------------------------------------------------------------------
+        return value if value is default or val.is_constant(value) else val.PUBLIC
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
         self.step(node.span)
@@ -172,7 +152,7 @@ def _name(w: Walk, node: n.Name | n.Variable, scope: Scope) -> object:
     value = w.look_up(scope, node.id)
     if value is MISSING and isinstance(node, n.Name) and node.id in ("epsilon", "rho"):
         value = w.left_amount(scope, node.id, NO_SOURCES)
-    return PUBLIC if value is MISSING else value
+    return val.PUBLIC if value is MISSING else value
 
 
 def _set(w: Walk, node: n.SetOf, scope: Scope) -> object:
@@ -181,8 +161,8 @@ def _set(w: Walk, node: n.SetOf, scope: Scope) -> object:
 
 def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
     low, high = w.eval(node.low, scope), w.eval(node.high, scope)
-    if not is_known(low, high):
-        return numbers_between(ends(low)[0], ends(high)[1])
+    if not val.is_known(low, high):
+        return val.numbers_between(val.ends(low)[0], val.ends(high)[1])
     if not (isinstance(low, float) and isinstance(high, float)):
         return numbers.outcome(period, low, high, node.unit)
     real = is_real(node.low) or is_real(node.high) or not (low.is_integer() and high.is_integer())
@@ -192,7 +172,7 @@ def _ends(w: Walk, node: n.Range, scope: Scope) -> object:
 def _sign(w: Walk, node: n.Unary, scope: Scope) -> object:
     if node.op == "not":
         holds = w.eval(node.operand, scope)
-        return not holds if isinstance(holds, bool) else PUBLIC
+        return not holds if isinstance(holds, bool) else val.PUBLIC
     return numbers.transfer_unary(node.op, w.eval(node.operand, scope))
 
 
@@ -216,7 +196,7 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
         w.eval(node.using, scope)
     if node.spending is not None:
         w.eval(node.spending, scope)
-    return Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
+    return val.Maker(among, informed, score=wrt if node.way != n.FEATURES else None)
 
 
 def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
@@ -235,23 +215,23 @@ def _operands(w: Walk, node: n.Logic, scope: Scope, at: int = 0) -> object:
     decided = node.op == "or"
     holds = _truth(w.eval(node.operands[at], scope))
     if at + 1 == len(node.operands) or holds is decided:
-        return PUBLIC if holds is None else holds
+        return val.PUBLIC if holds is None else holds
     if holds is (not decided):
         return _operands(w, node, scope, at + 1)
     w.optionally(lambda: _operands(w, node, scope, at + 1))
-    return PUBLIC
+    return val.PUBLIC
 
 
 def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
-    walk, inner, answer = walked(w.eval(node.source, scope)), Scope(scope), cast("object", [])
+    walk, inner, answer = val.walked(w.eval(node.source, scope)), Scope(scope), cast("object", [])
 
-    def restart(items: list[object] | Items) -> None:
+    def restart(items: list[object] | val.Items) -> None:
         nonlocal walk, answer
         walk, answer = items, []
 
-    def item() -> list[object] | Items:
+    def item() -> list[object] | val.Items:
         value = w.eval(node.item, Scope(inner))
-        return walked(value) if node.flat else [value]
+        return val.walked(value) if node.flat else [value]
 
     def each(value: object) -> bool:
         nonlocal answer
@@ -259,30 +239,30 @@ def _comprehension(w: Walk, node: n.Comprehension, scope: Scope) -> object:
         test = w.eval(node.condition, inner) if node.condition is not None else True
         if test is not False:
             more = item() if test is True else _perhaps(w, item)
-            answer = numbers.transfer_binary("+", [] if isinstance(walk, Items) else answer, more)
+            answer = numbers.transfer_binary("+", [] if isinstance(walk, val.Items) else answer, more)
         return True
 
     w.loop(inner, node.span, walk, set(node.names), each, restart)
-    if isinstance(walk, Items):
-        once = walked(answer)
-        one = once.item if isinstance(once, Items) else join_all(once)
+    if isinstance(walk, val.Items):
+        once = val.walked(answer)
+        one = once.item if isinstance(once, val.Items) else val.join_all(once)
         sure = isinstance(once, list) and len(once) == 1 and node.condition is None
-        answer = Items(w.settled(one), walk.least if sure else 0, walk.most if sure else None)
+        answer = val.Items(w.settled(one), walk.least if sure else 0, walk.most if sure else None)
     return numbers.distinct(answer) if node.kind == "set" and isinstance(answer, list) else answer
 
 
 def _perhaps(w: Walk, item: Callable[[], object]) -> object:
     result = w.optionally(item)
-    return Items(join_all(result) if isinstance(result, list) and result else widened(result))
+    return val.Items(val.join_all(result) if isinstance(result, list) and result else val.widened(result))
 
 
 def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
-    source = walked(w.eval(node.source, scope))
+    source = val.walked(w.eval(node.source, scope))
     inner = Scope(scope)
     items: list[object] = []
     values: list[object] = []
 
-    def restart(every: list[object] | Items) -> None:
+    def restart(every: list[object] | val.Items) -> None:
         nonlocal source
         source = every
         items.clear()
@@ -295,17 +275,17 @@ def _over_items(w: Walk, node: n.Over, scope: Scope) -> object:
         return True
 
     w.loop(inner, node.span, source, {node.name}, each, restart)
-    if isinstance(source, Items):
-        return w.settled(join_all(items)) if node.fold.startswith("arg") else PUBLIC
+    if isinstance(source, val.Items):
+        return w.settled(val.join_all(items)) if node.fold.startswith("arg") else val.PUBLIC
     return numbers.transfer_fold(node.fold, items, values)
 
 
 EXPRESSIONS: Mapping[type, Callable[[Walk, Any, Scope], object]] = {
     **{form: RUN[form] for form in (n.Number, n.String, n.Constant, n.ListOf, n.RecordOf, n.Lambda, n.Query)},
     n.Name: _name, n.Variable: _name, n.Binary: _chain,
-    n.Call: lambda w, node, scope: PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope),
+    n.Call: lambda w, node, scope: val.PUBLIC if id(node) in w.measured else calls.transfer_call(w, node, scope),
     n.Attribute: lambda w, node, scope: calls.transfer_attribute(w.eval(node.value, scope), node.name),
-    **dict.fromkeys((n.Star, n.Distinct), lambda w, node, scope: PUBLIC),  # a select looks at these
+    **dict.fromkeys((n.Star, n.Distinct), lambda w, node, scope: val.PUBLIC),  # a select looks at these
     n.Index: rows.transfer_index, n.SetOf: _set, n.Range: _ends, n.Unary: _sign,
     n.Logic: _operands, n.Conditional: _conditional, n.Comprehension: _comprehension, n.Over: _over_items,
     n.Part: _part, n.Choice: _choice, n.Spending: calls.transfer_spending,

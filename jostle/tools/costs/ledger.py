@@ -2,13 +2,8 @@
 
 Mirrors `privacy.kernel.kernel`: a charge goes to each open allotment and to the source, at the handle's path. When an
 allotment closes, what was spent inside is no more than it held, for a run refuses what does not fit. A recorder is
-opened around the body of a loop to see what one round adds. A `Ledger` is copied where ways part and joined where
-they meet again.
-
-What each statement of a program can cost a source, and what the budget has left after it.
-
-A statement stands in a recorder of its own. What it adds to a source is no more than what was charged in it, and no
-more than the whole after it less the least before it: parts of a partition that was measured before may add nothing.
+opened around the body of a loop to see what one round adds, and around each statement. What that adds to a source is no
+more than what was charged in it, and no more than the whole after it less the least before it.
 """
 
 from __future__ import annotations
@@ -22,15 +17,8 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import QUANTA, Path
 from jostle.records import replace
 from jostle.source import Span
+from jostle.tools.costs import values as val
 from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
-from jostle.tools.costs.values import (
-    EACH,
-    Exposure,
-    Generic,
-    Most,
-    ReachedSources,
-    SourceFact,
-)  # fmt: skip
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
 MOST_PLACES = 3  # of charges, that are reported
@@ -42,10 +30,10 @@ class Opened(Struct, eq=False):
     """An open allotment of between `least` and `most`, or a recorder (no amount)."""
 
     least: int
-    most: Most
-    delta: Most
+    most: val.Most
+    delta: val.Most
     span: Span | None
-    reached: ReachedSources
+    reached: val.ReachedSources
     recorder: bool = False
     boundless: bool = False  # around calls on public data: no amount at all
     key: int = field(default_factory=lambda: next(_keys))
@@ -66,7 +54,7 @@ class Overdrawn(Struct, frozen=True):
 
 
 Key = tuple[int, int]  # (meter, source)
-Whole = tuple[int, Most, Most]  # an amount of at least, at most; its delta at most
+Whole = tuple[int, val.Most, val.Most]  # an amount of at least, at most; its delta at most
 
 
 class Ledger:
@@ -81,7 +69,7 @@ class Ledger:
     def copy(self) -> Ledger:
         return Ledger(dict(self.tallies), dict(self.shared_out))
 
-    def tally(self, meter: int, source: SourceFact) -> Tally:
+    def tally(self, meter: int, source: val.SourceFact) -> Tally:
         return self.tallies.get((meter, id(source)), EMPTY)
 
     def join(self, other: Ledger) -> Ledger:
@@ -91,7 +79,7 @@ class Ledger:
         keys = dict.fromkeys((*self.tallies, *other.tallies))
         return Ledger({k: self.tallies.get(k, EMPTY).join(other.tallies.get(k, EMPTY)) for k in keys}, both)
 
-    def add(self, stack: Iterable[Opened], source: SourceFact, place: Place, own: Own, delta: Most) -> None:
+    def add(self, stack: Iterable[Opened], source: val.SourceFact, place: Place, own: Own, delta: val.Most) -> None:
         for meter in (SOURCE, *(opened.key for opened in stack)):
             self.tallies[meter, id(source)] = self.tally(meter, source).plus(place, own)
         if delta:
@@ -104,11 +92,11 @@ EMPTY = Tally()
 class Spending:
     """The ledger of the way that is being followed, and the allotments open on it."""
 
-    def __init__(self, sources: list[SourceFact]) -> None:
+    def __init__(self, sources: list[val.SourceFact]) -> None:
         self.sources = sources
         self.ledger = Ledger()
         self.stack: list[Opened] = []
-        self.active: set[Generic] = set()
+        self.active: set[val.Generic] = set()
         self.agents = 0
         self.charges = 0
         self.charged: dict[int, dict[Span, int]] = {}  # where each source was charged when, the last place last
@@ -117,14 +105,14 @@ class Spending:
     # Charges -------------------------------------------------------------------------------------
 
     def spend(
-        self, reached: ReachedSources, least: int, most: Most, delta: Most = 0, why: Why | None = None,
+        self, reached: val.ReachedSources, least: int, most: val.Most, delta: val.Most = 0, why: Why | None = None,
         in_part: bool = False,
     ) -> None:  # fmt: skip
         """A measurement of between `least` and `most` on what is met; `in_part`: no δ of it counts for the whole."""
         whole = why if most == math.inf else None
         for exposure in reached.exposures:
             place = self._place_of(exposure)
-            sure = reached.certain and all(part is not EACH for _, part in place.path)
+            sure = reached.certain and all(part is not val.EACH for _, part in place.path)
             own = Own(least if sure else 0, most, whole)
             if delta and not in_part and place.path and (exposure.joined or not exposure.source.single):
                 # what has a δ may count for the source as a whole (`kernel._charged_path`), and not for a part
@@ -134,25 +122,25 @@ class Spending:
         if reached.open:
             self.charge_everything(most, delta, why)
 
-    def charge_everything(self, most: Most, delta: Most = 0, why: Why | None = None) -> None:
+    def charge_everything(self, most: val.Most, delta: val.Most = 0, why: Why | None = None) -> None:
         """At most so much on every source, where it is not known which."""
         for source in self.sources:
             self.ledger.add(self.stack, source, Place(), Own(0, most, why if most == math.inf else None), delta)
 
-    def _place_of(self, exposure: Exposure) -> Place:
+    def _place_of(self, exposure: val.Exposure) -> Place:
         path = current(exposure.path, self.active)
-        exposure.source.inexact = exposure.source.inexact or any(part is EACH for _, part in path)
+        exposure.source.inexact = exposure.source.inexact or any(part is val.EACH for _, part in path)
         cap = min((cap for _, cap in exposure.agents), default=math.inf)
         return Place(path, tuple(key for key, _ in exposure.agents), cap)
 
-    def charged_at(self, exposures: Iterable[Exposure], span: Span) -> None:
+    def charged_at(self, exposures: Iterable[val.Exposure], span: Span) -> None:
         for exposure in exposures:
             places = self.charged.setdefault(id(exposure.source), {})
             places.pop(span, None)
             self.charges += 1
             places[span] = self.charges
 
-    def places(self, source: SourceFact, whole: Span, since: int = 0) -> tuple[Span, tuple[Span, ...]]:
+    def places(self, source: val.SourceFact, whole: Span, since: int = 0) -> tuple[Span, tuple[Span, ...]]:
         """Where a source was charged last, as far as that stands in the program at hand, and where before.
 
         Of an allotment only what was charged `since` it opened.
@@ -177,14 +165,14 @@ class Spending:
         self.stack.remove(opened)
         outer = self.allotment
         if outer is not None and opened.span is not None and opened.least > outer.most:
-            self.charged_at(opened.reached.exposures or [Exposure(s) for s in self.sources], opened.span)
+            self.charged_at(opened.reached.exposures or [val.Exposure(s) for s in self.sources], opened.span)
         for ledger in (self.ledger, *ledgers):
             for source in self.sources:
                 if (not opened.recorder and not opened.boundless) or id(source) in opened.only:
                     self._cap(opened, ledger, source)
                 ledger.tallies.pop((opened.key, id(source)), None)
 
-    def _cap(self, opened: Opened, ledger: Ledger, source: SourceFact) -> None:
+    def _cap(self, opened: Opened, ledger: Ledger, source: val.SourceFact) -> None:
         inside = ledger.tally(opened.key, source)
         if inside.total[1] <= opened.most:
             return
@@ -202,11 +190,11 @@ class Spending:
                 whole = before.tally(SOURCE, source).plus(Place(), Own(0, room))
                 ledger.tallies[SOURCE, id(source)] = whole
 
-    def left_of(self, opened: Opened, reached: ReachedSources) -> tuple[int, Most]:
+    def left_of(self, opened: Opened, reached: val.ReachedSources) -> tuple[int, val.Most]:
         """Between what amounts are left in an allotment on the paths of what is met."""
         exposures = reached.exposures or opened.reached.exposures
         if not exposures:
-            exposures = tuple(Exposure(s) for s in self.sources if (opened.key, id(s)) in self.ledger.tallies)
+            exposures = tuple(val.Exposure(s) for s in self.sources if (opened.key, id(s)) in self.ledger.tallies)
         low, high = opened.least, opened.most
         for exposure in exposures:
             least, most = self.ledger.tally(opened.key, exposure.source).load_at(self._place_of(exposure).path)
@@ -214,9 +202,9 @@ class Spending:
             high = min(high, max(0, opened.most - (0 if exposure.source.inexact else least)))
         return (low, high) if reached.certain and opened.reached.certain else (0, opened.most)
 
-    def left_of_budgets(self, reached: ReachedSources) -> Most:
+    def left_of_budgets(self, reached: val.ReachedSources) -> val.Most:
         """The most that is left of the budgets of what is met, and of the allotment around."""
-        high: Most = math.inf if reached.open or not reached.exposures else 0
+        high: val.Most = math.inf if reached.open or not reached.exposures else 0
         for exposure in reached.exposures:
             source = exposure.source
             if (
@@ -233,7 +221,7 @@ class Spending:
             high = min(high, self.left_of(opened, reached)[1])
         return high
 
-    def whole_of(self, reached: ReachedSources) -> Whole:
+    def whole_of(self, reached: val.ReachedSources) -> Whole:
         """What a share is of: what the allotment around had at the first of them, or the budgets met outside any."""
         opened = self.allotment
         if opened is not None:
@@ -254,7 +242,7 @@ class Spending:
         deltas = [e.source.delta or 0 for e in reached.exposures]
         return min(bounds) if certain else 0, max(bounds), max(deltas)
 
-    def bare(self, reached: ReachedSources, shares: int, needed: bool = True) -> tuple[int, Most, Most]:
+    def bare(self, reached: val.ReachedSources, shares: int, needed: bool = True) -> tuple[int, val.Most, val.Most]:
         """What a measurement without an amount spends: an equal share of what is left.
 
         `NEVER` where that is nothing and an amount is `needed`: a run refuses it.
@@ -271,7 +259,7 @@ class Spending:
 
     # Loops ---------------------------------------------------------------------------------------
 
-    def widen(self, source: SourceFact, path: Path = ()) -> None:
+    def widen(self, source: val.SourceFact, path: Path = ()) -> None:
         """As if rounds before had charged any amount there: for what is left in the allotments around a loop."""
         for opened in self.stack:
             if not opened.recorder:
@@ -279,7 +267,7 @@ class Spending:
                 self.ledger.tallies[opened.key, id(source)] = tally.plus(Place(path), Own(0, math.inf))
 
     def repeat(
-        self, recorder: Opened, ended: list[Ledger], once: Generic | None, least: int, most: int | None, why: Why
+        self, recorder: Opened, ended: list[Ledger], once: val.Generic | None, least: int, most: int | None, why: Why
     ) -> list[Ledger]:
         """After one round, seen by `recorder`: as if there had been between `least` and `most` of them.
 
@@ -298,7 +286,7 @@ class Spending:
         ]
 
     def _after(
-        self, recorder: Opened, before: Ledger, last: Ledger, once: Generic | None, times: tuple[int, int | None],
+        self, recorder: Opened, before: Ledger, last: Ledger, once: val.Generic | None, times: tuple[int, int | None],
         why: Why,
     ) -> Ledger:  # fmt: skip
         """`before` with the charges of a round, so many times."""
@@ -313,7 +301,7 @@ class Spending:
                 result.tallies[DELTA, id(source)] = unknown
         return result
 
-    def outside(self, recorder: Opened, once: Generic | None) -> list[SourceFact]:
+    def outside(self, recorder: Opened, once: val.Generic | None) -> list[val.SourceFact]:
         """The sources that a round charges elsewhere than in the part that it stands for."""
         return [
             source for source in self.sources
@@ -324,11 +312,11 @@ class Spending:
         ]  # fmt: skip
 
     def _all_rounds(
-        self, tally: Tally, recorder: Opened, once: Generic | None, least: int, most: int | None, why: Why
+        self, tally: Tally, recorder: Opened, once: val.Generic | None, least: int, most: int | None, why: Why
     ) -> Tree:
         result: Tree = {}
         for place, own in joined_trees(tally.trees).items():
-            path = tuple((label, EACH if part is once else part) for label, part in place.path)
+            path = tuple((label, val.EACH if part is once else part) for label, part in place.path)
             here = Place(path, place.agents, place.cap)
             if any(agent > recorder.agents for agent in place.agents):  # each round makes its own
                 here, own = Place(path), Own(own.least, min(own.most, place.cap), own.why)
@@ -340,9 +328,11 @@ class Spending:
         return result
 
 
-def current(path: Path, active: set[Generic]) -> Path:
+def current(path: Path, active: set[val.Generic]) -> Path:
     """A path on which parts of loops that are over stand for any part."""
-    return tuple((label, EACH if isinstance(part, Generic) and part not in active else part) for label, part in path)
+    return tuple(
+        (label, val.EACH if isinstance(part, val.Generic) and part not in active else part) for label, part in path
+    )
 
 
 def looks_text(looked: int, columns: Sequence[str]) -> str:
@@ -360,7 +350,7 @@ class Charge(Struct, frozen=True):
     span: Span
     source: str
     unit: str
-    most: Most
+    most: val.Most
     exact: bool
     left: int | None
     left_exact: bool
@@ -376,7 +366,7 @@ class Step(Struct, frozen=True):
     recorder: Opened | None = None
     after: Ledger | None = None
 
-    def charge(self, source: SourceFact, name: str) -> Charge | None:
+    def charge(self, source: val.SourceFact, name: str) -> Charge | None:
         """What it can cost a source; None where that is nothing."""
         if self.recorder is None or self.after is None:
             return Charge(self.span, name, source.unit, math.inf, False, None if source.limit is None else 0, False)

@@ -16,20 +16,7 @@ from jostle.language.row_functions import ROW_FUNCTIONS, Function
 from jostle.run import operators
 from jostle.run.evaluator import At
 from jostle.run.values import Builtin, JSet
-from jostle.tools.costs.values import (
-    ANY_NUMBER,
-    MOST_HELD,
-    PUBLIC,
-    Items,
-    NumberInterval,
-    are_single,
-    ends,
-    is_constant,
-    is_known,
-    join_all,
-    uniform,
-    widened,
-)  # fmt: skip
+from jostle.tools.costs import values as val
 
 
 def outcome(work: Callable[..., object], *args: object, **keywords: object) -> object:
@@ -37,12 +24,16 @@ def outcome(work: Callable[..., object], *args: object, **keywords: object) -> o
     try:
         result = work(*args, **keywords)
     except Refusal:
-        return widened([*args, *keywords.values()])
+        return val.widened([*args, *keywords.values()])
     if isinstance(result, int) and not isinstance(result, bool):
         return float(result)
     if isinstance(result, (list, dict, JSet)):
-        return result if len(result) <= MOST_HELD else uniform(list(result))
-    return result if is_constant(result) and not (isinstance(result, str) and len(result) > MOST_HELD) else PUBLIC
+        return result if len(result) <= val.MOST_HELD else val.uniform(list(result))
+    return (
+        result
+        if val.is_constant(result) and not (isinstance(result, str) and len(result) > val.MOST_HELD)
+        else val.PUBLIC
+    )
 
 
 def of_builtin(function: Builtin, args: Sequence[object], keywords: Mapping[str, object], at: At) -> object:
@@ -56,50 +47,52 @@ def of_builtin(function: Builtin, args: Sequence[object], keywords: Mapping[str,
 
 
 def transfer_unary(op: str, value: object) -> object:
-    if isinstance(value, NumberInterval):
-        return NumberInterval(-value.high, -value.low) if op == "-" else value
-    return outcome(operators.unary, op, value) if is_known(value) else PUBLIC
+    if isinstance(value, val.NumberInterval):
+        return val.NumberInterval(-value.high, -value.low) if op == "-" else value
+    return outcome(operators.unary, op, value) if val.is_known(value) else val.PUBLIC
 
 
 def transfer_binary(op: str, left: object, right: object) -> object:
     right = list(right) if op in ("in", "not in") and isinstance(right, dict) else right
-    if is_known(left, right) or (op in "+-" and are_single(left, right)):
+    if val.is_known(left, right) or (op in "+-" and val.are_single(left, right)):
         return outcome(operators.binary, op, left, right)
     if op not in "+-*/%^":
-        return PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
-    if isinstance(left, (float, NumberInterval)) and isinstance(right, (float, NumberInterval)):
+        return val.PUBLIC  # also where bounds would decide: a number between bounds may be none (NaN)
+    if isinstance(left, (float, val.NumberInterval)) and isinstance(right, (float, val.NumberInterval)):
         return _arithmetic(op, left, right)
-    if isinstance(left, (list, Items)) and op in "+-":
+    if isinstance(left, (list, val.Items)) and op in "+-":
         return _lists(op, left, right)
-    return widened([left, right])
+    return val.widened([left, right])
 
 
-def _lists(op: str, left: list[object] | Items, right: object) -> object:
+def _lists(op: str, left: list[object] | val.Items, right: object) -> object:
     """Two lists as one, or a list without some of its items."""
     if op == "+" and isinstance(left, list) and isinstance(right, list):
         return outcome(operators.binary, op, left, right)
-    if not isinstance(right, (list, Items)):
-        return widened([left, right])
+    if not isinstance(right, (list, val.Items)):
+        return val.widened([left, right])
     sides = (left, right) if op == "+" else (left,)
-    items = join_all([x for side in sides for x in (side if isinstance(side, list) else [side.item])])
+    items = val.join_all([x for side in sides for x in (side if isinstance(side, list) else [side.item])])
     least, most = zip(*[(len(s), len(s)) if isinstance(s, list) else (s.least, s.most) for s in sides], strict=True)
-    return Items(items, sum(least) if op == "+" else 0, None if None in most else sum(map(int, most)))
+    return val.Items(items, sum(least) if op == "+" else 0, None if None in most else sum(map(int, most)))
 
 
 def distinct(items: Sequence[object]) -> object:
     """The set of these items; where they may be equal, between one and all of them."""
-    return JSet(items) if are_single(list(items)) else Items(join_all(items), min(1, len(items)), len(items))
+    return (
+        JSet(items) if val.are_single(list(items)) else val.Items(val.join_all(items), min(1, len(items)), len(items))
+    )
 
 
 def _arithmetic(op: str, left: object, right: object) -> object:
-    (a, b), (c, d) = ends(left), ends(right)
+    (a, b), (c, d) = val.ends(left), val.ends(right)
     if op not in "+-*/" or (op == "/" and c <= 0 <= d):
-        return ANY_NUMBER
+        return val.ANY_NUMBER
     try:
         corners = [arithmetic(op, x, y) for x in (a, b) for y in (c, d)]
     except Refusal:
-        return ANY_NUMBER
-    return ANY_NUMBER if any(map(math.isnan, corners)) else NumberInterval(min(corners), max(corners))
+        return val.ANY_NUMBER
+    return val.ANY_NUMBER if any(map(math.isnan, corners)) else val.NumberInterval(min(corners), max(corners))
 
 
 def function(name: str, args: Sequence[object]) -> object:
@@ -107,31 +100,31 @@ def function(name: str, args: Sequence[object]) -> object:
     operation = ROW_FUNCTIONS.get(name)
     rises = operation is not None and operation.rises and operation.number is not None
     if operation is None or not rises:
-        return ANY_NUMBER if _are_numbers(args) else PUBLIC
+        return val.ANY_NUMBER if _are_numbers(args) else val.PUBLIC
     if operation.many and len(args) == 1 and isinstance(args[0], list):
         args = args[0]
-    bounds = [ANY_NUMBER if v is PUBLIC and len(args) > 1 else v for v in args]
+    bounds = [val.ANY_NUMBER if v is val.PUBLIC and len(args) > 1 else v for v in args]
     exact = operation.many or all(isinstance(v, float) for v in args[operation.arity :])
-    return _between_ends(operation, bounds) if exact and _are_numbers(bounds) else PUBLIC
+    return _between_ends(operation, bounds) if exact and _are_numbers(bounds) else val.PUBLIC
 
 
 def _between_ends(operation: Function, args: Sequence[object]) -> object:
     """What a function that rises with each of its operands gives between their ends."""
     try:
-        low, high = (float(operation.number(*[ends(v)[side] for v in args])) for side in (0, 1))  # type: ignore[misc]
+        low, high = (float(operation.number(*[val.ends(v)[side] for v in args])) for side in (0, 1))  # type: ignore[misc]
     except (ValueError, OverflowError, TypeError):
-        return ANY_NUMBER
-    return ANY_NUMBER if math.isnan(low) or math.isnan(high) else NumberInterval(low, high)
+        return val.ANY_NUMBER
+    return val.ANY_NUMBER if math.isnan(low) or math.isnan(high) else val.NumberInterval(low, high)
 
 
 def _are_numbers(args: Sequence[object]) -> bool:
-    return bool(args) and all(isinstance(v, (float, NumberInterval)) for v in args)
+    return bool(args) and all(isinstance(v, (float, val.NumberInterval)) for v in args)
 
 
 def transfer_fold(name: str, items: Sequence[object], values: Sequence[object]) -> object:
     """`max over` and its kin."""
-    if is_known(values):
+    if val.is_known(values):
         return outcome(operators.fold, name, items, values)
     if name.startswith("arg"):
-        return join_all(items)
-    return PUBLIC if name == "sum" else function(name, values)
+        return val.join_all(items)
+    return val.PUBLIC if name == "sum" else function(name, values)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+from jostle.check.warnings import listed_items
 from jostle.diagnostics import Refusal
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
@@ -22,25 +23,7 @@ from jostle.run.values import Interval, JSet
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import expressions
-from jostle.tools.costs.values import (
-    EACH,
-    PUBLIC,
-    TOP,
-    Exposure,
-    Handle,
-    Items,
-    OneOf,
-    SourceFact,
-    cannot_charge,
-    each_way,
-    is_definite,
-    is_known,
-    items_in,
-    join_all,
-    quanta,
-    walked,
-    widened,
-)  # fmt: skip
+from jostle.tools.costs import values as val
 from jostle.tools.costs.walk import Walk
 
 MOST_PARTS = 400  # of one partition that are distinguished
@@ -69,7 +52,7 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
     source = next((old for old, other in w.identities if _may_be_one(identity, other)), None)
     public_size = node.protecting is not None and node.protecting.public_size
     if source is None:
-        source = SourceFact(
+        source = val.SourceFact(
             node, [], unit, limit, delta, public_size, node.budget.counted_by or "" if node.budget is not None else "",
             single=node.protecting is not None and not node.protecting.columns and not public_size,
         )  # fmt: skip
@@ -82,8 +65,8 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
     if kind == "dataset":  # its owner says the rest, and what was answered before is free
         source.inexact = True
     elif kind == "counts" or schema is None:
-        return Handle("cube", (Exposure(source),), None, object(), True)
-    return Handle("table", (Exposure(source),), schema, object(), True)
+        return val.Handle("cube", (val.Exposure(source),), None, object(), True)
+    return val.Handle("table", (val.Exposure(source),), schema, object(), True)
 
 
 def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, int | None]:
@@ -99,17 +82,17 @@ def _budget(w: Walk, node: n.Private, scope: Scope) -> tuple[str, int | None, in
 def _linked(w: Walk, node: n.Private, schema: dict[str, object] | None, identity: Hashable, scope: Scope) -> object:
     """Another table of the persons of a source, under its budget."""
     owner = w.look_up(scope, node.protecting.linked) if node.protecting is not None else None
-    if not (isinstance(owner, Handle) and len(owner.exposures) == 1):
-        return TOP
+    if not (isinstance(owner, val.Handle) and len(owner.exposures) == 1):
+        return val.TOP
     source = owner.exposures[0].source
     w.identities.append((source, identity))
     source.single = False
     source.names += [node.name] if node.name not in source.names else []
-    return Handle("table", (Exposure(source),), schema, object(), True)
+    return val.Handle("table", (val.Exposure(source),), schema, object(), True)
 
 
 def _one(value: object) -> int | None:
-    return quanta(value) if isinstance(value, float) else None
+    return val.quanta(value) if isinstance(value, float) else None
 
 
 def _schema(value: object) -> dict[str, object] | None:
@@ -120,7 +103,7 @@ def public_table(w: Walk, node: n.Described, scope: Scope) -> object:
     if isinstance(node.source, n.Call):
         for arg in node.source.args:
             w.eval(arg, scope)
-    return Handle("table", (), _schema(w.eval(node.domains, scope)))
+    return val.Handle("table", (), _schema(w.eval(node.domains, scope)))
 
 
 # Domains -----------------------------------------------------------------------------------------
@@ -137,7 +120,7 @@ def keys_of(domain: object) -> Sequence[float | str] | None:
 
 def identifiable(domain: object) -> bool:
     """Whether a value and its integer part may be two keys of a column, so that two kinds of parts overlap."""
-    if domain is PUBLIC:
+    if domain is val.PUBLIC:
         return True
     if isinstance(domain, Interval):
         return domain.real
@@ -150,7 +133,7 @@ def identifiable(domain: object) -> bool:
 
 def columns_of(table: object) -> dict[str, object] | None:
     """The names that stand for columns where the rows of a table are read; None where they are not known."""
-    return table.schema if isinstance(table, Handle) else None
+    return table.schema if isinstance(table, val.Handle) else None
 
 
 def of_rows(w: Walk, node: n.Expr, schema: dict[str, object] | None, scope: Scope) -> None:
@@ -204,7 +187,7 @@ def _operands(node: n.Expr) -> list[n.Expr]:
     return expressions(node) if isinstance(node, n.Unary | n.Binary | n.Logic | n.Conditional) else []
 
 
-def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | None:
+def _column_name(w: Walk, node: n.Expr, handle: val.Handle, scope: Scope) -> str | None:
     """The column that an expression names, or None where it is none or not known."""
     match node:
         case n.Name(id=name):
@@ -216,8 +199,8 @@ def _column_name(w: Walk, node: n.Expr, handle: Handle, scope: Scope) -> str | N
     return None
 
 
-def _known_column(value: object, handle: Handle) -> str | None:
-    name = value.name if isinstance(value, Handle) and value.kind == "column" else value
+def _known_column(value: object, handle: val.Handle) -> str | None:
+    name = value.name if isinstance(value, val.Handle) and value.kind == "column" else value
     return name if isinstance(name, str) and name in (handle.schema or {}) else None
 
 
@@ -226,7 +209,7 @@ def _known_column(value: object, handle: Handle) -> str | None:
 
 def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
     """A built-in whose arguments after the first are expressions on rows."""
-    table = w.eval(node.args[0], scope) if node.args else PUBLIC
+    table = w.eval(node.args[0], scope) if node.args else val.PUBLIC
     over: object = MISSING
     schema, form = columns_of(table), _FORMS.get(row.gives)
     for arg in node.args[1:]:
@@ -237,43 +220,42 @@ def row_form(w: Walk, row: facts.Builtin, node: n.Call, scope: Scope) -> object:
         else:
             of_rows(w, keyword.value, schema, scope)
     if row.effect is Effect.PURE:
-        return PUBLIC
-    return each_way(table, lambda one: TOP if form is None else form(w, row, one, node, over, scope))  # not followed
+        return val.PUBLIC
+    return val.each_way(
+        table, lambda one: val.TOP if form is None else form(w, row, one, node, over, scope)
+    )  # not followed
 
 
-def _listed(args: Sequence[n.Expr]) -> list[n.Expr]:
-    """The columns that are given one by one or in a list."""
-    return [item for arg in args for item in (_listed(arg.items) if isinstance(arg, n.ListOf) else [arg])]
-
-
-def _columns(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
+def _columns(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
     if table.schema is None:
-        return Items(Handle("column", table.exposures, None, None, False, ""))
-    return [Handle("column", table.exposures, table.schema, None, False, column) for column in table.schema]
+        return val.Items(val.Handle("column", table.exposures, None, None, False, ""))
+    return [val.Handle("column", table.exposures, table.schema, None, False, column) for column in table.schema]
 
 
-def _scored(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
+def _scored(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
     kind = "score" if row.gives is Gives.SCORE else "vectors"
-    return Handle(kind, table.exposures) if table.exposures else PUBLIC
+    return val.Handle(kind, table.exposures) if table.exposures else val.PUBLIC
 
 
-def _derived(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
-    added = dict.fromkeys((keyword.name for keyword in node.keywords), PUBLIC)
-    return Handle(table.kind, table.exposures, {**table.schema, **added} if table.schema is not None else None)
+def _derived(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
+    added = dict.fromkeys((keyword.name for keyword in node.keywords), val.PUBLIC)
+    return val.Handle(table.kind, table.exposures, {**table.schema, **added} if table.schema is not None else None)
 
 
-def _picked(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
-    picked, schema = [_column_name(w, arg, table, scope) for arg in _listed(node.args[1:])], table.schema
+def _picked(w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope) -> object:
+    picked, schema = [_column_name(w, arg, table, scope) for arg in listed_items(node.args[1:])], table.schema
     certain = [column for column in picked if column is not None]
     columns = {c: schema[c] for c in certain} if schema is not None and len(certain) == len(picked) else None
-    return Handle(table.kind, table.exposures, columns)
+    return val.Handle(table.kind, table.exposures, columns)
 
 
-def _filtered(table: Handle) -> Handle:
-    return Handle(table.kind, table.exposures, table.schema, table.origin)
+def _filtered(table: val.Handle) -> val.Handle:
+    return val.Handle(table.kind, table.exposures, table.schema, table.origin)
 
 
-def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, over: object, scope: Scope) -> object:
+def _partition_parts(
+    w: Walk, row: facts.Builtin, table: val.Handle, node: n.Call, over: object, scope: Scope
+) -> object:
     column = _column_name(w, node.args[1], table, scope) if len(node.args) > 1 else None
     keys = _listed_keys(over, node.span) if over is not MISSING else None
     if over is MISSING and column is not None and table.schema is not None:
@@ -288,14 +270,14 @@ def _partition_parts(w: Walk, row: facts.Builtin, table: Handle, node: n.Call, o
             _mark_inexact(table)
         some = int(isinstance(expr, n.Binary) and over is MISSING)  # numbers between two bounds: at least one key
         least, most = (len(keys), len(keys)) if keys is not None else (some, None)
-        return Items([PUBLIC, extended(table, label, EACH)], least, most, part_of=label)
+        return val.Items([val.PUBLIC, extended(table, label, val.EACH)], least, most, part_of=label)
     return [[key, extended(table, label, key)] for key in keys]
 
 
-_FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Scope], object]] = {
+_FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, val.Handle, n.Call, object, Scope], object]] = {
     Gives.PARTS: _partition_parts, Gives.FILTERED: lambda w, row, table, node, over, scope: _filtered(table),
     Gives.COLUMNS: _columns, Gives.SCORE: _scored, Gives.VECTORS: _scored,
-    Gives.CUBE: lambda w, row, table, node, over, scope: Handle("cube", table.exposures),
+    Gives.CUBE: lambda w, row, table, node, over, scope: val.Handle("cube", table.exposures),
     Gives.DERIVED: _derived, Gives.EXPLODED: _derived, Gives.PICKED: _picked,
 }  # fmt: skip
 """What a built-in of rows gives of a table."""
@@ -303,7 +285,7 @@ _FORMS: Mapping[Gives, Callable[[Walk, facts.Builtin, Handle, n.Call, object, Sc
 
 def _listed_keys(value: object, span: Span) -> Sequence[object] | None:
     """Keys that a program lists, as a run takes them; None where they are not known."""
-    items = walked(value)
+    items = val.walked(value)
     if not isinstance(items, list) or not all(isinstance(v, (float, str, bool)) for v in items):
         return None
     try:
@@ -312,7 +294,7 @@ def _listed_keys(value: object, span: Span) -> Sequence[object] | None:
         return None
 
 
-def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
+def _label(table: val.Handle, column: str | None, how: str) -> Hashable | None:
     """The partition that a part by a bare column of an unaltered table belongs to."""
     if table.origin is None or column is None or table.schema is None:
         return None
@@ -322,12 +304,12 @@ def _label(table: Handle, column: str | None, how: str) -> Hashable | None:
     return (table.origin, column)
 
 
-def extended(table: Handle, label: Hashable, part: Hashable) -> Handle:
+def extended(table: val.Handle, label: Hashable, part: Hashable) -> val.Handle:
     exposures = tuple(replace(e, path=(*e.path, (label, part))) for e in table.exposures)
     return replace(table, exposures=exposures, whole=False, name="")
 
 
-def _mark_inexact(table: Handle) -> None:
+def _mark_inexact(table: val.Handle) -> None:
     for exposure in table.exposures:
         exposure.source.inexact = True
 
@@ -337,43 +319,43 @@ def _mark_inexact(table: Handle) -> None:
 
 def transfer_index(w: Walk, node: n.Index, scope: Scope) -> object:
     value = w.eval(node.value, scope)
-    if isinstance(value, Handle) or (isinstance(value, OneOf) and not cannot_charge(value)):
+    if isinstance(value, val.Handle) or (isinstance(value, val.OneOf) and not val.cannot_charge(value)):
         if isinstance(next(iter(node.args), None), n.String | n.ListOf):
-            return PUBLIC  # a run refuses it
+            return val.PUBLIC  # a run refuses it
         return _rows_where(w, value, node, scope)
     at = [w.eval(arg, scope) for arg in node.args]
     for keyword in node.keywords:
         w.eval(keyword.value, scope)
-    return _element_of(value, at[0] if len(at) == 1 else PUBLIC)
+    return _element_of(value, at[0] if len(at) == 1 else val.PUBLIC)
 
 
 def _element_of(value: object, at: object) -> object:
-    if is_known(at) and is_definite(value):
+    if val.is_known(at) and val.is_definite(value):
         try:
             return index(value, at)
         except Refusal:
-            return PUBLIC
-    items = items_in(value)
-    return join_all(list(items)) if items and isinstance(value, (dict, list, Items)) else widened(value)
+            return val.PUBLIC
+    items = val.items_in(value)
+    return val.join_all(list(items)) if items and isinstance(value, (dict, list, val.Items)) else val.widened(value)
 
 
-def _rows_where(w: Walk, value: Handle | OneOf, node: n.Index, scope: Scope) -> object:
+def _rows_where(w: Walk, value: val.Handle | val.OneOf, node: n.Index, scope: Scope) -> object:
     """`D[a = v, b = w]` and `D[E, ]`."""
     schema = columns_of(value)
     for condition in node.args:
         of_rows(w, condition, schema, scope)
     conditions = [(keyword.name, w.eval(keyword.value, scope)) for keyword in node.keywords]
-    if isinstance(value, OneOf):
+    if isinstance(value, val.OneOf):
         # A list among the ways would be indexed by value; any of its items then.
-        return join_all([
+        return val.join_all([
             _parts_where(w, one, conditions, scope)
-            if isinstance(one, Handle) else _element_of(one, PUBLIC)
+            if isinstance(one, val.Handle) else _element_of(one, val.PUBLIC)
             for one in value.values
         ])  # fmt: skip
     return _parts_where(w, value, conditions, scope)
 
 
-def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, object]], scope: Scope) -> Handle:
+def _parts_where(w: Walk, table: val.Handle, conditions: list[tuple[str, object]], scope: Scope) -> val.Handle:
     result = _filtered(table)
     for name, value in conditions:
         column = _column_of_name(w, name, table, scope)
@@ -383,11 +365,11 @@ def _parts_where(w: Walk, table: Handle, conditions: list[tuple[str, object]], s
             result = extended(result, label, value)
         else:  # a part that is not known: counted as if it overlapped with all others
             _mark_inexact(result)
-            result = extended(result, object(), EACH)
+            result = extended(result, object(), val.EACH)
     return result
 
 
-def _column_of_name(w: Walk, name: str, table: Handle, scope: Scope) -> str | None:
+def _column_of_name(w: Walk, name: str, table: val.Handle, scope: Scope) -> str | None:
     if table.schema is None or name in table.schema:
         return name if table.schema is not None else None
     return _known_column(w.look_up(scope, name), table)

@@ -90,8 +90,6 @@ class Handle(Struct, frozen=True, eq=False):
 
 
 class NumberInterval(Struct, frozen=True):
-    """A number between two others."""
-
     low: float
     high: float
 

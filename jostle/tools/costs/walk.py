@@ -180,7 +180,6 @@ class Walk(Spending, ABC):
                 scope.names[name] = value
 
     def module_names(self, use: n.Use) -> Collection[str]:
-        """The names that a `use` binds."""
         if use.path not in self._names:
             self._names[use.path] = {use.path[-1], *brought(use.path)}  # for modules that use each other
             tree = self.load_module(use.path)
@@ -250,7 +249,6 @@ class Walk(Spending, ABC):
         return low if low == high else NumberInterval(low, high)
 
     def amount_bounds(self, node: n.Amount, scope: Scope, reached: ReachedSources) -> Bounds:
-        """Bounds of an amount that is written in the program."""
         if node.unit == "share":
             return self.share_bounds(self.eval(node.value, scope), reached)
         if node.is_wish:
@@ -426,9 +424,6 @@ class Walk(Spending, ABC):
         if isinstance(value, OneOf):
             return join_all([self.settled(v) for v in value.values])
         return value
-
-
-# Helpers -----------------------------------------------------------------------------------------
 
 
 def part_item(source: Items, once: Generic | None) -> object:

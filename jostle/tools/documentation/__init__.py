@@ -2,24 +2,15 @@
 
 `documentation("floor")` gives the meanings of a name: a built-in function, an aggregate of a select, a word, what a
 module of the library defines, a module. Each says how it is written (`usage`), what it costs (`price`), what it is in a
-sentence (`about`), a module that `use` must name (`module`, empty where none), and an `example` of a line or few.
-`documented()` is all of them, `given()` the declarations that every example stands below. The rows come from where they
-are needed anyway: `language.builtins`, `language.aggregates`, the comments of `stdlib/*.jst`; words from `words`. The
-examples are programs, `examples/*.jst`, which the tests run; where one asserts what it gives, `shown` has that as a
-comment. `entry.text()` is for terminals, `entry.markdown` for editors and pages.
+sentence (`about`), a module that `use` must name (`module`, empty where none), and an `example` of a line or few. The
+rows come from where they are needed anyway: `language.builtins`, `language.aggregates`, the comments of `stdlib/*.jst`;
+words from `words`. Examples are programs, `examples/*.jst`, below the declarations of `given()`, which the tests run.
 
-Nothing private is opened and nothing runs here.
-
-`jostle find WORDS` and `:find` of the shell: the functions and words that answer a question.
-
-Entries are ranked by the words that they share with the question, rare words first; a name of pandas, SQL, R or
-scikit-learn leads to what says the same here.
-
-The pages of `jostle explain`: what each kind of error or warning means, a program that meets it, and the way out.
-
-The words stand in `documentation/diagnostics.md`, a section a kind, in the order of `KINDS` and `diagnostics.WARNINGS`.
-The tests run every example and every mended program, given a file `people.csv` with the columns
-`person, age, sex, city, hours, gain`, and `german.csv`, whose header is `age;score`.
+`jostle find WORDS` ranks entries by the words that they share with the question, rare words first; a name of pandas,
+SQL, R or scikit-learn leads to what says the same here. `jostle explain` shows what each kind of error or warning
+means: a section a kind in `documentation/diagnostics.md`, in the order of `KINDS` and `diagnostics.WARNINGS`. The tests
+run every example there, given a file `people.csv` with the columns `person, age, sex, city, hours, gain`, and
+`german.csv`, whose header is `age;score`.
 """
 
 from __future__ import annotations

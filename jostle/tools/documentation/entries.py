@@ -1,17 +1,8 @@
-"""What is said of a name.
+"""What is said of a name: entries of what is built in, of the words of the language, and of the library.
 
-The examples: programs in the folder `examples`, a comment of names above the lines that show them.
-
-The files `language`, `queries` and `words` show the built-in functions, the aggregates and the words; the others what
-the module of their name brings. Each stands below the file `given`, and runs as a whole.
-
-The entries of what is built in: rows of `language.builtins` and `language.aggregates`, with prices and examples.
-
-The entries of the words of the language: statements, clauses, parts of queries and of choices.
-
-The entries of the library: its modules, and what they define, from their comments and their trees.
-
-A function costs something where it measures, or calls what measures: that is read off the tree, not stated.
+Examples are programs in the folder `examples`, a comment of names above the lines that show them: `language`, `queries`
+and `words`, and one of each module. A function of the library costs something where it measures, or calls what
+measures.
 """
 
 from __future__ import annotations
@@ -121,7 +112,6 @@ _OF_ITS_OWN = {
 
 
 def builtins() -> Iterator[Documentation]:
-    """An entry for each built-in name."""
     for name, row in BUILTINS.items():
         example = examples(row.module or "language").get(name, "")
         rows = " Rows have it too." if name in ROW_FUNCTIONS else ""
@@ -133,7 +123,6 @@ def builtins() -> Iterator[Documentation]:
 
 
 def aggregates() -> Iterator[Documentation]:
-    """An entry for each aggregate of a select."""
     for row in (*AGGREGATES.values(), *DISTINCT.values()):
         bounded = " What it is of needs public bounds." if row.bounded else ""
         parameters = tuple(re.sub(r"^.*\(|\)$", "", row.usage).split(", "))

@@ -121,7 +121,6 @@ _ESCAPED = {'"': '\\"', "\\": "\\\\", "\t": "\\t"}
 
 
 def quoted(text: str) -> str:
-    """A text as a program writes it."""
     escaped = (
         _ESCAPED[c] if c in _ESCAPED else c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else "\ufffd"
         for c in text

@@ -122,7 +122,6 @@ class Cells(Struct, frozen=True):
 
     @property
     def places(self) -> str:
-        """Where each cell begins."""
         last = self.first + self.many - 1
         plain = f"{self.first}..{last}"
         return plain if self.width == 1 else f"[{self.width} * i for i in {plain}]"

@@ -1,11 +1,9 @@
-"""`jostle init FILE`: writes a first program for a file, and asks in a terminal for what is not known.
+"""`jostle init FILE` writes a first program for a file, and `jostle data draft` a draft; both ask in a terminal first.
 
 The description comes from a codebook, from `--describe`, or from the person who is asked, and never from rows. These
 are read for one thing, unless `--no-check` says otherwise: how they are written. Decimal commas, the format of dates
 and fractions where integers are described go into the program; what else does not fit is shown, exactly, to the person
 who has the file. Columns that nobody describes stay out of the program.
-
-`jostle data draft`: prints a draft, and in a terminal asks first for what is not known.
 """
 
 from __future__ import annotations

@@ -2,13 +2,9 @@
 occurrences, completions. Nothing is run or opened.
 
 Lines and columns count from 0, as editors count them. While a text does not parse, what was known of its last good
-version still serves hovers and completions.
-
-Quick fixes: what the help of a fault says to write, offered where it mends the program.
-
-A help has its replacements in backquotes: "did you mean `age`?", "write `people.city` for the column", "`use trees`".
-Each is tried, in place of what is underlined, of its line, after it, or as a first line, and is offered where a check
-then finds fewer faults. So what is offered is known to help, and words that only name something are offered nowhere.
+version still serves. *Quick fixes*: a help has its replacements in backquotes ("did you mean `age`?"). Each is tried,
+in place of what is underlined, of its line, after it, or as a first line, and is offered where a check then finds fewer
+faults.
 """
 
 from __future__ import annotations
@@ -71,7 +67,6 @@ def fixes(text: str, fault: Diagnostic, faults: Sequence[Diagnostic], check: Cal
 
 
 def changed(text: str, fix: Fix) -> str:
-    """A text with a change made."""
     lines = text.split("\n")
     offsets = [0]
     for line in lines:
@@ -275,7 +270,6 @@ class Document:
             return None
 
     def _before(self, line: int, column: int) -> str:
-        """The text up to a position."""
         lines = self.text.split("\n")[: line + 1]
         lines[-1:] = [lines[-1][:column]] if lines else [""]
         return "\n".join(lines)

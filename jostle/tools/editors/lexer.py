@@ -21,18 +21,12 @@ _TOKENS = {
 
 
 class JostleLexer(RegexLexer):
-    """Colours Jostle programs."""
-
     name = "Jostle"
     aliases: ClassVar[list[str]] = ["jostle", "jst"]
     filenames: ClassVar[list[str]] = ["*.jst"]
     mimetypes: ClassVar[list[str]] = ["text/x-jostle"]
     tokens: ClassVar[dict[str, list[object]]] = {
-        "root": [
-            (r"\s+", Whitespace),
-            *((pattern, _TOKENS[colour]) for colour, pattern in shapes()),
-            (r".", Text),
-        ]
+        "root": [(r"\s+", Whitespace), *((pattern, _TOKENS[colour]) for colour, pattern in shapes()), (r".", Text)]
     }
 
 

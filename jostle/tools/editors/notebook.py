@@ -187,14 +187,7 @@ class CellReport:
         drawer = tag("details", tag("summary", "choices"), section) if section is not None else None
         spent = tag("pre", budget_text(self.budget)) if self.budget else None
         sections = releases_section(self.events), pictures_section(self.events), drawer
-        return tag(
-            "div",
-            style(".jostle"),
-            *sections,
-            undrawn(*sections),
-            spent,
-            class_="jostle",
-        )
+        return tag("div", style(".jostle"), *sections, undrawn(*sections), spent, class_="jostle")
 
 
 def there(entries: Entries, cell: str, names: dict[str, object]) -> None:

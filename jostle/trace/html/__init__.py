@@ -1,12 +1,6 @@
-"""The web page of a run, and that of two runs side by side.
-
-A whole run as one self-contained page: no network, readable on a phone and in the dark, usable by keyboard.
+"""The web page of a run, and that of two runs side by side: self-contained, readable on a phone, usable by keyboard.
 
 It shows what the events hold, which is public or paid for, and nothing else.
-
-A run in a few sentences: when it ran, what it printed, and of each choice what it took and why.
-
-Two runs as one page: what each chose and why, what both released with its noise, and what they spent.
 """
 
 from __future__ import annotations
@@ -103,7 +97,6 @@ def _paid(feature: Mapping[str, object]) -> str:
 
 
 def page(events: Sequence[Event]) -> str:
-    """The page, as text."""
     forest = Forest.of(events)
     costs = Costs.of(forest)
     run = next((e for e in events if e.kind == "run"), None)

@@ -1,13 +1,7 @@
-"""The tree of events, whose nodes open and close; runs of like events are folded.
+"""Parts of the page of a run: the tree of events, the budget as an icicle, released values, the program's text.
 
-The budget as an icicle: each block as wide as what it cost its source, parallel parts drawn as their maximum.
-
-Released values as HTML: numbers in large type, rows as tables, vectors as pictures.
-
-The program's text, each line marked with its cost and with links to its events.
-
-HTML as values: `tag("p", "a < b", id="x")`. What is no `Html` is escaped, so that nothing is markup by chance, and is
-shown as `trace.text.clean` has it.
+Each block of the icicle is as wide as what it cost its source, parallel parts drawn as their maximum. HTML is made of
+values, `tag("p", "a < b", id="x")`: what is no `Html` is escaped, and is shown as `trace.text.clean` has it.
 """
 
 from __future__ import annotations
@@ -183,7 +177,6 @@ _MOST = 40  # blocks side by side
 
 
 def budget(forest: Forest, costs: Costs) -> Html | None:
-    """An icicle for each private source."""
     accounts = Account.all_of(forest, costs)
     return join(_icicle(forest, costs, account) for account in accounts) if accounts else None
 
@@ -256,7 +249,6 @@ def releases_section(events: Sequence[Event]) -> Html | None:
 
 
 def pictures_section(events: Sequence[Event]) -> Html | None:
-    """The pictures that the program drew."""
     images = pictures(events)
     if not images:
         return None

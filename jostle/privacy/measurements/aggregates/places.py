@@ -31,14 +31,7 @@ from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, Ro
 from jostle.plan.schemas import Values
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import (
-    Chosen,
-    GroupAggregate,
-    SelectionAggregate,
-    grid_of,
-    sensitivity_of,
-    stability_of_term,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
@@ -89,7 +82,7 @@ def bins(low: float | None, high: float | None, integral: bool) -> Bins:
     return Bins((low, *(cut.value for cut in cuts), high), cuts)
 
 
-class Bounds(GroupAggregate):
+class Bounds(agg.GroupAggregate):
     """Round bounds between which nearly all values lie: a noisy histogram over the orders of magnitude.
 
     *Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
@@ -122,14 +115,14 @@ class Bounds(GroupAggregate):
 
     def release(
         self, mechanism: Additive, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Chosen], list[Measured]]:
+    ) -> tuple[list[agg.Chosen], list[Measured]]:
         term, candidates = Count(weighted=table.weighted), self.candidates(table)
-        stability = stability_of_term(term, table, undivided)
-        reach = sensitivity_of(term, table) * stability
-        linear = Linear.of(mechanism, reach, reach, grid_of(term))
+        stability = agg.stability_of_term(term, table, undivided)
+        reach = agg.sensitivity_of(term, table) * stability
+        linear = Linear.of(mechanism, reach, reach, agg.grid_of(term))
         chances = (BY_CHANCE / (len(candidates.cuts) + 1), ONE_MORE)
         surely, likely = (linear.law.half_width(1 - 2 * chance) for chance in chances)
-        answers: list[Chosen] = []
+        answers: list[agg.Chosen] = []
         for counts in exact:
             first, last = outermost(linear.release(counts, noise), surely, likely)
             answers.append(({"low": candidates.ends[first], "high": candidates.ends[last + 1]}, None))
@@ -150,7 +143,7 @@ def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:
 MOST = 2**20  # candidates
 
 
-class Mode(SelectionAggregate):
+class Mode(agg.SelectionAggregate):
     """The most frequent value of an expression.
 
     *Measures* The public key of E with the largest count.

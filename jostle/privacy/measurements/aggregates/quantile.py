@@ -43,13 +43,7 @@ from jostle.plan.kinds import is_integral
 from jostle.plan.plan import WEIGHT_BITS, Apply, Constant, Count, Exact, Key, RowExpr
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, weighted_stability_of
-from jostle.privacy.measurements.aggregates.aggregate import (
-    Chosen,
-    SelectionAggregate,
-    grid_of,
-    reach_of,
-    stability_of_term,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.privacy.mechanisms.additive import Additive, Linear, sum_prices
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
@@ -169,7 +163,7 @@ class Bracketing(Struct, frozen=True):
         rows, of_counts = Count(weighted=table.weighted), amount.value // parts
         selection = Selection.of(Amount(amount.unit, amount.value - of_counts, amount.delta), table.measures)
         part = Amount(amount.unit, of_counts, amount.delta)
-        counts = Additive.fitted(part, None, table.measures, *reach_of(rows, table, undivided=False))
+        counts = Additive.fitted(part, None, table.measures, *agg.reach_of(rows, table, undivided=False))
         return cls(amount, selection, counts, rows, table)
 
     @property
@@ -183,7 +177,7 @@ class Bracketing(Struct, frozen=True):
     @property
     def measured(self) -> Measured:
         """What a trace tells of the counts."""
-        stability = stability_of_term(self.rows, self.table, undivided=False)
+        stability = agg.stability_of_term(self.rows, self.table, undivided=False)
         return Measured("rows around", self._linear.law, self.counts, 1, stability)
 
     def around(
@@ -206,7 +200,7 @@ class Bracketing(Struct, frozen=True):
 
     @property
     def _linear(self) -> Linear:
-        return Linear.of(self.counts, *reach_of(self.rows, self.table, undivided=False), grid_of(self.rows))
+        return Linear.of(self.counts, *agg.reach_of(self.rows, self.table, undivided=False), agg.grid_of(self.rows))
 
 
 def _places(chosen: int, many: int) -> list[int]:
@@ -220,7 +214,7 @@ PARTS = 4
 """One of so many parts of the amount of a quantile buys its error in values."""
 
 
-class Quantile(SelectionAggregate):
+class Quantile(agg.SelectionAggregate):
     """A quantile of an expression: report noisy max over public intervals.
 
     *Measures* A public interval [a, b), by minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d.
@@ -276,14 +270,14 @@ class Quantile(SelectionAggregate):
 
     def release(
         self, mechanism: Any, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
-    ) -> tuple[list[Chosen], list[Measured]]:
+    ) -> tuple[list[agg.Chosen], list[Measured]]:
         if not isinstance(mechanism, Bracketing):
             return super().release(mechanism, exact, noise, table, undivided)
         answers, (event,) = super().release(mechanism.selection, exact, noise, table, undivided)
         events = [replace(event, uses={self.name: as_float(mechanism.amount.value)})]
         low, high = self.candidates(table)
         starts, whole = self.intervals(table).starts, is_integral(self.expr, table.domains)
-        bracketed: list[Chosen] = []
+        bracketed: list[agg.Chosen] = []
         chosen = [int(starts.searchsorted(answer, side="right")) - 1 for answer, _ in answers]
         around = mechanism.around(chosen, exact, starts, self.rank(), noise)
         for (answer, _), pair in zip(answers, around, strict=True):

@@ -8,19 +8,10 @@ from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Count as RowCount
 from jostle.plan.plan import FixedSum, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import (
-    AdditiveAggregate,
-    Centred,
-    Estimate,
-    Estimator,
-    Pair,
-    grid_for,
-    public_bounds,
-    sum_and_count,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 
 
-class Count(AdditiveAggregate):
+class Count(agg.AdditiveAggregate):
     """How many rows there are, or how many where an expression is not none.
 
     *Measures* The number of rows, or of rows where E is not none.
@@ -43,7 +34,7 @@ class Count(AdditiveAggregate):
         return (RowCount(next(iter(self.expressions), None), weighted=table.weighted),)
 
 
-class CountDistinct(AdditiveAggregate):
+class CountDistinct(agg.AdditiveAggregate):
     """How many different values an expression has.
 
     *Measures* The number of different values of E that are not none.
@@ -61,7 +52,7 @@ class CountDistinct(AdditiveAggregate):
         return (RowCount(self.expr, distinct=True),)
 
 
-class Sum(AdditiveAggregate):
+class Sum(agg.AdditiveAggregate):
     """The sum of an expression.
 
     *Measures* Σ E on a grid of about 2⁻³⁰ B, whole numbers exactly.
@@ -80,13 +71,13 @@ class Sum(AdditiveAggregate):
         return answers
 
     def measured(self, table: Table) -> tuple[Term, ...]:
-        low, high = public_bounds(self.expr, table, self.name)
+        low, high = agg.public_bounds(self.expr, table, self.name)
         whole = is_integral(self.expr, table.domains) and not table.weighted
-        bits = 0 if whole else grid_for(max(abs(low), abs(high)))
+        bits = 0 if whole else agg.grid_for(max(abs(low), abs(high)))
         return (FixedSum(self.expr, low, high, bits, weighted=table.weighted),)
 
 
-class Avg(Estimate):
+class Avg(agg.Estimate):
     """The mean of an expression.
 
     *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and the count.
@@ -97,17 +88,17 @@ class Avg(Estimate):
 
     name = "avg"
 
-    def measured(self, table: Table) -> tuple[Pair]:
-        return (sum_and_count(self.expr, table, self.name),)
+    def measured(self, table: Table) -> tuple[agg.Pair]:
+        return (agg.sum_and_count(self.expr, table, self.name),)
 
-    def estimator(self, table: Table) -> Estimator:
-        x = Centred.of(self.expr, table, self.name)
+    def estimator(self, table: Table) -> agg.Estimator:
+        x = agg.Centred.of(self.expr, table, self.name)
         half, middle = x.half, x.middle
 
         def mean(total: Floats, count: Floats) -> Floats:
             return total / np.maximum(count, 1.0) + middle
 
-        return Estimator(mean, 1, 1.0, middle - half, middle + half)
+        return agg.Estimator(mean, 1, 1.0, middle - half, middle + half)
 
 
 class CentredSum(Avg):
@@ -121,10 +112,10 @@ class CentredSum(Avg):
 
     name = "sum"
 
-    def estimator(self, table: Table) -> Estimator:
-        middle = Centred.of(self.expr, table, self.name).middle
+    def estimator(self, table: Table) -> agg.Estimator:
+        middle = agg.Centred.of(self.expr, table, self.name).middle
 
         def whole(total: Floats, count: Floats) -> Floats:
             return total + middle * count
 
-        return Estimator(whole, 1, float("-inf"), float("-inf"), float("inf"))
+        return agg.Estimator(whole, 1, float("-inf"), float("-inf"), float("inf"))

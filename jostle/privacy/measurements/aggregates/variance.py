@@ -8,19 +8,11 @@ from collections.abc import Sequence
 from jostle.lazy import Floats, np
 from jostle.plan.plan import Apply, Constant, Count, Exact, RowExpr, Term
 from jostle.privacy.kernel.handles import Table
-from jostle.privacy.measurements.aggregates.aggregate import (
-    Centred,
-    Estimate,
-    Estimator,
-    Pair,
-    fixed_sum,
-    grid_for,
-    sum_and_count,
-)
+from jostle.privacy.measurements.aggregates import aggregate as agg
 from jostle.records import replace
 
 
-class Var(Estimate):
+class Var(agg.Estimate):
     """The sample variance of an expression.
 
     *Measures* The pair of the mean with two thirds of the amount, and Σ(E − middle)² with one.
@@ -31,13 +23,13 @@ class Var(Estimate):
 
     name = "var"
 
-    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
-        x = Centred.of(self.expr, table, self.name)
-        squares = replace(fixed_sum(x.expr, x.half, table), bits=grid_for(x.half**2), square=True)
-        return (sum_and_count(self.expr, table, self.name), squares)
+    def measured(self, table: Table) -> tuple[Term | agg.Pair, ...]:
+        x = agg.Centred.of(self.expr, table, self.name)
+        squares = replace(agg.fixed_sum(x.expr, x.half, table), bits=agg.grid_for(x.half**2), square=True)
+        return (agg.sum_and_count(self.expr, table, self.name), squares)
 
-    def estimator(self, table: Table) -> Estimator:
-        x = Centred.of(self.expr, table, self.name)
+    def estimator(self, table: Table) -> agg.Estimator:
+        x = agg.Centred.of(self.expr, table, self.name)
         half, most = x.half, x.width**2 / 2
 
         def variance(total: Floats, count: Floats, squares: Floats) -> Floats:
@@ -46,7 +38,7 @@ class Var(Estimate):
             result: Floats = (squares - rows * mean**2) / (rows - 1)
             return result
 
-        return Estimator(variance, 1, 2.0, 0.0, most)
+        return agg.Estimator(variance, 1, 2.0, 0.0, most)
 
 
 class Stddev(Var):
@@ -66,7 +58,7 @@ class Stddev(Var):
     def of_statistics(self, values: Sequence[float | None]) -> float | None:
         return None if values[0] is None else math.sqrt(values[0])
 
-    def estimator(self, table: Table) -> Estimator:
+    def estimator(self, table: Table) -> agg.Estimator:
         variance = super().estimator(table)
 
         def deviation(*terms: Floats) -> Floats:
@@ -74,10 +66,10 @@ class Stddev(Var):
             result: Floats = np.sign(squares) * np.sqrt(np.abs(squares))
             return result
 
-        return Estimator(deviation, variance.count, variance.least, 0.0, math.sqrt(variance.high))
+        return agg.Estimator(deviation, variance.count, variance.least, 0.0, math.sqrt(variance.high))
 
 
-class Covariance(Estimate):
+class Covariance(agg.Estimate):
     """The sample covariance of two expressions.
 
     *Measures* The pair of Y with half of the amount, Σ(X − middle) and Σ(X − middle)(Y − middle) with a quarter each.
@@ -96,20 +88,20 @@ class Covariance(Estimate):
         plus, minus = values
         return None if plus is None or minus is None else (plus - minus) / 4
 
-    def _centred(self, table: Table) -> list[Centred]:
-        return [Centred.of(expr, table, self.name) for expr in self.expressions]
+    def _centred(self, table: Table) -> list[agg.Centred]:
+        return [agg.Centred.of(expr, table, self.name) for expr in self.expressions]
 
-    def measured(self, table: Table) -> tuple[Term | Pair, ...]:
+    def measured(self, table: Table) -> tuple[Term | agg.Pair, ...]:
         x, y = self._centred(table)
         product = Apply("*", (x.expr, y.expr))
-        total = fixed_sum(_where(x.expr, y.expr), y.half, table)
+        total = agg.fixed_sum(_where(x.expr, y.expr), y.half, table)
         return (
-            fixed_sum(_where(y.expr, x.expr), x.half, table),
-            Pair.of(total, Count(product, weighted=table.weighted)),
-            fixed_sum(product, x.half * y.half, table),
+            agg.fixed_sum(_where(y.expr, x.expr), x.half, table),
+            agg.Pair.of(total, Count(product, weighted=table.weighted)),
+            agg.fixed_sum(product, x.half * y.half, table),
         )
 
-    def estimator(self, table: Table) -> Estimator:
+    def estimator(self, table: Table) -> agg.Estimator:
         x, y = self._centred(table)
         halves, most = (x.half, y.half), x.width * y.width / 2
 
@@ -122,7 +114,7 @@ class Covariance(Estimate):
             result: Floats = (products - rows * mean_x * mean_y) / (rows - 1)
             return result
 
-        return Estimator(covariance, 2, 2.0, -most, most)
+        return agg.Estimator(covariance, 2, 2.0, -most, most)
 
 
 def _where(other: RowExpr, expr: RowExpr) -> RowExpr:

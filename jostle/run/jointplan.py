@@ -210,13 +210,14 @@ class JointPlan(Struct, frozen=True, eq=False):
         ):
             request = one.request
             columns = [
-                self._noised(vectors, query, sums, estimates, errors, one.target)
+                self._noised(vectors, query, sums, estimates, errors, one.target) if one.given is None else one.given
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
             for at, (query, sums) in enumerate(zip(queries, sums_of, strict=True)):
-                if query.residuals and query.family in projected.cones | projected.whole:
-                    low = 0.0 if query.family in projected.cones else -math.inf
-                    columns[at] = _nearby(columns[at], sums.in_order(projected.answers(query)), low)
+                if one.given is None and query.family in projected.cones | projected.whole:
+                    low, values = 0.0 if query.family in projected.cones else -math.inf, projected.answers(query)
+                    values = sums.in_order(values)
+                    columns[at] = _nearby(columns[at], values, low) if query.residuals else values.tolist()
             keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result

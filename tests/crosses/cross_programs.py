@@ -29,6 +29,11 @@ LISTED = ("c", "b", "n")
 NAMES = re.compile(r"\b[a-z]+(?:\.[a-z]+)?\b")
 
 
+def has_order(unit: str) -> bool:
+    """Whether rows are those of persons, each in an order."""
+    return unit.startswith("id") and "weighted" not in unit
+
+
 @dataclass
 class Maker:
     """Makes chains and measurements on a table of a unit and a budget."""
@@ -51,12 +56,14 @@ class Maker:
         self.table, self.number, self.join, self.keys_are_open = table, 0, chain.join, False
         self.columns, self.limit = dict(chain.columns), chain.limit
 
-    def chain(self) -> Chain:
-        """Up to two transformations, and a join now and then."""
+    def chain(self, ordered: bool = False) -> Chain:
+        """Up to two transformations, the first of them an order where that is wished, and a join now and then."""
         columns = {**KINDS, "period": "date"} if self.each else KINDS
         self._begin("t", Chain(columns=columns, limit=" up to 2 rows" if self.unit == "id" else ""))
         if self.each and self.rng.random() < 0.5:
             self._add("part_of_a_period")
+        if ordered:
+            self._add("in_order")
         for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
         if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
@@ -101,7 +108,7 @@ class Maker:
         )  # fmt: skip
         wants = {
             "rows_of_persons": persons and whole, "linked": persons, "joined_by_person": persons,
-            "in_order": persons and whole and "weighted" not in self.unit, "best_of_runs": self.budget == "epsilon",
+            "in_order": whole and has_order(self.unit), "best_of_runs": self.budget == "epsilon",
             "streams": self.unit != "id", "statistics": not persons or "up to" in self.unit,
             "keys_alone": self.budget in ("delta", "basic"), "steps": self.budget == "epsilon",
             "weighted_records": "weighted" not in self.unit and {"c", "n", "s"} <= set(self.columns),

@@ -63,8 +63,8 @@ class Maker:
         if self.each and self.rng.random() < 0.5:
             self._add("part_of_a_period")
         if ordered:
-            self._add("in_order")
-        for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
+            self._add("ordered")
+        for _ in range(self.rng.choice((0, 0, 1) if ordered else (0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
         if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
             self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself", "joined_by_person"), (5, 2, 2))[0])
@@ -226,9 +226,16 @@ class Maker:
         """Another table of the same persons, under the same budget."""
         self._new(self.rng.choice(("u", f"where(u, {self._on(dict(KINDS), 'boolean')})")), dict(KINDS))
 
-    def in_order(self) -> None:
+    def ordered(self) -> None:
+        """An order whose neighbours, mostly, are what is measured."""
+        self.in_order(3)
+        beside = [name for name in ("before", "next", "previous", "largest") if self.columns.get(name) == "number"]
+        if beside and self.rng.random() < 0.8:
+            self._new(f"derive({self.table}, n = {self.rng.choice(beside)})", {**self.columns, "n": "number"})
+
+    def in_order(self, forms: int = 4) -> None:
         """What stands before and after in the rows of each person."""
-        form, by = self.rng.randrange(4), self.rng.choice(("n", "d", "m", "r"))
+        form, by = self.rng.randrange(forms), self.rng.choice(("n", "d", "m", "r"))
         kind, apart = self.columns.get(by, "number"), random.Random("\n".join([*self.lines, self.unit, by]))
         if form < 2 and apart.random() < 0.3:
             what, sides = apart.choice(("n", "r", "d")), [""] + [f', "{c}"' for c in ("b", "c") if c in self.columns]

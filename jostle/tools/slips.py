@@ -444,8 +444,7 @@ CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 def in_order(text: str) -> Iterator[Slip]:
     """A query with the clauses of its one select in their order."""
     for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
-        of_a_join = "up to" if re.search(r"(?i)\bjoin\b", query[1]) else ""
-        starts = [match.start() for match in CLAUSE.finditer(query[1]) if match[0].lower() != of_a_join]
+        starts = [m.start() for m in CLAUSE.finditer(query[1]) if m[0].lower() != "up to" or " join " not in query[1]]
         if query[1].lower().count("select") == 1:
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
             parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))

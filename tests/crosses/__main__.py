@@ -28,7 +28,7 @@ sys.path[:0] = [str(ROOT / "tests" / name) for name in ("crosses", "adversary", 
 
 import pytest  # noqa: E402
 from cross_oracle import ORDERED, RETRIED, SIZE, Crosses, Run, opened  # noqa: E402
-from cross_specimens import SPECIMENS  # noqa: E402
+from cross_specimens import SPECIMENS, shows  # noqa: E402
 from engines_suite import ENGINES  # noqa: E402
 
 NAMED = {specimen.__name__: (specimen, what, seed) for specimen, what, seed in SPECIMENS}
@@ -46,7 +46,7 @@ def convicted(name: str, first: int, seconds: float) -> bool:
             specimen(patch)
             with opened() as crosses:
                 while True:
-                    shown = any(what in one.what for one in crosses.run(seed).breaks)
+                    shown = any(shows(what, one.what) for one in crosses.run(seed).breaks)
                     seed += 1
                     if shown or seed % SIZE == 0 or time.process_time() - cpu >= seconds:
                         break

@@ -32,8 +32,8 @@ import pytest
 from arena import Arena
 from cross_engine import PlainRows
 from cross_parts import Asked, Chain, Program, Retried, Scored, modules
-from cross_programs import Maker, has_order
-from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
+from cross_programs import Maker
+from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn, has_order
 from engines_postgres import Loaded
 from recorded_noise import Draw
 

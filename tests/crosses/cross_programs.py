@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cross_expressions import Expressions
 from cross_parts import Chain, Measurement, Nest
-from cross_worlds import KINDS, periods
+from cross_worlds import KINDS, MEASUREMENTS, TRANSFORMATIONS, has_order, periods
 
 from jostle.language import aggregates
 
@@ -23,15 +23,8 @@ AMOUNTS = {"epsilon": "epsilon 0.25", "rho": "rho 0.25", "delta": "epsilon 0.25 
 AGGREGATES = dict.fromkeys(aggregates.AGGREGATES, 4) | {"count": 8, "sum": 8, "bounds": 0.3}
 RANKED = ("min", "max", "median", "quantile")
 RECORDS = {"c": "text", "n": "number", "s": "text"}
-
-
 LISTED = ("c", "b", "n")
 NAMES = re.compile(r"\b[a-z]+(?:\.[a-z]+)?\b")
-
-
-def has_order(unit: str) -> bool:
-    """Whether rows are those of persons, each in an order."""
-    return unit.startswith("id") and "weighted" not in unit
 
 
 @dataclass
@@ -499,16 +492,3 @@ class Maker:
         """The same question twice."""
         asked = self._select([self._some_aggregate()])
         self.lines += [f"print({asked})", f"print({asked})"]
-
-
-TRANSFORMATIONS = (
-    "filtered", "filtered", "empty_side", "derived", "derived", "picked", "united", "exploded", "part_of_a_partition",
-    "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "joined_by_person",
-    "rows_of_persons", "linked", "in_order",
-)  # fmt: skip
-MEASUREMENTS = dict.fromkeys(
-    ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
-     "given_before", "joint_block", "public_facts", "streams", "best_of_runs", "statistics", "keys_alone",
-     "calculated"), 1.0,
-) | {"aggregates": 10, "joint_block": 0.1, "public_facts": 0.15, "statistics": 0.6, "best_of_runs": 0.3,
-       "weighted_records": 2.0}  # fmt: skip

@@ -196,26 +196,25 @@ class JointPlan(Struct, frozen=True, eq=False):
         projected = estimates.projected(self.cones)
         for family, steps in self.whole:
             projected = projected.rounded(family, steps, self.known)
-        vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, self._scales(), strict=True)]
+        scales = [linear.law.scale for linear in self.measurement.linear]
+        vectors = [Vector(values.ravel(), kind(scale)) for values, scale in zip(measured, scales, strict=True)]
         result = []
         for one, queries, sums_of, deviations in zip(
             self.selects, self.queries, workload.selects, self.deviations, strict=True
         ):
             request = one.request
             columns = [
-                self._noised(vectors, query, sums, estimates, errors, one.target)
+                self._noised(vectors, query, sums, estimates, errors, one.target) if one.given is None else one.given
                 for query, sums, errors in zip(queries, sums_of, deviations, strict=True)
             ]
-            for at, (query, sums) in enumerate(zip(queries, sums_of, strict=True)):
-                if query.residuals and query.family in projected.cones | projected.whole:
+            for at, (query, sums) in enumerate(zip(queries, sums_of, strict=True) if one.given is None else ()):
+                if query.family in projected.cones | projected.whole:
                     low = 0.0 if query.family in projected.cones else -math.inf
-                    columns[at] = _nearby(columns[at], sums.in_order(projected.answers(query)), low)
+                    values = sums.in_order(projected.answers(query))
+                    columns[at] = _nearby(columns[at], values, low) if query.residuals else values.tolist()
             keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
-
-    def _scales(self) -> list[float]:
-        return [linear.law.scale for linear in self.measurement.linear]
 
     def _noised(
         self, vectors: Sequence[Vector], query: Query, sums: Sums, estimates: Estimates, errors: Floats,
@@ -303,10 +302,9 @@ class _Units(Struct, frozen=True, eq=False):
             queries = [query for some in plan.queries for query in some if query.family == family]
             top = common([query.top for query in queries])
             if not {*below(top)} <= {levels for query in queries for levels in query.every}:
-                raise refuse(
-                    "TypeError", "no select of this block has the groups that all its counts are sums of",
-                    help=f"add one that groups by {_level_names(workload, top)}, or leave `whole` out",
-                )  # fmt: skip
+                names = " and ".join([f"`{workload.names[axis][level - 1]}`" for axis, level in top])
+                raise refuse("TypeError", "no select of this block has the groups that all its counts are sums of",
+                             help=f"add one that groups by {names}, or leave `whole` out")  # fmt: skip
             if math.prod(plan.strategy.axes[axis].sizes[level] for axis, level in top) > MOST_CELLS:
                 raise refuse("ValueError", "these groups are too many to be integers that add up",
                              help="group more coarsely, or leave `whole` out")  # fmt: skip
@@ -353,10 +351,6 @@ def _groups(workload: JointWorkload, block: Sequence[JointQuery], terms: Sequenc
             help = "give totals that add up to each other"
             raise refuse("DataError", str(fault), one.span, help=help) from None
     return tuple(result)
-
-
-def _level_names(workload: JointWorkload, levels: Levels) -> str:
-    return " and ".join([f"`{workload.names[axis][level - 1]}`" for axis, level in levels])
 
 
 def _parts(block: Sequence[JointQuery]) -> float:

@@ -130,7 +130,7 @@ def _accuracy(table: Value, model: Value, label: object, *, at: At) -> float:
     if not counted.sum():
         raise refuse("ValueError", "the table has no rows to be right on")
     read = {n: columns[n] for n in model.attributes if n != name} or {name: columns[name]}
-    return float((counted * (model.predict(read) == truth)).sum() / counted.sum())
+    return float((counted * (model.places(read) == truth)).sum() / counted.sum())
 
 
 @builtin

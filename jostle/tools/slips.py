@@ -437,14 +437,14 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
     yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 
 
-_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
+_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "up to", "having", "order by", "limit", "with")
 CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 
 
 def in_order(text: str) -> Iterator[Slip]:
     """A query with the clauses of its one select in their order."""
     for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
-        starts = [match.start() for match in CLAUSE.finditer(query[1])]
+        starts = [m.start() for m in CLAUSE.finditer(query[1]) if m[0].lower() != "up to" or " join " not in query[1]]
         if query[1].lower().count("select") == 1:
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
             parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))

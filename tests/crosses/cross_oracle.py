@@ -33,7 +33,7 @@ from arena import Arena
 from cross_engine import PlainRows
 from cross_parts import Asked, Chain, Program, Retried, Scored, modules
 from cross_programs import Maker
-from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn
+from cross_worlds import BUDGETS, KINDS, OFTEN, PERIODS, UNITS, WRITERS, World, described, drawn, has_order
 from engines_postgres import Loaded
 from recorded_noise import Draw
 
@@ -67,6 +67,7 @@ PURE = {"laplace", "selection", "cube", "runs"}  # noise that has an ε by itsel
 TYPED = {"parquet", "arrow"}  # the file types whose cells are those of a server's tables
 
 RETRIED = 3 * 10**12  # and from this one on runs of which one is shown, and rounds until a budget or an answer
+ORDERED = 4 * 10**12  # and from this one on each table has what stands before and after in a person's rows
 
 Servers = Mapping[str, Callable[[], Engine]]
 """What makes an engine that writes a table to its server when it is opened, by name."""
@@ -179,22 +180,24 @@ class Batch:
     def __init__(self, arena: Arena, number: int, servers: Servers) -> None:
         self._arena, rng = arena, random.Random(f"batch {number}")
         self._servers, self._which = servers, number % 2  # and whose rows these have
-        self.unit, self.budget = rng.choices(UNITS, OFTEN)[0], rng.choice(list(BUDGETS))
+        ordered = number * SIZE >= ORDERED
+        units = {one: often for one, often in zip(UNITS, OFTEN, strict=True) if not ordered or has_order(one)}
+        self.unit, self.budget = rng.choices([*units], [*units.values()])[0], rng.choice(list(BUDGETS))
         self.each = random.Random(f"periods of {number}").choice(PERIODS) if number % 8 == IN_PERIODS else ""
         if self.each and self.unit == "rows, public size":
             self.unit = "rows"
         self.world: World = drawn(rng, self.unit, self.each)
         self.description = described(random.Random(f"description of {number}"), self.each, self.unit[:2] == "id")
-        maker, nested = Maker(rng, self.unit, self.budget, self.each), number * SIZE >= NESTED
+        maker, nested = Maker(rng, self.unit, self.budget, self.each), NESTED <= number * SIZE < ORDERED
         if nested and rng.random() < 0.3:
             self.description = self.description.replace("id: text, ", "")
         described_id = "id: text" in self.description
-        self._chains = [maker.nested(described_id) if nested else maker.chain() for _ in range(CHAINS)]
+        self._chains = [maker.nested(described_id) if nested else maker.chain(ordered) for _ in range(CHAINS)]
         self._often = [0.1 if " up to " in chain.join else 1.0 for chain in self._chains]  # whose SQL is long
         whole = [chain for chain in self._chains if not chain.join and KINDS.items() <= chain.columns.items()]
         often = [*self._chains, *whole, *whole]
         self._measurements = [maker.measurement(rng.choice(often)) for _ in range(MEASUREMENTS)]
-        scored = number * SIZE >= SCORED
+        scored = SCORED <= number * SIZE < ORDERED
         if scored or (nested and number % 3 == 0):
             of = (random.Random(f"asked of {number}"), self.unit, self.budget, maker.amount)
             asked = Retried(*of) if number * SIZE >= RETRIED else Scored(*of) if scored else Asked(*of)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from cross_expressions import Expressions
 from cross_parts import Chain, Measurement, Nest
-from cross_worlds import KINDS, periods
+from cross_worlds import KINDS, MEASUREMENTS, TRANSFORMATIONS, has_order, periods
 
 from jostle.language import aggregates
 
@@ -23,8 +23,6 @@ AMOUNTS = {"epsilon": "epsilon 0.25", "rho": "rho 0.25", "delta": "epsilon 0.25 
 AGGREGATES = dict.fromkeys(aggregates.AGGREGATES, 4) | {"count": 8, "sum": 8, "bounds": 0.3}
 RANKED = ("min", "max", "median", "quantile")
 RECORDS = {"c": "text", "n": "number", "s": "text"}
-
-
 LISTED = ("c", "b", "n")
 NAMES = re.compile(r"\b[a-z]+(?:\.[a-z]+)?\b")
 
@@ -51,13 +49,15 @@ class Maker:
         self.table, self.number, self.join, self.keys_are_open = table, 0, chain.join, False
         self.columns, self.limit = dict(chain.columns), chain.limit
 
-    def chain(self) -> Chain:
-        """Up to two transformations, and a join now and then."""
+    def chain(self, ordered: bool = False) -> Chain:
+        """Up to two transformations, the first of them an order where that is wished, and a join now and then."""
         columns = {**KINDS, "period": "date"} if self.each else KINDS
         self._begin("t", Chain(columns=columns, limit=" up to 2 rows" if self.unit == "id" else ""))
         if self.each and self.rng.random() < 0.5:
             self._add("part_of_a_period")
-        for _ in range(self.rng.choice((0, 1, 1, 1, 2))):
+        if ordered:
+            self._add("ordered")
+        for _ in range(self.rng.choice((0, 0, 1) if ordered else (0, 1, 1, 1, 2))):
             self._add(self.rng.choice([f for f in TRANSFORMATIONS if self._fits(f)]))
         if {"id", "c", "n", "b"} <= set(self.columns) and self.rng.random() < 0.08:
             self._add(self.rng.choices(("joined_to_public_rows", "joined_to_itself", "joined_by_person"), (5, 2, 2))[0])
@@ -101,7 +101,7 @@ class Maker:
         )  # fmt: skip
         wants = {
             "rows_of_persons": persons and whole, "linked": persons, "joined_by_person": persons,
-            "in_order": persons and whole and "weighted" not in self.unit, "best_of_runs": self.budget == "epsilon",
+            "in_order": whole and has_order(self.unit), "best_of_runs": self.budget == "epsilon",
             "streams": self.unit != "id", "statistics": not persons or "up to" in self.unit,
             "keys_alone": self.budget in ("delta", "basic"), "steps": self.budget == "epsilon",
             "weighted_records": "weighted" not in self.unit and {"c", "n", "s"} <= set(self.columns),
@@ -219,9 +219,16 @@ class Maker:
         """Another table of the same persons, under the same budget."""
         self._new(self.rng.choice(("u", f"where(u, {self._on(dict(KINDS), 'boolean')})")), dict(KINDS))
 
-    def in_order(self) -> None:
+    def ordered(self) -> None:
+        """An order whose neighbours, mostly, are what is measured."""
+        self.in_order(3)
+        beside = [name for name in ("before", "next", "previous", "largest") if self.columns.get(name) == "number"]
+        if beside and self.rng.random() < 0.8:
+            self._new(f"derive({self.table}, n = {self.rng.choice(beside)})", {**self.columns, "n": "number"})
+
+    def in_order(self, forms: int = 4) -> None:
         """What stands before and after in the rows of each person."""
-        form, by = self.rng.randrange(4), self.rng.choice(("n", "d", "m", "r"))
+        form, by = self.rng.randrange(forms), self.rng.choice(("n", "d", "m", "r"))
         kind, apart = self.columns.get(by, "number"), random.Random("\n".join([*self.lines, self.unit, by]))
         if form < 2 and apart.random() < 0.3:
             what, sides = apart.choice(("n", "r", "d")), [""] + [f', "{c}"' for c in ("b", "c") if c in self.columns]
@@ -485,16 +492,3 @@ class Maker:
         """The same question twice."""
         asked = self._select([self._some_aggregate()])
         self.lines += [f"print({asked})", f"print({asked})"]
-
-
-TRANSFORMATIONS = (
-    "filtered", "filtered", "empty_side", "derived", "derived", "picked", "united", "exploded", "part_of_a_partition",
-    "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "joined_by_person",
-    "rows_of_persons", "linked", "in_order",
-)  # fmt: skip
-MEASUREMENTS = dict.fromkeys(
-    ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
-     "given_before", "joint_block", "public_facts", "streams", "best_of_runs", "statistics", "keys_alone",
-     "calculated"), 1.0,
-) | {"aggregates": 10, "joint_block": 0.1, "public_facts": 0.15, "statistics": 0.6, "best_of_runs": 0.3,
-       "weighted_records": 2.0}  # fmt: skip

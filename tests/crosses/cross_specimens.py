@@ -165,6 +165,14 @@ def an_order_that_keeps_all_rows(patch: Patch) -> None:
     patch.setattr(transformed, "truncate", priced_alone)
 
 
+MOVED = "more is lost than is charged, or scores part further than noise is for"
+
+
+def shows(what: str, broken: str) -> bool:
+    """Whether a break is what it was put back for, of which there may be several."""
+    return any(one in broken for one in what.split(", or "))
+
+
 SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (half_of_the_noise, "more is lost than is charged", 2500007),
     (types_of_rows, "neighbours look different", 2500001),
@@ -176,8 +184,8 @@ SPECIMENS: tuple[tuple[Callable[[Patch], None], str, int], ...] = (
     (patterns_that_recurse, "neighbours look different", 2508523),
     (no_room_for_long_texts, "neighbours look different", 2558610),
     (runs_at_the_whole_amount, "more is lost than is charged", 3000000000007),
-    (an_order_of_all_persons, "more is lost than is charged", 2535543),
-    (an_order_that_keeps_all_rows, "more is lost than is charged", 2558048),
+    (an_order_of_all_persons, MOVED, 4000000001018),
+    (an_order_that_keeps_all_rows, MOVED, 4000000005000),
     (runs_that_forget, "a run loses more than its part", 3000000000011),
 )
 """With what each is, and the seed of a program that convicts it."""

@@ -252,3 +252,22 @@ OFTEN = (12, 8, 8, 8, 8, 5)
 BUDGETS = {"epsilon": "epsilon 1000", "rho": "rho 1000", "delta": "epsilon 1000, delta 0.001",
            "basic": "epsilon 1000, delta 0.001 counted by basic"}  # fmt: skip
 """Of each program; with δ in zCDP, or by plain sums."""
+
+
+def has_order(unit: str) -> bool:
+    """Whether rows are those of persons, each in an order."""
+    return unit.startswith("id") and "weighted" not in unit
+
+
+TRANSFORMATIONS = (
+    "filtered", "filtered", "empty_side", "derived", "derived", "picked", "united", "exploded", "part_of_a_partition",
+    "share_of_rows", "smaller_budget", "joined_to_public_rows", "joined_to_itself", "joined_by_person",
+    "rows_of_persons", "linked", "in_order",
+)  # fmt: skip
+MEASUREMENTS = dict.fromkeys(
+    ("histogram", "cells_of_a_cube", "score", "selection", "watch", "vectors", "weighted_records", "steps", "parts",
+     "given_before", "joint_block", "public_facts", "streams", "best_of_runs", "statistics", "keys_alone",
+     "calculated"), 1.0,
+) | {"aggregates": 10, "joint_block": 0.1, "public_facts": 0.15, "statistics": 0.6, "best_of_runs": 0.3,
+       "weighted_records": 2.0}  # fmt: skip
+"""The features of programs, by the functions that add them, and how often each measurement is asked."""

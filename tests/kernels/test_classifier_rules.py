@@ -96,7 +96,7 @@ def test_it_decides_as_the_model_does(kind: str) -> None:
         model, columns = made(seed)[kind], rows(seed, missing=kind not in ("branched", "blended in leaves"))
         likely = np.sort(model.probabilities(columns), axis=1)
         clear = likely[:, -1] - likely[:, -2] > 1e-5
-        np.testing.assert_array_equal(decided(model, columns, 300)[clear], model.predict(columns)[clear])
+        np.testing.assert_array_equal(decided(model, columns, 300)[clear], model.places(columns)[clear])
         seen += int(clear.sum())
     assert seen > 1000
 

@@ -104,18 +104,18 @@ def test_without_noise_it_is_naive_bayes() -> None:
     cells, labels = drawn(3000, 0.4, 3, 2)
     model = shrunk_bayes_model(CLASSES, attributes(4), noisy(cells, labels, 0.0, 2))
     theirs = CategoricalNB(alpha=1, min_categories=[5] * 4).fit(cells, labels)
-    assert (model.predict(columns(cells)) == theirs.predict(cells)).mean() > 0.995
+    assert (model.places(columns(cells)) == theirs.predict(cells)).mean() > 0.995
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_where_all_is_noise_the_majority_answers(law: str) -> None:
     cells, labels = drawn(1500, 0.0, 7, 3)
     said = [
-        shrunk_bayes_model(CLASSES, attributes(8), noisy(cells, labels, 30.0, seed, law)).predict(columns(cells)).mean()
+        shrunk_bayes_model(CLASSES, attributes(8), noisy(cells, labels, 30.0, seed, law)).places(columns(cells)).mean()
         for seed in range(20)
     ]
     plain = [
-        naive_bayes_model(CLASSES, attributes(8), noisy(cells, labels, 30.0, seed, law)).predict(columns(cells)).mean()
+        naive_bayes_model(CLASSES, attributes(8), noisy(cells, labels, 30.0, seed, law)).places(columns(cells)).mean()
         for seed in range(20)
     ]
     assert np.mean(said) < 0.2 * np.mean(plain)
@@ -127,7 +127,7 @@ def test_one_voice_among_many_is_heard() -> None:
     for seed in range(20):
         tables = noisy(cells, labels, 40.0, seed)
         right = [
-            (model(CLASSES, attributes(12), tables).predict(columns(cells)) == labels).mean()
+            (model(CLASSES, attributes(12), tables).places(columns(cells)) == labels).mean()
             for model in (naive_bayes_model, shrunk_bayes_model)
         ]
         gained.append(right[1] - right[0])
@@ -262,7 +262,7 @@ def means(rows: int, noise: float, others: AdditiveClassifier | None = None) -> 
 
 def test_class_means_tell_classes_along_a_number() -> None:
     model = means(4000, 0)
-    np.testing.assert_array_equal(model.predict({"n": [2, 5, 9], "f": ["a", "b", "a"]}), [0, 1, 2])
+    np.testing.assert_array_equal(model.places({"n": [2, 5, 9], "f": ["a", "b", "a"]}), [0, 1, 2])
     (_, by_number), (_, by_sign) = model.weights["n"], model.weights["f"]
     assert np.ptp(by_number, axis=0).max() > 2 and np.ptp(by_sign, axis=0).max() < 0.1
 

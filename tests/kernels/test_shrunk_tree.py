@@ -36,13 +36,13 @@ def test_without_noise_leaves_are_what_was_counted() -> None:
         rows = three + PARENT_ROWS * above / above.sum()
         wanted.append(rows / rows.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(found, np.concatenate(wanted), atol=1e-9)
-    assert model.predict(cells()).tolist()[:5] == [0, 1, 0, 1, 0]
+    assert model.places(cells()).tolist()[:5] == [0, 1, 0, 1, 0]
 
 
 def test_what_is_louder_than_noise_is_heard() -> None:
     rng = np.random.default_rng(2)
     leaves, counts = noisy(40 * LEAVES, Laplace(20.0), rng), noisy(40 * LEAVES.sum(axis=0), Laplace(20.0), rng)
-    assert shrunk_tree_model(CLASSES, tree(), leaves, counts).predict(cells()).tolist()[:4] == [0, 1, 0, 1]
+    assert shrunk_tree_model(CLASSES, tree(), leaves, counts).places(cells()).tolist()[:4] == [0, 1, 0, 1]
 
 
 def test_a_tree_of_one_leaf_weighs_both_counts() -> None:
@@ -52,4 +52,4 @@ def test_a_tree_of_one_leaf_weighs_both_counts() -> None:
     for sure in (True, False):
         one = with_noise(np.array([300.0, 100.0]), little if sure else much)
         other = with_noise(np.array([100.0, 120.0]), much if sure else little)
-        assert shrunk_tree_model(CLASSES, root, one, other).predict({"a": np.array([0.0])})[0] == (0 if sure else 1)
+        assert shrunk_tree_model(CLASSES, root, one, other).places({"a": np.array([0.0])})[0] == (0 if sure else 1)

@@ -99,6 +99,23 @@ def test_each_week_of_a_servers_table_has_its_budget(airport: Airport, kind_of_d
     assert late.ok and round(float(late.values["other"])) == 1, late.diagnostics
 
 
+@pytest.mark.slow
+def test_a_row_is_in_the_day_of_utc_whatever_zone_a_server_has(airport: Airport) -> None:
+    """The night in which clocks go back, by a role that lives in the zone: else a day had rows of two budgets."""
+    airport.sql("CREATE TABLE ny.visits AS SELECT generate_series(timestamptz '2026-10-24 00:00+00',"
+                " timestamptz '2026-10-26 23:30+00', interval '30 minutes') AS day")  # fmt: skip
+    words = ("--schema", "{day: time}", "--protecting", "rows", "--budget", "rho 3000000 each day of day")
+    assert airport.data("register", "visits", 'postgres("ny.visits")', *words)[0] == 0
+    asked = "select count(*) as n from v groupby period over [2026-10-24, 2026-10-25, 2026-10-26] with rho {}"
+    for number, zone in enumerate(("Europe/Berlin", "Pacific/Auckland")):
+        airport.sql(f"ALTER ROLE CURRENT_USER SET timezone = '{zone}'")
+        program = f'private v = dataset("visits")\nrelease g = {{{{ {asked.format(900_000 + number)} }}}}\n'
+        made = airport.run(program)
+        assert made.ok, made.diagnostics
+        assert [round(float(n)) for n in made.values["g"].columns["n"]] == [48, 48, 48]
+    airport.sql("ALTER ROLE CURRENT_USER RESET timezone")
+
+
 STREAM = """param today = 1
 private v = dataset("visits")
 g = {{ select count(*) as n, sum(delay) as late from v groupby running(day, until = today), carrier with rho 1 }}

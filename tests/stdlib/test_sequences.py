@@ -180,6 +180,8 @@ def test_rows_to_read_leave_out_a_share() -> None:
         assert seen.released_json()["n"] == pytest.approx((1 - lost[least]) * len(FRAME), abs=2)
     stated = asked("release a = rows_to_read(t, 0.02, 12) with E\n", "p, at most 8 rows")  # fewer than are asked about
     assert stated.released_json()["a"]["rows"] == next(k for k in lost if lost[k] <= 0.02)
+    few = asked("release a = rows_to_read(t, 0.02, 3) with E\n", "p").released_json()["a"]
+    assert few["rows"] == 3 and few["beyond"] == pytest.approx((sizes >= 3).sum(), abs=1)
     little = asked("release a = rows_to_read(t, 0.05, 10) with epsilon 0.01\n", "p")
     assert little.released_json()["a"]["rows"] in range(1, 11)
 

@@ -343,7 +343,7 @@ def test_of_many_numbers_all_tell_the_class(classes: int, numbers: int, epsilon:
     apart = rng.normal(size=(classes, numbers)) if classes > 2 else np.outer([-0.8, 0.8], np.ones(numbers))
     levels = np.clip(np.rint(4.5 + apart[labels] + rng.normal(0, 2, size)), 0, 9).astype(int)
     model = _seeded(levels[:2000].T, labels[:2000], "0..9", f"0..{classes - 1}", epsilon)
-    right = np.mean(model.predict({f"a{i}": levels[2000:, i] for i in range(numbers)}) == labels[2000:])
+    right = np.mean(model.places({f"a{i}": levels[2000:, i] for i in range(numbers)}) == labels[2000:])
     assert right > least, right
 
 
@@ -353,7 +353,7 @@ def test_where_one_number_tells_every_class_a_tree_names_them() -> None:
     labels = rng.integers(0, 12, 600)
     cells = np.vstack([labels, rng.integers(0, 12, (11, 600))])
     there = {f"a{i}": cell for i, cell in enumerate(cells)}
-    right = [np.mean(_seeded(cells, labels, "0..11", "0..11", 2, seed).predict(there) == labels) for seed in range(3)]
+    right = [np.mean(_seeded(cells, labels, "0..11", "0..11", 2, seed).places(there) == labels) for seed in range(3)]
     assert np.mean(right) > 0.85, right
 
 
@@ -395,7 +395,7 @@ def test_where_two_tests_have_leaves_for_few_of_the_classes_bayes_is_alone(epsil
     cells = np.array([[c >> (i % 4) & 1 for i in range(8)] for c in range(16)])[labels] ^ (rng.random((920, 8)) < 0.05)
     (alone,) = _seeded(cells.T, labels, "0..1", "0..15", epsilon).parts
     assert len(alone.attributes) == 8
-    assert np.mean(alone.predict({f"a{i}": cells[:, i] for i in range(8)}) == labels) > least
+    assert np.mean(alone.places({f"a{i}": cells[:, i] for i in range(8)}) == labels) > least
 
 
 def test_of_three_classes_the_share_of_the_largest_counts_only_where_it_helps() -> None:
@@ -405,7 +405,7 @@ def test_of_three_classes_the_share_of_the_largest_counts_only_where_it_helps() 
     cells = np.where(rng.random((3, 4000)) < 0.45, labels, rng.integers(0, 4, (3, 4000)))
     there = {f"a{i}": cells[i, 2000:] for i in range(3)}
     models = [_seeded(cells[:, :2000], labels[:2000], "{0, 1, 2, 3}", "0..2", 0.8, seed) for seed in range(6)]
-    assert np.mean([model.predict(there) == labels[2000:] for model in models]) > 0.845
+    assert np.mean([model.places(there) == labels[2000:] for model in models]) > 0.845
 
 
 def _seeded(cells: Any, labels: Any, values: str, classes: str, epsilon: float, seed: int = 5) -> Any:

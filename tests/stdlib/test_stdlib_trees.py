@@ -89,16 +89,16 @@ def test_a_tree_predicts_and_answers_what_it_does_not_know() -> None:
     assert counts[2].tolist() == [0, 1], "a leaf without rows leaves the answer to the node above"
     assert counts[3].tolist() == [0, 1], "and so does a value without a child"
     assert np.allclose(counts[4:], [9 / 16, 7 / 16])
-    assert small().predict({"b": [0]}).tolist() == [0], "a column that is not given is missing"
+    assert small().places({"b": [0]}).tolist() == [0], "a column that is not given is missing"
 
 
 def test_answers_by_margin_and_by_confidence() -> None:
     sure = tree_node("a", ["x", "y"], [tree_leaf([30, 0]), tree_leaf([2, 4])])
     rows = {"a": ["x", "y"]}
-    assert tree_model(["no", "yes"], sure, "leaf").predict(rows).tolist() == [0, 1]
-    assert tree_model(["no", "yes"], sure, "margin", 1.5).predict(rows).tolist() == [0, 0]
-    assert tree_model(["no", "yes"], sure, "margin", 0.5).predict(rows).tolist() == [0, 1]
-    assert tree_model(["no", "yes"], sure, "confident", 10).predict(rows).tolist() == [0, 0]
+    assert tree_model(["no", "yes"], sure, "leaf").places(rows).tolist() == [0, 1]
+    assert tree_model(["no", "yes"], sure, "margin", 1.5).places(rows).tolist() == [0, 0]
+    assert tree_model(["no", "yes"], sure, "margin", 0.5).places(rows).tolist() == [0, 1]
+    assert tree_model(["no", "yes"], sure, "confident", 10).places(rows).tolist() == [0, 0]
 
 
 def test_trees_vote() -> None:
@@ -177,7 +177,7 @@ def test_every_option_learns_what_is_plain_to_see() -> None:
         asked = 'said = m.predict({a: "y", b: 1, d: "u"})\n'
         session.execute(Source("p.jst", f"m = {call} with epsilon 1000\n{asked}"))
         model = session.names()["m"]
-        right = np.array(model.classes, dtype=object)[model.predict(rows)] == rows["c"]
+        right = np.array(model.predict(rows), dtype=object) == rows["c"]
         # random trees may not ask the right columns; and by hash, equal rows (of which there are twelve kinds) are
         # all in one part, so that no tree of the forest has seen all kinds
         assert right.mean() > {"A3": 0.5, "A5": 0.5, "disjoint": 0.3}.get(name, 0.99), name

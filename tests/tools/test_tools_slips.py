@@ -62,6 +62,15 @@ def test_the_line_without_the_slip_is_shown(wrong: str, right: str, session: Ses
         assert session.check(Source("text", BEFORE + right + "\n")) == []
 
 
+def test_clauses_of_a_select_of_persons_are_put_in_their_order(session: Session) -> None:
+    """The line that was shown left `per person` out, so that it counted rows."""
+    text = BEFORE.replace("protecting rows", "protecting city")
+    (fault,) = session.check(
+        Source("text", text + "a = {{ select count(*) as n from people up to 6 rows per person }}\n")
+    )
+    assert fault.help == "write `a = {{ select count(*) as n from people per person up to 6 rows }}`"
+
+
 def test_a_slip_above_the_fault_is_shown_where_it_is(session: Session) -> None:
     text = 'private people = table(("people.csv")\n  described by {age: 0..99}\n  protecting rows budget epsilon 1\n'
     (fault,) = session.check(Source("text", text))

@@ -62,10 +62,14 @@ class Classifier(Model, ABC):
     def __str__(self) -> str:
         return self.summary({})
 
-    def predict(self, columns: Columns) -> Positions:
+    def places(self, columns: Columns) -> Positions:
         """The position in `classes` of the most probable class, the first of equals, for each row."""
-        places: Positions = np.argmax(self.probabilities(columns), axis=1)
-        return places
+        result: Positions = np.argmax(self.probabilities(columns), axis=1)
+        return result
+
+    def predict(self, columns: Columns) -> list[Value]:
+        """The class of each row."""
+        return [self.classes[place] for place in self.places(columns)]
 
     @property
     def reads(self) -> list[str]:
@@ -74,7 +78,7 @@ class Classifier(Model, ABC):
 
     def of_row(self, row: Mapping[str, object]) -> Value:
         """`model.predict({age: 40, sex: "Female"})`: the class of one row."""
-        return self.classes[int(self.predict(_one(row))[0])]
+        return self.predict(_one(row))[0]
 
     def shares_of_row(self, row: Mapping[str, object]) -> list[float]:
         """Returns the probabilities of one row, in the order of `model.classes`."""

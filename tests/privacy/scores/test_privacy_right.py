@@ -109,7 +109,7 @@ joined = laplace(correct_count(where(derive(t, d = b), d >= 1 or d < 1), asked, 
     for model, counted in zip(names["models"], names["right"], strict=True):
         known = [row for row in rows if row[3] in ("no", "yes")]
         cells = {"a": [r[1] or None for r in known], "b": [float(r[2]) if r[2] else None for r in known]}
-        said = np.array(model.classes)[model.predict(cells)]
+        said = np.array(model.predict(cells))
         assert counted == (said == np.array([r[3] for r in known])).sum()
         own, shares = np.array([row[3] == "yes" for row in known]), model.probabilities(cells)
         lost = -np.log(np.maximum(np.where(own, shares[:, 1], shares[:, 0]), 0.001)).sum()

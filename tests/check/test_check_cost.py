@@ -49,6 +49,8 @@ def said(program: str) -> str:
 EXACT = {
     "nothing": ("x = 1", "0"),
     "one query": ("n = [[people, 0.1]]", "0.1"),
+    "no group is shown": ("g = {{ select count(*) as n from people groupby sex limit 0 with epsilon 0.1 }}", "0"),
+    "no key is listed": ("g = {{ select avg(pay) as a from people groupby (sex, age) over [] with epsilon 0.1 }}", "0"),
     "a third is cut after the twelfth place": (
         "n = [[people, 1 / 3]]", "0.333333333333"
     ),
@@ -134,6 +136,10 @@ def test_exact(case: str) -> None:
 
 N = "n = [[people, 0.1]]\n"
 BOUNDED = {
+    "keys that may be none": (
+        "k = [c.sex for c in {{ select count(*) as n from people groupby sex with epsilon 0.1 }} if c.n > 5]\n"
+        "g = {{ select count(*) as n from people groupby sex over k with epsilon 0.2 }}", "at most epsilon 0.3 of 1",
+    ),
     "the dearer branch": (
         N + "if n > 5 { m = [[people, 0.2]] }", "at most epsilon 0.3 of 1"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import stat
 from pathlib import Path
@@ -114,6 +115,24 @@ def test_the_bytes_of_a_registered_file_are_not_registered_again_unless_that_is_
     copy.with_name("third.csv").write_bytes(before)
     status, _, said = owned.data("register", "third", str(copy.with_name("third.csv")), *clauses, "--copy")
     assert status == 0, said
+
+
+def test_a_gzip_of_a_registered_file_is_that_file(owned: Place) -> None:
+    """By what it holds, wherever it lies, in several streams too; and a compressed file that is registered likewise."""
+    clauses = ("--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9")
+    content = (owned.folder / "people.csv").read_bytes()
+    packed = owned.folder / "other.csv.gz"
+    for streams in ((content,), (content[:9], content[9:]), (content, b"")):
+        packed.write_bytes(b"".join(map(gzip.compress, streams)))
+        status, _, said = owned.data("register", "others", str(packed), *clauses)
+        assert status == 1 and "the bytes of the file of `people`" in said
+    packed.write_bytes(gzip.compress(content + b"21,F\n"))
+    assert owned.data("register", "others", str(packed), *clauses)[0] == 0
+    (owned.folder / "plain.csv").write_bytes(content + b"21,F\n")
+    status, _, said = owned.data("register", "plain", str(owned.folder / "plain.csv"), *clauses)
+    assert status == 1 and "the bytes of the file of `others`" in said
+    packed.write_bytes(gzip.compress(content + b"21,F\n", 1))
+    assert owned.run('private a = dataset("others")\n').ok
 
 
 def test_columns_that_are_never_missing_stay_with_a_dataset(place: Place) -> None:

@@ -6,9 +6,11 @@ are stored as JSON; what cannot be read back exactly is a damaged ledger. Nothin
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -173,12 +175,18 @@ class State(Struct, frozen=True):
 
 
 def file_digest(file: OpenFile) -> str:
-    """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
+    """SHA-256 of a file's bytes, of gzip's of what it holds. Only its keyed code may be stored or shown."""
     try:
         digest, at = hashlib.sha256(), 0
+        packed = os.pread(file.descriptor, 2, 0) == b"\x1f\x8b"
+        stream = zlib.decompressobj(31)
         while block := os.pread(file.descriptor, min(1 << 20, file.status.st_size - at), at):
-            digest.update(block)
             at += len(block)
+            with contextlib.suppress(zlib.error):  # from where on it is taken as it is
+                while packed and block:
+                    digest.update(stream.decompress(block))
+                    block, stream = stream.unused_data, zlib.decompressobj(31) if stream.eof else stream
+            digest.update(block)
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
         raise refuse("DataError", f"`{file.path}` cannot be read: {reason}") from None

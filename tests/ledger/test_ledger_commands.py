@@ -135,6 +135,19 @@ def test_a_gzip_of_a_registered_file_is_that_file(owned: Place) -> None:
     assert owned.run('private a = dataset("others")\n').ok
 
 
+def test_an_encoding_is_said_when_a_file_is_checked_and_registered(place: Place) -> None:
+    """Of rows in cp1252 below a plain header, which UTF-8 was read of: no city had its name."""
+    path = place.folder / "a.csv"
+    path.write_bytes("city\nZürich\nZürich\n".encode("cp1252"))
+    words, encoding = ("--schema", '{city: {"Zürich"}}'), ("--encoding", "cp1252")
+    assert "unlisted 2" in place.data("check", str(path), *words)[1]
+    assert "every cell fits" in place.data("check", str(path), *words, *encoding)[1]
+    clauses = (*words, "--protecting", "rows", "--budget", "epsilon 90")
+    assert place.data("register", "a", str(path), *clauses, *encoding)[0] == 0
+    query = "release n = {{ select count(*) as n from a groupby city with epsilon 90 }}.n\n"
+    assert place.run('private a = dataset("a")\n' + query)["n"] == [2]
+
+
 def test_columns_that_are_never_missing_stay_with_a_dataset(place: Place) -> None:
     (place.folder / "a.csv").write_text("age\n20\n\n" + ",\n" * 40)
     clauses = ("--schema", "{age: 17..90 never missing}", "--protecting", "rows", "--budget", "epsilon 90")

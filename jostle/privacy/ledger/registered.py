@@ -24,7 +24,7 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]
-_WORDS = ("within", "until", "per_program", "per_week", "each", "decimal")
+_WORDS = ("within", "until", "per_program", "per_week", "each", "decimal", "encoding")
 """Of terms, those that are written down where they say something."""
 
 
@@ -42,8 +42,8 @@ class ServerTable(Struct, frozen=True):
 
 class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
-    `header` the line of its names where that is not the first, `decimal` a decimal comma. Of data of a `server` the
-    path is empty.
+    `header` the line of its names where that is not the first, `decimal` a decimal comma, `encoding` what is not told
+    by its header. Of data of a `server` the path is empty.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
     no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`),
@@ -67,6 +67,7 @@ class Terms(Struct, frozen=True):
     per_week: int = 0
     each: str = ""
     decimal: str | None = None
+    encoding: str | None = None
 
     @property
     def persons(self) -> str:

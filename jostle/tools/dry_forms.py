@@ -42,6 +42,8 @@ from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
 
+MOST_WALKED = 100
+"""Items of a known list that are looked at one by one."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -154,7 +156,7 @@ class Forms(Interpreter):
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.value, value))
+            return self.value_of(self._evaluated(node, scope, (node.value, value)))
         like = value.like
         if is_model(likes.example(value)):
             like = likes.example(value)
@@ -285,9 +287,12 @@ class Forms(Interpreter):
             is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
             numbers = isinstance(items, Interval) and not items.real
             like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
+            if like is not source and many is not None and many <= MOST_WALKED:
+                inner = [self._of_item(node, item, scope) for item in self.walk(items, node.source.span)]
+                raise Unknown(like=inner if is_known else None) from None
             unread = like is not source and like.like is None
-            inner = likes.ANY if unread else self._of_item(node, like, scope)
-            raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
+            one = likes.ANY if unread else self._of_item(node, self.item(like, node.source.span), scope)
+            raise Unknown(like=[one] * many if is_known and many is not None else None) from None
 
     def _range(self, node: n.Range, scope: Scope) -> object:
         ends = self.part(node.low, scope), self.part(node.high, scope)
@@ -301,7 +306,8 @@ class Forms(Interpreter):
             with suppress(Unknown):
                 return self._evaluated(node, scope, (node.source, source))
             source = NotKnown(like=likes.form(source))
-        names, value = self.item_names((node.name,), source, node.source.span, scope), object()
+        span, value = node.source.span, None
+        names = self.item_names((node.name,), self.item(source, span), span, scope)
         try:
             value = self.part(node.body, Scope(scope, names))
         except Refusal as refusal:
@@ -314,22 +320,25 @@ class Forms(Interpreter):
             like=like if not node.fold.startswith("arg") else likes.like_of(dict.__getitem__(names, node.name))
         )
 
-    def item_names(self, names: tuple[str, ...], source: object, span: Span, scope: Scope) -> Names:
-        """The names of an item of what is not known, with what each is like; refuses an item that has not so many."""
-        one = self.item(source, span)
+    def item_names(self, names: tuple[str, ...], one: object, span: Span, scope: Scope) -> Names:
+        """The names of an item, with what each is or is like; refuses an item that has not so many."""
         if len(names) == 1:
             return Names({names[0]: one})
+        if not isinstance(one, NotKnown):
+            self.bind(names, one, inner := Scope(scope), span)
+            return Names(inner.names)
         likes.tried(lambda item: self.bind(names, item, Scope(scope), span), one, by_kind=likes.kind(one) != "a list")
         parts = one.like if isinstance(one.like, list) and len(one.like) == len(names) else [None] * len(names)
         return Names({name: NotKnown(like=like) for name, like in zip(names, parts, strict=True)})
 
-    def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
-        """What a comprehension makes of an item of what is not known."""
-        inner = Scope(scope, self.item_names(node.names, source, node.source.span, scope))
+    def _of_item(self, node: n.Comprehension, one: object, scope: Scope) -> object:
+        """What a comprehension makes of an item, which may not be known."""
+        inner = Scope(scope, self.item_names(node.names, one, node.source.span, scope))
         try:
             if node.condition is not None:
                 with suppress(Unknown):
-                    self._truth(node.condition, inner)
+                    if not self._truth(node.condition, inner):
+                        return likes.ANY
             return likes.inside(self.part(node.item, inner))
         except Refusal as refusal:
             if refusal.first.kind in EVERYWHERE:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
@@ -25,6 +26,7 @@ from jostle.privacy.measurements.gradual import Refinable
 from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
+from jostle.records import replace
 from jostle.run.arguments import exact_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS
@@ -87,7 +89,8 @@ class Door(Kernel):
                 measurement.run(0)  # type: ignore[attr-defined]
         if measurement.title == "above_threshold":
             self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
+            watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left
+            return replace(watch, state=SimpleNamespace(left=NotKnown(like=likes.PLAIN)))
         self.last, self.place = measurement, span
         raise Unknown
 

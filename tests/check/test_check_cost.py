@@ -456,3 +456,21 @@ def test_a_cost_is_bounded_first_of_all_and_opens_no_engine() -> None:
     )
     said_there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said_there == "exactly epsilon 0.1 of 1 False\n"
+
+
+def test_a_feature_that_leaves_nothing_for_its_second_question_is_refused() -> None:
+    """Its two counts share what a call gives it, and the first one takes all of that, in training too."""
+    program = """private c = counts([5, 7, 3, 9]) protecting rows budget epsilon 9
+Twice = Feature (data) {{
+    n = laplace(size(data.cube)){}
+    return n + laplace(size(data.cube))
+}}
+A = Option (data) {{ return laplace(data.cube) }}
+B = Option (data) {{ return laplace(data.cube) }}
+near = Utility (data, answers) {{ return -rmse(answers, exact(identity(data.cube), data.cube)) }}
+choose = MkChoiceMaker among {{A, B}} informed by {{Twice}} trained on {{ {{cube: counts([1, 2, 3, 4])}} }} wrt near
+x = choose({{cube: c}}) with epsilon 1
+"""
+    (fault,) = Session().check(Source("p.jst", program.format("")))
+    assert fault.kind == "BudgetExceeded" and fault.span is not None and fault.span.line == 4
+    assert Session().check(Source("p.jst", program.format(" with 1/2"))) == []

@@ -19,7 +19,7 @@ from jostle.run.sequences import Period
 from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
-from jostle.tools.costs.ledger import Opened
+from jostle.tools.costs.ledger import NEVER, SOURCE, Opened
 from jostle.tools.costs.values import (
     ANY_NUMBER,
     EACH,
@@ -28,6 +28,7 @@ from jostle.tools.costs.values import (
     Handle,
     Items,
     Maker,
+    Most,
     NumberInterval,
     OneOf,
     ReachedSources,
@@ -121,14 +122,20 @@ def _choose_option(w: Walk, maker: Maker, args: Sequence[object], node: n.Expr) 
     if private and opened is not None and not opened.boundless:
         most = w.left_of(opened, reached)[1]
 
-    def followed(part: object, apart: bool) -> Callable[[], object]:
-        inner = Opened(0, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
+    def followed(part: object, apart: bool, least: Most = 0) -> Callable[[], object]:
+        whole = int(least) if least < math.inf else 0
+        inner = Opened(whole, most, 0, node.span, reached if private else NO_SOURCES, boundless=not private)
         call = lambda: transfer_apply(w, part, [data], {}, node)  # noqa: E731
         return (lambda: w.follow_inside(inner, call, lambda: TOP)) if apart or not private else call
 
     if maker.score is not None:
         return _validated(w, maker, data, [followed(one, True) for one in leaves(maker.options)], reached, node)
     for feature in leaves(maker.features):
+        back = w.here()
+        followed(feature, True, most)()
+        if private and any(w.ledger.tally(SOURCE, e.source).total[0] >= NEVER for e in reached.exposures):
+            return TOP  # whatever it is given is not enough, also where the choice is trained
+        back()
         w.optionally(followed(feature, True))
         if private:  # one that looks at public facts runs in the allotment itself
             w.optionally(followed(feature, False))

@@ -38,6 +38,7 @@ from jostle.run.origins import is_paths, origin_of
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
+from jostle.run.selection import score_and_record
 from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -85,8 +86,11 @@ class Door(Kernel):
             if self._paid is not None:
                 self._paid.need_fit(measurement, span)
         if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
+            with self._unseen(measurement.each):
+                try:
+                    measurement.run(0)  # type: ignore[attr-defined]
+                except Unknown as unknown:
+                    likes.tried(lambda value: score_and_record(value, None), unknown.value, by_kind=True)
         if measurement.title == "above_threshold":
             self.skipped += 1
             watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left

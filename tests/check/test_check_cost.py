@@ -458,6 +458,20 @@ def test_a_cost_is_bounded_first_of_all_and_opens_no_engine() -> None:
     assert said_there == "exactly epsilon 0.1 of 1 False\n"
 
 
+@pytest.mark.parametrize(("second", "law", "fault"), [
+    ("", "", "nothing is left of the allotment of epsilon 0.3"), (" with epsilon 0.3", "", "at least epsilon 0.35"),
+    (" with epsilon 0.3", ', law = "logarithmic"', ""), (" with epsilon 0.3", ", good = 9", ""),
+])  # fmt: skip
+def test_runs_of_which_none_can_pay_are_refused(second: str, law: str, fault: str) -> None:
+    """They all failed, the answer was none, and the amount was gone."""
+    first = " with epsilon 0.05" if second else ""
+    run = f"def f(d, k):\n    a = {{{{ select count(*) from d where age > k{first} }}}}\n"
+    run += f"    return {{score: a + {{{{ select sum(part) from d{second} }}}}}}\n"
+    faults = Session().check(about_people(f"{run}x = best_run(people, f, [20, 30], 5{law}) with epsilon 0.9\n"))
+    assert [one.kind for one in faults] == ["BudgetExceeded"] * bool(fault)
+    assert not fault or faults[0].message.startswith(fault)
+
+
 def test_a_feature_that_leaves_nothing_for_its_second_question_is_refused() -> None:
     """Its two counts share what a call gives it, and the first one takes all of that, in training too."""
     program = """private c = counts([5, 7, 3, 9]) protecting rows budget epsilon 9

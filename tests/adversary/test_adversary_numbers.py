@@ -293,3 +293,19 @@ def test_sums_of_weights_at_the_edge_of_64_bits_do_not_wrap(name: str, shape: tu
     moved = abs(exact(full) - exact(less))
     bits = 10 if name in ("l2", "l1_to_uniform") else 0
     assert moved <= (step << bits) * (2 if name == "total_variation" else 1) + 1
+
+
+WIDE = 'private t = table("t.csv") described by {i: -2..9223372036854775807, r: -1e16..1e300} protecting rows budget '
+
+
+@pytest.mark.attack("overflow and order of sums")
+@pytest.mark.parametrize("query", [
+    "select count(*) from t where i == 5", "select count(*) as n from t where floor(r) == 5 groupby i over [5]",
+    "select bounds(r + i) from t", "select count(*) as n from t groupby floor(r) + i as k over [5]",
+    "select max(r), min(-r), median(i) from t",
+])  # fmt: skip
+def test_ends_beyond_what_is_held_fail_nothing_after_the_charge(attempt: Attempt, tmp_path: Path, query: str) -> None:
+    """Keys of more than 2^62 values were refused when rows were counted, and of more than 10^308 a fault."""
+    (tmp_path / "t.csv").write_text("i,r\n5,5.5\n-1,1e300\n")
+    result = attempt(WIDE + f"epsilon 9\nrelease x = {{{{ {query} with epsilon 1 }}}}\n")
+    assert result.ok and not result.diagnostics

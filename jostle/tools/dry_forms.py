@@ -277,22 +277,26 @@ class Forms(Interpreter):
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
         source = self.part(node.source, scope)
-        items = source.like if isinstance(source, NotKnown) else source
-        many = len(items) if is_vector(items) or isinstance(items, list) else None
-        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
-            many = int(items.count)
         try:
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
-            is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            numbers = isinstance(items, Interval) and not items.real
-            like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
-            if like is not source and many is not None and many <= MOST_WALKED:
-                inner = [self._of_item(node, item, scope) for item in self.walk(items, node.source.span)]
-                raise Unknown(like=inner if is_known else None) from None
-            unread = like is not source and like.like is None
-            one = likes.ANY if unread else self._of_item(node, self.item(like, node.source.span), scope)
-            raise Unknown(like=[one] * many if is_known and many is not None else None) from None
+            items = self._of_items(node, source, scope)
+        raise Unknown(like=items if node.condition is None and not node.flat and node.kind != "set" else None)
+
+    def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
+        """What a comprehension makes of each item; None where it is not known how many there are."""
+        items, span, many = likes.like_of(source), node.source.span, None
+        numbers = isinstance(items, Interval) and not items.real
+        if is_vector(items) or isinstance(items, list):
+            many = len(items)
+        elif isinstance(items, Interval) and numbers:
+            many = int(items.count)
+        if items is source and many is not None and many <= MOST_WALKED:
+            return [self._of_item(node, item, scope) for item in self.walk(items, span)]
+        like = NotKnown(like=[1.0] if numbers else likes.form(items)) if items is source else source
+        unread = items is source and likes.like_of(like) is None
+        one = likes.ANY if unread else self._of_item(node, self.item(like, span), scope)
+        return [one] * many if many is not None and many <= likes.MOST else None
 
     def _range(self, node: n.Range, scope: Scope) -> object:
         ends = self.part(node.low, scope), self.part(node.high, scope)

@@ -238,7 +238,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     """The answer: of public data exact and free, of private data from a joint block, at a wanted error, or bought. No
     groups are free: where none is listed or shown, nothing is asked."""
     request, node = bound.request, bound.form.node
-    if bound.keys and (bound.arrangement.most == 0 or not all(len(key.values) for key in request.keys)):
+    if bound.keys and 0 in (bound.arrangement.most, *(len(key.values) for key in request.keys)):
         event["public"] = True
         return Answer([[] for _ in bound.keys], [[] for _ in bound.aggregates])
     if isinstance(request, Request) and request.free:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
@@ -40,12 +41,12 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
     node = persons_by_column(keys_by_alias(node, schema), schema, protected(table))
     outputs = [(column.value, aggregates(column.value)) for column in node.columns]
     calls = [call for _, inside in outputs for call in inside]
-    table, shown = _row_clauses(w, node, table, calls, scope)
+    table, least, most = _row_clauses(w, node, table, calls, scope)
     if node.per is not None:
         return grouped_rows(table, node)
     free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
-    if all(most != 0 for _, most in shown):  # else no group is asked for, and nothing is charged
-        _charged(w, node, reached_sources(table), schema, free, all(least > 0 for least, _ in shown), scope)
+    if most != 0:  # else no group is asked for, and nothing is charged
+        _charged(w, node, reached_sources(table), schema, free, least > 0, scope)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
@@ -54,7 +55,7 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
 
 def _row_clauses(
     w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope
-) -> tuple[object, list[tuple[float, float | None]]]:
+) -> tuple[object, float, float | None]:
     """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits, and
     how many keys are listed and groups shown, at least and at most."""
     if node.where is not None:
@@ -69,7 +70,9 @@ def _row_clauses(
     table = limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
-    return table, shown
+    if not shown:
+        return table, 1, None
+    return table, min(least for least, _ in shown), min(math.inf if most is None else most for _, most in shown)
 
 
 def _charged(

@@ -485,8 +485,9 @@ def starts(kind: str, low: int, high: int, unit: str) -> list[int]:
     """The first moments of all units that overlap with low to high, in order."""
     at, places = truncated(kind, low, unit), []
     step = moments.SPANS.get(unit) or (1 if kind == "date" else moments.DAY)
-    reach = {"year": 366, "quarter": 92, "month": 31}.get(unit) or moments.days_in(unit) or 1
+    reach = step * ({"year": 366, "quarter": 92, "month": 31}.get(unit) or moments.days_in(unit) or 1)
+    last = moments.LAST_DAY if kind == "date" else moments.LAST_TIME
     while at <= high:
         places.append(at)
-        at = truncated(kind, at + step * reach, unit)
+        at = truncated(kind, at + reach, unit) if at + reach <= last else high + 1  # of the last one there is no next
     return places

@@ -1,8 +1,9 @@
 """CSV files as tables of text, so read that no row can change what another row is.
 
 Neighbouring data sets differ in a row. A reader that lets a quote span lines, guesses types or a dialect from a
-sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote ends
-with its line at the latest; cells that are missing are NULL, as are empty ones, and extra cells are dropped. The first
+sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote that it
+does not close stands in the text of its cell, the rest of the line, which is no value that one half of a text could be
+taken for; cells that are missing are NULL, as are empty ones, and extra cells are dropped. The first
 line is the header, or the one that the program says, and public as what stands above it: it says what separates cells
 and which encoding the file has, where the program does not. Columns without a name, and those that share one, are not
 read.
@@ -194,8 +195,9 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
 
 
 def _need_whole(line: str, separator: str, label: str) -> None:
-    """Refuses a header that goes on in the next line: what would close a quote is a part of its last cell."""
-    if split(f'{line}x"', separator)[-1] == f"{split(line, separator)[-1]}x":
+    """Refuses a header that goes on in the next line."""
+    last = split(line, separator)[-1]
+    if last.startswith('"') and line.endswith(last):
         message = f"the header of {label} goes on in the next line: its last name has a quote that is not closed"
         raise refuse("DataError", message, help="a record is a line: write the names without line breaks")
 
@@ -205,14 +207,14 @@ def _lines(source: BinaryIO, most: int) -> Iterator[bytes]:
 
 
 def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:
-    """The cells of a record, or the first ones of them. In a quoted cell a doubled quote is a quote; one that is not
-    closed ends with the line."""
+    """The cells of a record, or the first ones of them. In a quoted cell a doubled quote is a quote; of one that is not
+    closed all stands as it is written."""
     cells: list[str] = []
     at = 0
     while len(cells) < most:
         parts: list[str] = []
         if line.startswith('"', at):
-            at += 1
+            begin, at = at, at + 1
             while (end := line.find('"', at)) >= 0:
                 parts.append(line[at:end])
                 at = end + 1
@@ -221,8 +223,7 @@ def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:
                 parts.append('"')
                 at += 1
             else:
-                cells.append("".join([*parts, line[at:]]))
-                return cells
+                return [*cells, line[begin:]]
         stop = line.find(separator, at)
         parts.append(line[at:] if stop < 0 else line[at:stop])
         cells.append("".join(parts))

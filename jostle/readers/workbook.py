@@ -3,10 +3,10 @@ says, and each row below it a record. Columns without a name, and those that sha
 
 A formula is what it was when the file was saved, a date a date; an empty cell, an error and what is no cell are none; a
 row without any cell is no record, as an empty line of CSV is none. What a cell holds fails nothing: the sheet is taken
-apart by a reader that is total, row by row. A row is what stands from one `<row` to the next, whatever that is, so no
-row can change what another one is; of one that is longer than 16 million characters the rest is dropped. What concerns
-the file as a whole (no zip file, a part that is missing or breaks, a password) is refused when it is opened, before
-anything is charged.
+apart by a reader that is total, row by row. A row is what stands from one `<row` to the next outside CDATA sections,
+whatever that is, so no row can change what another one is; of one that is longer than 16 million characters the rest is
+dropped. What concerns the file as a whole (no zip file, a part that is missing or breaks, a password) is refused when
+it is opened, before anything is charged.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from jostle.readers.filesets import TWICE, Reading, reader_of
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
 _LONGEST = 1 << 24  # characters of a row, or of a shared text
+_CDATA, _LONGEST_CDATA = "<![CDATA[", 1 << 16  # and what is longer, or has no end, is none
 _BLOCK = 1 << 20  # bytes that are read at a time
 _MOST_COLUMNS = 1 << 14  # of Excel's
 _NAME = r"(?:[\w.-]{1,64}:)?"  # the prefix of a name
@@ -143,10 +144,26 @@ def _decoded(source: IO[bytes]) -> Iterator[str]:
     yield decoder.decode(b"", True)
 
 
+def _escaped(source: IO[bytes]) -> Iterator[str]:
+    """The text of a part, what stands in CDATA sections escaped: a start that somebody wrote there is none."""
+    text = ""
+    for block in itertools.chain(_decoded(source), [""]):
+        text, at, out = text + block, 0, list[str]()
+        while (begin := text.find(_CDATA, at)) >= 0:
+            end = text.find("]]>", begin, begin + _LONGEST_CDATA)
+            if end < 0 and block and len(text) < begin + _LONGEST_CDATA:
+                break  # it may end in the next block
+            out += text[at:begin], html.escape(text[begin + len(_CDATA) : max(0, end)])
+            at = end + 3 if end >= 0 else begin + len(_CDATA)
+        begin = begin if begin >= 0 else max(at, len(text) - len(_CDATA) * bool(block))
+        yield "".join([*out, text[at:begin]])
+        text = text[begin:]
+
+
 def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
     """What stands from each start to the next, and after the last one."""
     piece, has_start = "", False  # whether the piece has begun with a start
-    for block in _decoded(source):
+    for block in _escaped(source):
         at = max(0, len(piece) - 80)  # a start may lie across two blocks
         piece += block
         begin = 0
@@ -178,10 +195,6 @@ def _shared(book: zipfile.ZipFile, part: str) -> list[str]:
 
 def _texts_in(piece: str) -> str:
     """The text of a shared or an inline string, which may be rich; how it is spoken is no part of it."""
-    if "<![CDATA[" in piece:
-        before, *parts = piece.split("<![CDATA[")
-        split = (part.partition("]]>") for part in parts)
-        piece = before + "".join(html.escape(text) + rest for text, _, rest in split)
     texts, spoken = [], 0
     for closes, name, more, text in _TEXT.findall(piece):
         if name == "rPh":

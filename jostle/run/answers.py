@@ -227,7 +227,8 @@ def numbers_of_intervals(cut: Intervals) -> dict[float, float]:
     if cut.exponent is None:
         return {}
     starts = cut.starts
-    numbers = shortest(starts, np.append(starts[1:], np.nextafter(cut.high, np.inf)))
+    with np.errstate(over="ignore"):  # beside the largest doubles
+        numbers = shortest(starts, np.append(starts[1:], np.nextafter(cut.high, np.inf)))
     return dict(zip(starts.tolist(), numbers.tolist(), strict=True))
 
 

@@ -210,7 +210,7 @@ def _best_run(
 
     def once(place: int) -> tuple[float, Record]:
         with _unseen(interp):
-            return _score_and_record(interp.call(run, [data, listed[place]], {}, span), listed[place])
+            return score_and_record(interp.call(run, [data, listed[place]], {}, span), listed[place])
 
     exposures = exposures_of([data])
     if not exposures:  # exact answers are the same in each run
@@ -240,11 +240,12 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
             return interp.call(f, [data], {}, span)
 
 
-def _score_and_record(value: object, candidate: object) -> tuple[float, Record]:
+def score_and_record(value: object, candidate: object) -> tuple[float, Record]:
     score: object = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
+        kind = kind_name(value if score is None else score)
         raise refuse(
-            "TypeError", f"a run gives a record with a `score`, a number, and this is {kind_name(value)}",
+            "TypeError", f"a run gives a record with a `score`, a number, and this is {kind}",
             help="`return {score: accuracy, model: m}`",
         )  # fmt: skip
     fields = value if isinstance(value, Record) else {"score": score}

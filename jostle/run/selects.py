@@ -235,8 +235,12 @@ def _persons_in_groups(call: n.Call, table: Any, keys: list[GroupKey]) -> tuple[
 
 
 def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str, object]) -> Any:
-    """The answer: of public data exact and free, of private data from a joint block, at a wanted error, or bought."""
+    """The answer: of public data exact and free, of private data from a joint block, at a wanted error, or bought. No
+    groups are free: where none is listed or shown, nothing is asked."""
     request, node = bound.request, bound.form.node
+    if bound.keys and 0 in (bound.arrangement.most, *(len(key.values) for key in request.keys)):
+        event["public"] = True
+        return Answer([[] for _ in bound.keys], [[] for _ in bound.aggregates])
     if isinstance(request, Request) and request.free:
         event["public"] = True
         return _sizes(interp, bound, request)

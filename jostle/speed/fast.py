@@ -170,11 +170,11 @@ def _says(expr: p.RowExpr, values: range | tuple[object, ...]) -> bool:
 
 
 def groups_of(domain: p.Domain) -> float:
-    """How many values a domain has."""
+    """How many values a domain has, where these are few."""
     if isinstance(domain, p.Categories):
         return len(domain.values)
     if isinstance(domain, p.Integer) or (isinstance(domain, p.Moments) and domain.kind == "date"):
-        return domain.high - domain.low + 1
+        return min(domain.high - domain.low + 1, 2.0**62)
     return 2 if domain_kind(domain) == "boolean" else math.inf
 
 

@@ -35,7 +35,7 @@ DISK = 2**5  # times as much of them is kept on the disk
 MOST_ROWS = 2**23  # whose codes are in memory, of larger bases on the disk
 MOST_ONCE = 2**22  # of a base that is coded for tables that may be asked once
 MOST_NUMBERED = 2**31 - 1  # rows of a base that is coded; larger ones are the engine's
-MOST_LISTED = 2**12  # values of a key that are looked up one by one
+MOST_CODED, MOST_LISTED = 2**24, 2**12  # whole values of a key, and others, which are looked up one by one
 BLOCK, SPAN = 2**16, 2**20  # rows that are counted at a time, for many nodes and for many tables
 
 
@@ -386,7 +386,10 @@ def coded_key(expr: p.RowExpr, schema: Schema) -> p.Key | None:
     bounded = isinstance(expr, p.Column) or _is_floor(expr)
     if not bounded or (kind_of(expr, schema) == "number" and not is_integral(expr, schema)):
         return None
-    values = key_values(expr, schema, 2**62)
+    try:
+        values = key_values(expr, schema, MOST_CODED)
+    except Refusal:  # there are more
+        return None
     key = None if values is None else p.Key(expr, values)
     return key if key is not None and _can_be_coded(key) else None
 
@@ -409,7 +412,7 @@ def _weight(array: Array) -> int:
 
 
 def _can_be_coded(key: p.Key) -> bool:
-    return len(key.values) <= (2**24 if isinstance(key.values, range) else MOST_LISTED)
+    return len(key.values) <= (MOST_CODED if isinstance(key.values, range) else MOST_LISTED)
 
 
 def _tallied(keys: Sequence[p.Key], columns: Mapping[p.Key, NDArray[np.integer]], size: int, cells: int) -> Ints:

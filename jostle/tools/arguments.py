@@ -165,6 +165,7 @@ _OPTIONS: dict[str, Callable[..., object]] = {
         help="leave out a warning, by its name (`jostle explain` lists them); may be given several times",
     ),
     "--decimal": _option(choices=[","], help="the decimal point of a CSV file's numbers, where that is a comma"),
+    "--encoding": _option(metavar="NAME", help="of a CSV file's texts, such as cp1252, where its header does not tell"),
     "--engine": _option(metavar="URL", help="the server on which the data are ($JOSTLE_ENGINE)"),
     "--format": _option(choices=["text", "json"], default="text"),
     "--header": _option(
@@ -338,7 +339,7 @@ def command_parser() -> _Parser:
     verbs = data.add_subparsers(dest="verb", metavar="VERB", required=True)
     fits = verbs.add_parser("check", help="how many rows and cells do not fit a schema (private: for the owner's eyes)")
     fits.add_argument("file", metavar="FILE", help=_DATA_OF)
-    _add(fits, "--engine", "--sheet", "--header", "--decimal")
+    _add(fits, "--engine", "--sheet", "--header", "--decimal", "--encoding")
     fits.add_argument("--schema", metavar="SCHEMA", required=True, help=_SCHEMA)
     draft = verbs.add_parser("draft", help="a first description, from a schema, a codebook or a header: reads no rows")
     draft.add_argument("source", metavar="FILE", help=_DESCRIBED)
@@ -368,7 +369,7 @@ def _ledger_verbs(verbs: argparse._SubParsersAction[_Parser]) -> None:
 
     register = verb("register", "put a file under a budget that lasts for ever")
     register.add_argument("file", metavar="FILE", help=_DATA_OF)
-    _add(register, "--sheet", "--header", "--decimal")
+    _add(register, "--sheet", "--header", "--decimal", "--encoding")
     register.add_argument("--schema", metavar="SCHEMA", help=_SCHEMA)
     unit = "such as 'rows', 'person up to 5 rows'; of persons that a dataset has already, 'people.id on customer'"
     register.add_argument("--protecting", metavar="UNIT", required=True, help=unit)

@@ -202,15 +202,15 @@ def register(options: Namespace) -> str:
     kind = "counts" if path.suffix == ".npy" and data is None else "table"
     reading = reading_of(options)
     if (kind == "counts" or data is not None) and reading != Reading():
-        message = f"`{options.file}` has neither sheets nor a header, nor a decimal comma"
-        raise refuse("DataError", message, help="leave --sheet, --header and --decimal out")
+        message = f"`{options.file}` has no sheets, header, decimal comma or encoding"
+        raise refuse("DataError", message, help="leave --sheet, --header, --decimal and --encoding out")
     clauses = parse_clauses(options.name, kind, options.schema, options.protecting, options.budget or None)
     ledger = Ledger(options.ledger)
     measure = _measure(ledger, clauses)
     place = os.path.realpath(path) if data is None else ""
     terms = Terms(
         options.name, kind, place, clauses.schema, clauses.unit, measure, reading.sheet, reading.header,
-        filled=clauses.filled, each=clauses.each, decimal=reading.decimal,
+        filled=clauses.filled, each=clauses.each, decimal=reading.decimal, encoding=reading.encoding,
     )  # fmt: skip
     if data is None:
         ledger.register(terms, check_promises, copy=options.copy)
@@ -387,7 +387,7 @@ def check_promises(terms: Terms, file: OpenFile) -> None:
     """Whether the file is as was said: readable, with these columns, and with no more rows than promised."""
     from jostle.readers.databases import load_counts
 
-    files = FileSet.of([file], Reading(sheet=terms.sheet, header=terms.header, decimal=terms.decimal))
+    files = FileSet.of([file], reading_of(terms))
     if terms.kind == "counts":
         rows = int(load_counts(file, private=True).sum())
     else:

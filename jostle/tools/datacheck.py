@@ -146,7 +146,7 @@ _LINES = """    a row is a line: if texts hold line breaks, write the file as Pa
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
 _NAMES = """    no line has as many cells as the header has names, as where R writes row names: write the file anew, by
     pandas.read_csv("a.csv").to_parquet("a.parquet")"""
-_ENCODING = 'of Windows they are read by table(path, encoding = "cp1252")'
+_ENCODING = 'of Windows they are read by table(path, encoding = "cp1252"), or --encoding cp1252'
 _COMMAS = 'numbers are written as 12,5, read where the source says so: table(path, decimal = ","), or --decimal ,'
 
 

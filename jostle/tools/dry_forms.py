@@ -33,6 +33,8 @@ from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
 
+MOST_WALKED = 100
+"""Items of a known list that are looked at one by one."""
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -145,7 +147,7 @@ class Forms(Interpreter):
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)
         if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.value, value))
+            return self.value_of(self._evaluated(node, scope, (node.value, value)))
         like = value.like
         if is_model(likes.example(value)):
             like = likes.example(value)
@@ -266,19 +268,26 @@ class Forms(Interpreter):
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
         source = self.part(node.source, scope)
-        items = source.like if isinstance(source, NotKnown) else source
-        many = len(items) if is_vector(items) or isinstance(items, list) else None
-        if isinstance(items, Interval) and not items.real and items.count <= likes.MOST:
-            many = int(items.count)
         try:
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
-            is_known = many is not None and node.condition is None and not node.flat and node.kind != "set"
-            numbers = isinstance(items, Interval) and not items.real
-            like = source if isinstance(source, NotKnown) else NotKnown(like=[1.0] if numbers else likes.form(items))
-            unread = like is not source and like.like is None
-            inner = likes.ANY if unread else self._of_item(node, like, scope)
-            raise Unknown(like=[inner] * many if is_known and many is not None else None) from None
+            items = self._of_items(node, source, scope)
+        raise Unknown(like=items if node.condition is None and not node.flat and node.kind != "set" else None)
+
+    def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
+        """What a comprehension makes of each item; None where it is not known how many there are."""
+        items, span, many = likes.like_of(source), node.source.span, None
+        numbers = isinstance(items, Interval) and not items.real
+        if is_vector(items) or isinstance(items, list):
+            many = len(items)
+        elif isinstance(items, Interval) and numbers:
+            many = int(items.count)
+        if items is source and many is not None and many <= MOST_WALKED:
+            return [self._of_item(node, item, scope) for item in self.walk(items, span)]
+        like = NotKnown(like=[1.0] if numbers else likes.form(items)) if items is source else source
+        unread = items is source and likes.like_of(like) is None
+        one = likes.ANY if unread else self._of_item(node, self.item(like, span), scope)
+        return [one] * many if many is not None and many <= likes.MOST else None
 
     def _range(self, node: n.Range, scope: Scope) -> object:
         ends = self.part(node.low, scope), self.part(node.high, scope)
@@ -292,7 +301,8 @@ class Forms(Interpreter):
             with suppress(Unknown):
                 return self._evaluated(node, scope, (node.source, source))
             source = NotKnown(like=likes.form(source))
-        names, value = self.item_names((node.name,), source, node.source.span, scope), object()
+        span, value = node.source.span, None
+        names = self.item_names((node.name,), self.item(source, span), span, scope)
         try:
             value = self.part(node.body, Scope(scope, names))
         except Refusal as refusal:
@@ -305,22 +315,25 @@ class Forms(Interpreter):
             like=like if not node.fold.startswith("arg") else likes.like_of(dict.__getitem__(names, node.name))
         )
 
-    def item_names(self, names: tuple[str, ...], source: object, span: Span, scope: Scope) -> Names:
-        """The names of an item of what is not known, with what each is like; refuses an item that has not so many."""
-        one = self.item(source, span)
+    def item_names(self, names: tuple[str, ...], one: object, span: Span, scope: Scope) -> Names:
+        """The names of an item, with what each is or is like; refuses an item that has not so many."""
         if len(names) == 1:
             return Names({names[0]: one})
+        if not isinstance(one, NotKnown):
+            self.bind(names, one, inner := Scope(scope), span)
+            return Names(inner.names)
         likes.tried(lambda item: self.bind(names, item, Scope(scope), span), one, by_kind=likes.kind(one) != "a list")
         parts = one.like if isinstance(one.like, list) and len(one.like) == len(names) else [None] * len(names)
         return Names({name: NotKnown(like=like) for name, like in zip(names, parts, strict=True)})
 
-    def _of_item(self, node: n.Comprehension, source: NotKnown, scope: Scope) -> object:
-        """What a comprehension makes of an item of what is not known."""
-        inner = Scope(scope, self.item_names(node.names, source, node.source.span, scope))
+    def _of_item(self, node: n.Comprehension, one: object, scope: Scope) -> object:
+        """What a comprehension makes of an item, which may not be known."""
+        inner = Scope(scope, self.item_names(node.names, one, node.source.span, scope))
         try:
             if node.condition is not None:
                 with suppress(Unknown):
-                    self._truth(node.condition, inner)
+                    if not self._truth(node.condition, inner):
+                        return likes.ANY
             return likes.inside(self.part(node.item, inner))
         except Refusal as refusal:
             if refusal.first.kind in EVERYWHERE:

@@ -188,7 +188,7 @@ class Foresight(Forms):
         try:
             if isinstance(node, n.For):
                 source = self.part(node.source, scope)
-                begun |= self.item_names(node.names, source, node.source.span, scope)
+                begun |= self.item_names(node.names, self.item(source, node.source.span), node.source.span, scope)
                 sure = self.returned is None and likes.has_items(source)
             for block in blocks(node):
                 scope.names = Names(begun)

@@ -1,8 +1,8 @@
 """What a program says of its files, held against their headers, which are public; no row is read.
 
-Looked at are the CSV files that lie where a run would look for them, under a path that is written in the program. Of a
-private file no name is reported: one without a header has a row in its first line. A public one without a description
-is described by its header, so that a column that it lacks is found as any other is.
+Looked at are the CSV and Parquet files that lie where a run would look for them, under a path that is written in the
+program. Of a private file no name is reported: one without a header has a row in its first line. A public CSV file
+without a description is described by its header, so that a column that it lacks is found as any other is.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from jostle.syntax.walk import every, every_of, rebuilt
 from jostle.tools.arguments import misspelt
 
 if TYPE_CHECKING:
+    from jostle.engine.base import Opened
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.readers.csvfile import Header
 
@@ -169,38 +170,58 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     return rebuilt(program, with_header) if any(columns.values()) else program
 
 
-def _is_csv(name: str) -> bool:
-    return not set("*?[") & set(name) and name.endswith(".csv")
+def _is_of(ending: str, name: str) -> bool:
+    return not set("*?[") & set(name) and name.endswith(ending)
 
 
-def _there(name: str, folders: Sequence[Path]) -> Path | None:
-    """The CSV file of a name that stands in a program, where it lies in one of the folders."""
-    if not _is_csv(name):
-        return None
-    return next((folder / name for folder in folders if (folder / name).exists()), None)
+def _there(name: str, folders: Sequence[Path], ending: str = ".csv") -> Path | None:
+    """The file of a name that stands in a program, where it has this ending and lies in one of the folders."""
+    there = (folder / name for folder in folders if _is_of(ending, name) and (folder / name).exists())
+    return next(there, None)
+
+
+def _public(there: Path, label: str, reading: Reading) -> Opened | None:
+    """What is public of a CSV or Parquet file: its columns, and those that are not read. None of a damaged one, which
+    its run tells."""
+    from jostle.engine.base import Opened
+
+    if there.suffix == ".csv":
+        head = _head(there, label, reading)
+        return Opened("", head.names, None, head.unread, reading.header)
+    import duckdb
+
+    from jostle.readers.formats import ParquetFile, check_reading
+
+    check_reading("parquet", label, reading)
+    with duckdb.connect() as database, suppress(duckdb.Error):
+        file = ParquetFile(
+            open_file(there), "t", label, lambda query, _: database.execute(query).fetchall(), database.register
+        )
+        return Opened("", file.columns, None, file.unread, 0)
+    return None
 
 
 def _misfits(
     path: n.String, reading: Reading, private: n.Private | None, folders: Sequence[Path]
 ) -> Iterator[Diagnostic]:
-    from jostle.engine.base import Opened
     from jostle.run.origins import check_private_columns
 
     name = path.value
-    there = _there(name, folders)
+    there = _there(name, folders) or _there(name, folders, ".parquet")
     if there is None:
-        if _is_csv(name) and (close := misspelt(name, folders, "*.csv")):
+        if _is_of(".csv", name) and (close := misspelt(name, folders, "*.csv")):
             yield Diagnostic("DataError", f"there is no file `{name}`", path.span, help=close)
         return
     if private is None or not isinstance(private.described, n.RecordOf):
         return
     try:
-        head = _head(there, f"`{name}`", reading)
+        data = _public(there, f"`{name}`", reading)
     except Refusal as refusal:
         yield from refusal.at(path.span).diagnostics
         return
-    data = Opened("", head.names, None, head.unread, reading.header)
     unit = private.protecting
+    if data is None:
+        return
     places = [((column,), domain.span) for column, domain in private.described.items]
     for columns, span in places + ([(unit.columns, unit.span)] if unit is not None else []):
         try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
@@ -25,6 +26,7 @@ from jostle.privacy.measurements.gradual import Refinable
 from jostle.privacy.reading.minting import public_table
 from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
+from jostle.records import replace
 from jostle.run.arguments import exact_amount
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS
@@ -36,6 +38,7 @@ from jostle.run.origins import is_paths, origin_of
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
+from jostle.run.selection import score_and_record
 from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -83,11 +86,15 @@ class Door(Kernel):
             if self._paid is not None:
                 self._paid.need_fit(measurement, span)
         if measurement.each is not None:
-            with suppress(Unknown), self._unseen(measurement.each):
-                measurement.run(0)  # type: ignore[attr-defined]
+            with self._unseen(measurement.each):
+                try:
+                    measurement.run(0)  # type: ignore[attr-defined]
+                except Unknown as unknown:
+                    likes.tried(lambda value: score_and_record(value, None), unknown.value, by_kind=True)
         if measurement.title == "above_threshold":
             self.skipped += 1
-            return Nothing()  # a watch is one whatever the data are
+            watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left
+            return replace(watch, state=SimpleNamespace(left=NotKnown(like=likes.PLAIN)))
         self.last, self.place = measurement, span
         raise Unknown
 

@@ -18,6 +18,8 @@ import pytest
 from arena import Arena, lost, table
 
 from jostle.integers import fixed_width
+from jostle.language.moments import DAY, LAST_DAY, LAST_TIME, SPANS
+from jostle.language.patterns import starts, truncated
 from jostle.privacy.kernel.handles import Cube, Summed
 from jostle.privacy.measurements.aggregates.quantile import Max
 from jostle.privacy.measurements.aggregates.sums import Sum
@@ -293,3 +295,40 @@ def test_sums_of_weights_at_the_edge_of_64_bits_do_not_wrap(name: str, shape: tu
     moved = abs(exact(full) - exact(less))
     bits = 10 if name in ("l2", "l1_to_uniform") else 0
     assert moved <= (step << bits) * (2 if name == "total_variation" else 1) + 1
+
+
+WIDE = 'private t = table("t.csv") described by {i: -2..9223372036854775807, r: -1e16..1e300} protecting rows budget '
+
+
+@pytest.mark.attack("overflow and order of sums")
+@pytest.mark.parametrize("query", [
+    "select count(*) from t where i == 5", "select count(*) as n from t where floor(r) == 5 groupby i over [5]",
+    "select bounds(r + i) from t", "select count(*) as n from t groupby floor(r) + i as k over [5]",
+    "select max(r), min(-r), median(i) from t",
+])  # fmt: skip
+def test_ends_beyond_what_is_held_fail_nothing_after_the_charge(attempt: Attempt, tmp_path: Path, query: str) -> None:
+    """Keys of more than 2^62 values were refused when rows were counted, and of more than 10^308 a fault."""
+    (tmp_path / "t.csv").write_text("i,r\n5,5.5\n-1,1e300\n")
+    result = attempt(WIDE + f"epsilon 9\nrelease x = {{{{ {query} with epsilon 1 }}}}\n")
+    assert result.ok and not result.diagnostics
+
+
+@pytest.mark.attack("overflow and order of sums")
+@pytest.mark.parametrize("unit", ["day", "week", "9 days", "month", "quarter", "year", "hour", "minute"])
+def test_units_end_with_the_calendar(unit: str) -> None:
+    """A date that was described until 9999-12-31 failed after the charge, where it was compared or a key."""
+    for kind, last, step in (("date", LAST_DAY, 1), ("time", LAST_TIME, DAY)):
+        if kind == "date" and unit in SPANS:
+            continue
+        many = 1 if unit == "minute" else 800
+        units = starts(kind, last - many * step, last, unit)
+        assert units[-1] == truncated(kind, last, unit) and len(set(units)) == len(units) > many // 366
+
+
+@pytest.mark.attack("overflow and order of sums")
+@pytest.mark.parametrize("query", ['groupby trunc(d, "year") as y', "where d == 2024-02-29"])
+def test_a_day_without_an_end_is_a_day(attempt: Attempt, tmp_path: Path, query: str) -> None:
+    (tmp_path / "t.csv").write_text("d\n2024-02-29\n9999-12-31\n")
+    declared = 'private t = table("t.csv") described by {d: 2024-01-01..9999-12-31} protecting rows budget epsilon 1\n'
+    result = attempt(declared + f"x = {{{{ select count(*) as n from t {query} with epsilon 1 }}}}\n")
+    assert result.ok, result.diagnostics

@@ -43,6 +43,7 @@ ROWS = {
     "a long formula": f'<c r="B5"><f>{"A1+" * 9000}1</f></c>',
     "a long text": f'<c r="B5" t="str"><v>{"x" * 70000}</v></c>',
     "CDATA": '<c r="B5" t="inlineStr"><is><t><![CDATA[<b>]]></t></is></c>',
+    "a start in CDATA": '<c r="B5" t="inlineStr"><is><t><![CDATA[<row r="5"><c r="A5"><v>9]]></t></is></c>',
     "CDATA without an end": "<c><is><t><![CDATA[",
     "a comment without an end": "<!-- ", "an instruction": "<?x <c ", "a deep one": "<is>" * 5000,
     "tags": "<c " * 5000, "other tags": "<x/><y>7</y>", "an ampersand": '<c r="B5" t="str"><v>&</v></c>',
@@ -125,7 +126,8 @@ def test_a_row_that_is_broken_anywhere_is_one_row(tmp_path: Path) -> None:
 @pytest.mark.attack("hostile rows of workbooks")
 @pytest.mark.parametrize("text", [
     b"<si><t>zz", b"<si", b"<si/>", b"<si><t>&#0;&", b"<si><rPh><t>", b"<si><t><![CDATA[", b"<si>" + b"<t>" * 9999,
-    b"<si>\xff</t>",
+    b"<si>\xff</t>", b"<si><t><![CDATA[<si><t>]]></t></si>", b"<si><t><![CDATA[<![CDATA[<si>]]></t></si>",
+    b"<si><t><![CDATA[" + b"&lt;" * 20_000 + b"]]",
 ])  # fmt: skip
 def test_a_shared_text_of_a_workbook_decides_nothing_about_the_others(tmp_path: Path, text: bytes) -> None:
     path = tmp_path / "t.xlsx"
@@ -154,6 +156,14 @@ def test_what_follows_a_very_long_text_is_there(tmp_path: Path, shared: bool, in
     assert others(path) == ["0", "1", "2", "5", "6"]
     notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
     assert notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+def test_a_cdata_section_across_two_blocks_is_one_text(tmp_path: Path) -> None:
+    path, note = tmp_path / "t.xlsx", b"<![CDATA[<si>&lt;%d]]>"
+    texts = b"".join(b"<si><t>%s</t></si>" % (note % i) for i in range(60_000))
+    workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>60004</v></c>', shared=SHARED[:-6] + texts + b"</sst>")
+    assert sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()[3] == "<si>&lt;59999"
 
 
 @pytest.mark.parametrize("damage", ["no zip", "cut off", "no sheet", "no part", "a password"])

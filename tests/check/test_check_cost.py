@@ -49,6 +49,8 @@ def said(program: str) -> str:
 EXACT = {
     "nothing": ("x = 1", "0"),
     "one query": ("n = [[people, 0.1]]", "0.1"),
+    "no group is shown": ("g = {{ select count(*) as n from people groupby sex limit 0 with epsilon 0.1 }}", "0"),
+    "no key is listed": ("g = {{ select avg(pay) as a from people groupby (sex, age) over [] with epsilon 0.1 }}", "0"),
     "a third is cut after the twelfth place": (
         "n = [[people, 1 / 3]]", "0.333333333333"
     ),
@@ -134,6 +136,10 @@ def test_exact(case: str) -> None:
 
 N = "n = [[people, 0.1]]\n"
 BOUNDED = {
+    "keys that may be none": (
+        "k = [c.sex for c in {{ select count(*) as n from people groupby sex with epsilon 0.1 }} if c.n > 5]\n"
+        "g = {{ select count(*) as n from people groupby sex over k with epsilon 0.2 }}", "at most epsilon 0.3 of 1",
+    ),
     "the dearer branch": (
         N + "if n > 5 { m = [[people, 0.2]] }", "at most epsilon 0.3 of 1"
     ),
@@ -450,3 +456,35 @@ def test_a_cost_is_bounded_first_of_all_and_opens_no_engine() -> None:
     )
     said_there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert said_there == "exactly epsilon 0.1 of 1 False\n"
+
+
+@pytest.mark.parametrize(("second", "law", "fault"), [
+    ("", "", "nothing is left of the allotment of epsilon 0.3"), (" with epsilon 0.3", "", "at least epsilon 0.35"),
+    (" with epsilon 0.3", ', law = "logarithmic"', ""), (" with epsilon 0.3", ", good = 9", ""),
+])  # fmt: skip
+def test_runs_of_which_none_can_pay_are_refused(second: str, law: str, fault: str) -> None:
+    """They all failed, the answer was none, and the amount was gone."""
+    first = " with epsilon 0.05" if second else ""
+    run = f"def f(d, k):\n    a = {{{{ select count(*) from d where age > k{first} }}}}\n"
+    run += f"    return {{score: a + {{{{ select sum(part) from d{second} }}}}}}\n"
+    faults = Session().check(about_people(f"{run}x = best_run(people, f, [20, 30], 5{law}) with epsilon 0.9\n"))
+    assert [one.kind for one in faults] == ["BudgetExceeded"] * bool(fault)
+    assert not fault or faults[0].message.startswith(fault)
+
+
+def test_a_feature_that_leaves_nothing_for_its_second_question_is_refused() -> None:
+    """Its two counts share what a call gives it, and the first one takes all of that, in training too."""
+    program = """private c = counts([5, 7, 3, 9]) protecting rows budget epsilon 9
+Twice = Feature (data) {{
+    n = laplace(size(data.cube)){}
+    return n + laplace(size(data.cube))
+}}
+A = Option (data) {{ return laplace(data.cube) }}
+B = Option (data) {{ return laplace(data.cube) }}
+near = Utility (data, answers) {{ return -rmse(answers, exact(identity(data.cube), data.cube)) }}
+choose = MkChoiceMaker among {{A, B}} informed by {{Twice}} trained on {{ {{cube: counts([1, 2, 3, 4])}} }} wrt near
+x = choose({{cube: c}}) with epsilon 1
+"""
+    (fault,) = Session().check(Source("p.jst", program.format("")))
+    assert fault.kind == "BudgetExceeded" and fault.span is not None and fault.span.line == 4
+    assert Session().check(Source("p.jst", program.format(" with 1/2"))) == []

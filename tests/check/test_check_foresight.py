@@ -57,6 +57,13 @@ SURE = {
     "if n > 3: y = 1\nassert 1 == 2": ("AssertionFailed", "this does not hold"),
     "s = 0\nfor i in 1..100000: s = i\nassert false": ("AssertionFailed", "this does not hold"),
     "x = above(3, w)": ("TypeError", "a public number needs no watch"),
+    "def f(d, k) = {score: {{ select count(*) as n from d groupby sex }}}\nx = best_run(t, f, [1], 9) with epsilon 1": (
+        "TypeError", "a number, and this is a grouped result"
+    ),
+    "x = w.lft": ("NameError", "a watch for a threshold has no `lft`"),
+    'x = w.left + "a"': ("TypeError", "a number and a text"),
+    "x = above(visits, w)": ("TypeError", "paid for on other data"),
+    'x = [compare(t, y, "sex") with epsilon 1 for y in ["age", "aeg"]]': ("NameError", "there is no column `aeg`"),
     "x = above(w, t)": ("TypeError", "`above` asks a watch, not a private table"),
     "x = w + 1": ("TypeError", "a watch for a threshold and a number"),
     "x = dawa(ages, prefixes(ages)) with epsilon 1\nprint(error(x))": ("TypeError", "the error of `dawa` depends"),
@@ -120,6 +127,9 @@ def test_sure(line: str) -> None:
 
 
 PASSED = (
+    "def f(d, k) = {score: {{ select count(*) from d where age > k }}}\nx = best_run(t, f, [1, 2], 5) with epsilon 1",
+    'x = [compare(t, y, "sex") with epsilon 1 for y in ["age", "aeg"] if y == "age"]',
+    "x = [above(t, w) for i in 1..3 if w.left > 0]\nassert w.left == 0 and len(x) == 1",
     "if n > 100: assert n < 10",
     "assert n > 10 and left(t) == 3",
     "with epsilon 1:\n    a = {{ select count(*) from t with 1/2 }}\n    b = {{ select count(*) from t }}",

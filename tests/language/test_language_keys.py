@@ -86,3 +86,16 @@ def test_digits_that_are_no_small_whole_number_are_refused(digits: str, tmp_path
     (one,) = session.attempt(Source("text", text)).diagnostics
     spent = [budget["epsilon"]["spent"] for budget in session.budget().values()]
     assert one.kind == "ValueError" and set(spent) <= {"0"}
+
+
+def test_where_no_group_is_listed_or_shown_nothing_is_charged(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("score,one\n0.5,1\n")
+    queries = (
+        "select count(*) as n from t groupby score over []", "select median(score) as n from t groupby score over []",
+        "select count(*) as n from t groupby (score, one) over []", "select sum(values) from h groupby x over []",
+        "select count(*) as n from t groupby floor(score) as k limit 0",
+    )  # fmt: skip
+    text = DECLARED.format('"t.csv"').replace("1.0}", "1.0, one: 0..1}") + "h = histogram(t, x = one)\n"
+    text += "".join(f"assert len({{{{ {query} with epsilon 1 }}}}) == 0\n" for query in queries)
+    text += f"jointly with epsilon 1:\n    j = {{{{ {queries[0]} }}}}\n    n = {{{{ select count(*) from t }}}}\n"
+    assert Session(cwd=tmp_path).run_text(text).budget["t"]["epsilon"]["spent"] == "1"

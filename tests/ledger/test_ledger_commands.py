@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import stat
 from pathlib import Path
@@ -114,6 +115,37 @@ def test_the_bytes_of_a_registered_file_are_not_registered_again_unless_that_is_
     copy.with_name("third.csv").write_bytes(before)
     status, _, said = owned.data("register", "third", str(copy.with_name("third.csv")), *clauses, "--copy")
     assert status == 0, said
+
+
+def test_a_gzip_of_a_registered_file_is_that_file(owned: Place) -> None:
+    """By what it holds, wherever it lies, in several streams too; and a compressed file that is registered likewise."""
+    clauses = ("--schema", "{age: 0..99}", "--protecting", "rows", "--budget", "epsilon 9")
+    content = (owned.folder / "people.csv").read_bytes()
+    packed = owned.folder / "other.csv.gz"
+    for streams in ((content,), (content[:9], content[9:]), (content, b"")):
+        packed.write_bytes(b"".join(map(gzip.compress, streams)))
+        status, _, said = owned.data("register", "others", str(packed), *clauses)
+        assert status == 1 and "the bytes of the file of `people`" in said
+    packed.write_bytes(gzip.compress(content + b"21,F\n"))
+    assert owned.data("register", "others", str(packed), *clauses)[0] == 0
+    (owned.folder / "plain.csv").write_bytes(content + b"21,F\n")
+    status, _, said = owned.data("register", "plain", str(owned.folder / "plain.csv"), *clauses)
+    assert status == 1 and "the bytes of the file of `others`" in said
+    packed.write_bytes(gzip.compress(content + b"21,F\n", 1))
+    assert owned.run('private a = dataset("others")\n').ok
+
+
+def test_an_encoding_is_said_when_a_file_is_checked_and_registered(place: Place) -> None:
+    """Of rows in cp1252 below a plain header, which UTF-8 was read of: no city had its name."""
+    path = place.folder / "a.csv"
+    path.write_bytes("city\nZürich\nZürich\n".encode("cp1252"))
+    words, encoding = ("--schema", '{city: {"Zürich"}}'), ("--encoding", "cp1252")
+    assert "unlisted 2" in place.data("check", str(path), *words)[1]
+    assert "every cell fits" in place.data("check", str(path), *words, *encoding)[1]
+    clauses = (*words, "--protecting", "rows", "--budget", "epsilon 90")
+    assert place.data("register", "a", str(path), *clauses, *encoding)[0] == 0
+    query = "release n = {{ select count(*) as n from a groupby city with epsilon 90 }}.n\n"
+    assert place.run('private a = dataset("a")\n' + query)["n"] == [2]
 
 
 def test_columns_that_are_never_missing_stay_with_a_dataset(place: Place) -> None:

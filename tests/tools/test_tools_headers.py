@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from jostle.source import Source
@@ -24,6 +26,19 @@ def test_a_column_that_the_header_lacks_is_found_and_no_name_is_told(tmp_path: P
     assert "secret" not in help
     run = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), PROGRAM))
     assert run.diagnostics[0].message == message
+
+
+@pytest.mark.parametrize("column", ["lists", "other"])
+def test_a_column_that_a_parquet_file_lacks_or_that_is_not_read_is_found(tmp_path: Path, column: str) -> None:
+    table = pa.table({"age": [30], "city": ["a"], "lists": [[1]]})
+    pq.write_table(table, tmp_path / "people.parquet")
+    program = PROGRAM.replace(".csv", ".parquet")
+    assert said(tmp_path, program) == []
+    ((kind, message, _),) = said(tmp_path, program.replace("age", column))
+    run = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), program.replace("age", column)))
+    assert kind == "DataError" and run.diagnostics[0].message == message
+    (tmp_path / "people.parquet").write_bytes(b"PAR1" * 9)
+    assert said(tmp_path, program) == []  # which its run tells
 
 
 PUBLIC = """towns = table("towns.csv")

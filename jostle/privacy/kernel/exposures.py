@@ -196,8 +196,9 @@ class Handle:
 
 MOST_OUTAGES = 3
 """Failures of the machine or of a server, of one source in one session, before it is closed."""
-OUTAGES = (Refusal, MemoryError, OSError)
-"""What an engine raises where its data cannot be read: it names no cell, and the charge stays."""
+OUTAGES = (MemoryError, OSError)
+OF_DATA = ("DataError", "LedgerError")
+"""Refusals of an engine whose data cannot be read: they name no cell. Others had to come before the charge."""
 
 
 class Counter:
@@ -218,11 +219,12 @@ class Guarded:
         sources = [e.source for e in self._exposures if not e.source.simulated] if fault is not None else []
         if not sources or not isinstance(fault, Exception):  # Ctrl-C is a person's doing, not a row's
             return
-        outage = isinstance(fault, OUTAGES)
+        refused = isinstance(fault, Refusal) and fault.first.kind in OF_DATA
+        outage = refused or isinstance(fault, OUTAGES)
         for source in sources:
             source.outages += 1
             source.closed = source.closed or not outage or source.outages >= MOST_OUTAGES
-        if isinstance(fault, Refusal):
+        if refused:
             return
         if not outage:
             Counter.faults += 1

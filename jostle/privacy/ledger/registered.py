@@ -6,9 +6,11 @@ are stored as JSON; what cannot be read back exactly is a damaged ledger. Nothin
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Hashable, Mapping
 from typing import Any
 
@@ -22,7 +24,7 @@ from jostle.plan.plan import Categories, Domain, Integer, Moments, Open, Real
 from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]
-_WORDS = ("within", "until", "per_program", "per_week", "each", "decimal")
+_WORDS = ("within", "until", "per_program", "per_week", "each", "decimal", "encoding")
 """Of terms, those that are written down where they say something."""
 
 
@@ -40,8 +42,8 @@ class ServerTable(Struct, frozen=True):
 
 class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
-    `header` the line of its names where that is not the first, `decimal` a decimal comma. Of data of a `server` the
-    path is empty.
+    `header` the line of its names where that is not the first, `decimal` a decimal comma, `encoding` what is not told
+    by its header. Of data of a `server` the path is empty.
 
     One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
     no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`),
@@ -65,6 +67,7 @@ class Terms(Struct, frozen=True):
     per_week: int = 0
     each: str = ""
     decimal: str | None = None
+    encoding: str | None = None
 
     @property
     def persons(self) -> str:
@@ -173,12 +176,18 @@ class State(Struct, frozen=True):
 
 
 def file_digest(file: OpenFile) -> str:
-    """SHA-256 of a file's bytes. Only its keyed code may be stored or shown."""
+    """SHA-256 of a file's bytes, of gzip's of what it holds. Only its keyed code may be stored or shown."""
     try:
         digest, at = hashlib.sha256(), 0
+        packed = os.pread(file.descriptor, 2, 0) == b"\x1f\x8b"
+        stream = zlib.decompressobj(31)
         while block := os.pread(file.descriptor, min(1 << 20, file.status.st_size - at), at):
-            digest.update(block)
             at += len(block)
+            with contextlib.suppress(zlib.error):  # from where on it is taken as it is
+                while packed and block:
+                    digest.update(stream.decompress(block))
+                    block, stream = stream.unused_data, zlib.decompressobj(31) if stream.eof else stream
+            digest.update(block)
     except OSError as error:
         reason = (error.strerror or "the system refused").lower()
         raise refuse("DataError", f"`{file.path}` cannot be read: {reason}") from None

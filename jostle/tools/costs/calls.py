@@ -19,7 +19,7 @@ from jostle.run.sequences import Period
 from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
 from jostle.syntax import nodes as n
 from jostle.tools.costs import numbers, rows, selects
-from jostle.tools.costs.ledger import Opened
+from jostle.tools.costs.ledger import NEVER, SOURCE, Opened
 from jostle.tools.costs.values import (
     ANY_NUMBER,
     EACH,
@@ -28,6 +28,7 @@ from jostle.tools.costs.values import (
     Handle,
     Items,
     Maker,
+    Most,
     NumberInterval,
     OneOf,
     ReachedSources,
@@ -129,12 +130,28 @@ def _choose_option(w: Walk, maker: Maker, args: Sequence[object], node: n.Expr) 
     if maker.score is not None:
         return _validated(w, maker, data, [followed(one, True) for one in leaves(maker.options)], reached, node)
     for feature in leaves(maker.features):
+        if private and _is_refused(w, followed(feature, False), most, reached, node):
+            return TOP  # whatever it is given is not enough, also where the choice is trained
         w.optionally(followed(feature, True))
         if private:  # one that looks at public facts runs in the allotment itself
             w.optionally(followed(feature, False))
     if maker.picks:
         return join_all(list(leaves(maker.options)))
     return w.paths([followed(option, False) for option in leaves(maker.options)])
+
+
+def _is_refused(
+    w: Walk, call: Callable[[], object], most: Most, reached: ReachedSources, node: n.Expr
+) -> bool:  # fmt: skip
+    """Whether a call is sure to ask for more than `most`: then no way goes on."""
+    back, charged = w.here(), {source: dict(places) for source, places in w.charged.items()}
+    if most < math.inf:
+        w.follow_inside(Opened(int(most), most, 0, node.span, reached), call, lambda: TOP)
+    if any(w.ledger.tally(SOURCE, e.source).total[0] >= NEVER for e in reached.exposures):
+        return True
+    back()
+    w.charged = charged
+    return False
 
 
 def _validated(
@@ -180,7 +197,9 @@ class Arguments:
 def _transfer_builtin(w: Walk, function: object, call: Arguments, node: n.Expr) -> object:
     """The value of a built-in on values; a form of rows under another name is not followed."""
     if call.row.effect is Effect.MEASURES:
-        _measure(w, call, node)
+        most = _measure(w, call, node)
+        if call.row.name == "best_run":
+            _best_run(w, call, most, node)
     if isinstance(function, Builtin) and _is_asked(function, call):
         return numbers.of_builtin(function, call.args, call.keywords, (cast("Evaluator", w), node.span))
     return _RESULTS[call.row.gives](w, call, node)
@@ -203,8 +222,8 @@ def _is_asked(function: Builtin, call: Arguments) -> bool:
     return is_known(*call.args, *call.keywords.values())
 
 
-def _one_item(w: Walk, call: Arguments, node: n.Expr) -> object:
-    domain = walked(call.first)
+def _one_item(value: object) -> object:
+    domain = walked(value)
     return domain.item if isinstance(domain, Items) else join_all(domain)
 
 
@@ -215,11 +234,19 @@ def _advisor(w: Walk, call: Arguments, node: n.Expr) -> object:
     return advisor
 
 
-def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
-    """Charges an amount as it is given, or all that is left."""
+def _best_run(w: Walk, call: Arguments, most: Most, node: n.Expr) -> None:
+    """Its runs have a third of the amount each, or half: where that is not enough, all fail."""
+    parts = 3 if call.named("good", None) is None and call.named("law", "geometric") == "geometric" else 2
+    data, run, one = call.first, call.named("run"), _one_item(call.named("candidates"))
+    called = lambda: transfer_apply(w, run, [data, one], {}, node)  # noqa: E731
+    _is_refused(w, called, most if most == math.inf else most // parts, reached_sources(data), node)
+
+
+def _measure(w: Walk, call: Arguments, node: n.Expr) -> Most:
+    """Charges an amount as it is given, or all that is left; gives the most that it may be."""
     reached = reached_sources(call.exposed)
     if not (reached.exposures or reached.open):
-        return
+        return math.inf
     epsilon, delta = call.named("epsilon", None), call.named("delta", None)
     needed = call.named("paid", None) is None  # or `prepaid` was charged for it
     amount: Bounds = (0, math.inf, 0)
@@ -230,6 +257,7 @@ def _measure(w: Walk, call: Arguments, node: n.Expr) -> None:
     least, most = amount[0] if needed else 0, amount[1]
     most_delta = amount[2] if delta is None else in_quanta(delta)[1]
     w.charge(reached, (least, most, most_delta if most else 0), node.span)  # of nothing no δ either
+    return most
 
 
 def _score(value: Handle, name: str) -> object:
@@ -366,7 +394,7 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
         numbers.function(call.row.name, call.args) if cannot_charge(call.args) else PUBLIC
     ),
     Gives.BALANCE: lambda w, call, node: _balance(call.first),
-    Gives.ITEM: _one_item,
+    Gives.ITEM: lambda w, call, node: _one_item(call.first),
     Gives.SCORE: lambda w, call, node: each_way(call.exposed, lambda of: _score(of, call.row.name)),
     Gives.SHARES: lambda w, call, node: each_way(call.exposed, lambda of: _shares(of, call.named("parts"))),
     **dict.fromkeys(

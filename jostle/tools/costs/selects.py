@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from jostle.language.aggregates import AGGREGATES
@@ -19,9 +20,11 @@ from jostle.tools.costs.values import (
     Items,
     OneOf,
     ReachedSources,
+    ends,
     joined_exposures,
     protected,
     reached_sources,
+    walked,
 )  # fmt: skip
 from jostle.tools.costs.walk import Walk
 
@@ -38,37 +41,44 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
     node = persons_by_column(keys_by_alias(node, schema), schema, protected(table))
     outputs = [(column.value, aggregates(column.value)) for column in node.columns]
     calls = [call for _, inside in outputs for call in inside]
-    table = _row_clauses(w, node, table, calls, scope)
+    table, least, most = _row_clauses(w, node, table, calls, scope)
     if node.per is not None:
         return grouped_rows(table, node)
     free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
-    _charged(w, node, reached_sources(table), schema, free, scope)
+    if most != 0:  # else no group is asked for, and nothing is charged
+        _charged(w, node, reached_sources(table), schema, free, least > 0, scope)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
-    if node.first is not None:
-        w.eval(node.first, scope)
     return PUBLIC
 
 
-def _row_clauses(w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope) -> object:
-    """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits."""
+def _row_clauses(
+    w: Walk, node: n.Select, table: object, calls: list[n.Call], scope: Scope
+) -> tuple[object, float, float | None]:
+    """Looks at what is read row by row: the condition, the keys and the aggregates; gives the table within limits, and
+    how many keys are listed and groups shown, at least and at most."""
     if node.where is not None:
         of_rows(w, node.where, columns_of(table), scope)
     schema = table.schema if isinstance(table, Handle) else None
+    shown: list[tuple[float, float | None]] = [] if node.first is None else [ends(w.eval(node.first, scope))]
     for key in (*(node.per or ()), *node.keys):
         of_rows(w, key.value, schema, scope)
         if key.over is not None:
-            w.eval(key.over, scope)
+            listed = walked(w.eval(key.over, scope))
+            shown.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
     table = limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
-    return table
+    if not shown:
+        return table, 1, None
+    return table, min(least for least, _ in shown), min(math.inf if most is None else most for _, most in shown)
 
 
 def _charged(
-    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, object], counts_all: bool, scope: Scope
-) -> None:
+    w: Walk, node: n.Select, reached: ReachedSources, schema: dict[str, object], counts_all: bool, sure: bool,
+    scope: Scope,
+) -> None:  # fmt: skip
     """Charges a select: its own amount, or its share of what is left. A count of a public size may be free."""
     wished = w.joint and node.spend is not None and node.spend.amount.is_wish
     own = w.amount_bounds(node.spend.amount, scope, reached) if node.spend is not None else None
@@ -85,7 +95,7 @@ def _charged(
     if own is None:
         own = w.bare(reached, max(1, w.bare_left), needed=not free)
         w.bare_left = max(0, w.bare_left - 1)
-    w.charge(reached, (0, *own[1:]) if free else own, node.span, in_part=_in_part(node, schema))
+    w.charge(reached, own if sure and not free else (0, *own[1:]), node.span, in_part=_in_part(node, schema))
 
 
 def _in_part(node: n.Select, schema: dict[str, object]) -> bool:

@@ -57,11 +57,11 @@ def draft(options: Namespace) -> str:
     return program(columns, path, protecting, budget, reading_of(options))
 
 
-def reading_of(options: Namespace) -> Reading:
-    """How the command line says that a file is read: the line of its header, the sheet of a workbook or its number."""
-    sheet: str | None = getattr(options, "sheet", None)
-    number = int(sheet) if sheet is not None and sheet.isdecimal() else sheet
-    return Reading(sheet=number, header=getattr(options, "header", None), decimal=getattr(options, "decimal", None))
+def reading_of(options: object) -> Reading:
+    """How a command line, or what was registered, says that a file is read."""
+    sheet, *others = (getattr(options, name, None) for name in ("sheet", "header", "decimal", "encoding"))
+    number = int(sheet) if isinstance(sheet, str) and sheet.isdecimal() else sheet
+    return Reading(sheet=number, header=others[0], decimal=others[1], encoding=others[2])
 
 
 def interview(columns: list[Column], ask: Ask) -> list[Column]:

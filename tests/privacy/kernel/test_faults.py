@@ -26,6 +26,7 @@ OTHER = "release m = {{ select count(*) from others with epsilon 1 }}\n"
 FAULTS = [
     ValueError("Ann"), TypeError("Ann"), OverflowError("9223372036854775808"), KeyError("Ann"), AttributeError("x"),
     RecursionError("x"), AssertionError(), UnicodeDecodeError("utf-8", b"Ann", 0, 1, "x"), StopIteration("x"),
+    refuse("ValueError", "a refusal that had to come before the charge"),
 ]  # fmt: skip
 
 

@@ -22,6 +22,7 @@ import mmap
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -232,8 +233,9 @@ class _Texts(dict[bytes | int | None, int]):
     def places(self, column: pa.Array) -> Whole | None:
         """The places of a block of cells; None where these are too many to hash each once."""
         dated = pa.types.is_date(column.type)
-        encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
-        cells = encoded.dictionary
+        listed = pa.types.is_dictionary(column.type)
+        encoded = column if listed else column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
+        cells = encoded.dictionary.view(pa.binary()) if listed else encoded.dictionary
         if len(cells) > self._most or len(self) > MOST_TEXTS:
             return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
@@ -266,6 +268,7 @@ class Tables(Protocol):
 
 
 FEW_OF, MOST_TEXTS = 16, 2**16  # rows that each different text has, and how many there are, where it is hashed once
+MOST_LISTED, MOST_CHARACTERS = 2**8, 2**14  # of a column's first texts, and in them, that a statement lists
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 
 
@@ -283,6 +286,7 @@ class Bounding:
         owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
         self._few = {i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")}  # as far as is known
+        self._listing = True
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -320,14 +324,17 @@ class Bounding:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places; nothing
         where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
         again, and not from within, since how often is up to rows."""
-        few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
+        most = min(size, BLOCK) // FEW_OF
+        listed = self._listed(rows, {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}, most)
+        few = {i: _Texts(most) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
         others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
-        query = f"SELECT {', '.join([*items, *others])} FROM ({rows})"
-        read, hashes, many = _Rows(), np.empty(size, dtype=np.int64), 0
+        query = f"SELECT {', '.join([*(listed.get(item, item) for item in items), *others])} FROM ({rows})"
+        read, hashes, many, missing = _Rows(), np.empty(size, dtype=np.int64), 0, Counter[str]()
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
+            missing.update({name: batch[name].null_count for name in listed})
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
@@ -344,15 +351,39 @@ class Bounding:
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
+        none = [f"count(*) - count({name})" for name in listed]
+        if listed and [*self._engine.fetch(f"SELECT {', '.join(none)} FROM ({rows})")[0]] != [*missing.values()]:
+            self._listing = False  # there are other texts
+            return False
         return (read.table(), hashes[:many], by_place) if many else ()
+
+    def _listed(self, rows: str, names: dict[int, str], most: int) -> dict[str, str]:
+        """The columns of few texts by the first rows, each as its places among these; of the others rows are hashed."""
+        query, listed = f"SELECT {', '.join(names.values())} FROM ({rows})", {}
+        if not names or not self._listing:
+            return {}
+        first = next(self._engine.batches(query, BLOCK, self._raw.label), None)
+        for i, name in names.items() if first is not None else ():
+            cells = first[name].view(pa.binary()).unique().drop_null().to_pylist()
+            texts = [cell.decode(errors="replace") for cell in cells]
+            if len(texts) > most:
+                self._few.remove(i)
+            elif (
+                0 < len(texts) <= MOST_LISTED and len(every := "".join(texts)) <= MOST_CHARACTERS and "\0" not in every
+            ):
+                literals = ", ".join(map(self._dialect.literal, dict.fromkeys(texts)))
+                listed[name] = f"TRY_CAST({name} AS ENUM({literals})) AS {name}"
+        return listed
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
+        from pyarrow import compute
+
         cells = table.select(self._raw_names)
         stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(cells, rows))
         if stays is None:
             return False
-        table = table.filter(_arrow(stays))
+        table = compute.filter(table, _arrow(stays), memory_pool=pa.system_memory_pool())  # which is sooner there
         if self._owner != "q":
             table = table.append_column("q", table[self._owner])
         for x, some in texts.items():

@@ -325,13 +325,11 @@ class Bounding:
         where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
         again, and not from within, since how often is up to rows."""
         most = min(size, BLOCK) // FEW_OF
-        listed = self._listed(rows, {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}, most)
+        listed = self._listed(rows, most) if self._listing else {}
         few = {i: _Texts(most) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
-        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
-        others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
-        query = f"SELECT {', '.join([*(listed.get(item, item) for item in items), *others])} FROM ({rows})"
+        counts, query = self._reading(rows, [listed.get(item, item) for item in items])
         read, hashes, many, missing = _Rows(), np.empty(size, dtype=np.int64), 0, Counter[str]()
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
             missing.update({name: batch[name].null_count for name in listed})
@@ -351,19 +349,29 @@ class Bounding:
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        none = [f"count(*) - count({name})" for name in listed]
-        if listed and [*self._engine.fetch(f"SELECT {', '.join(none)} FROM ({rows})")[0]] != [*missing.values()]:
-            self._listing = False  # there are other texts
-            return False
-        return (read.table(), hashes[:many], by_place) if many else ()
+        self._listing = self._missing(rows, [*listed]) == [*missing.values()]  # or there are other texts
+        return False if not self._listing else (read.table(), hashes[:many], by_place) if many else ()
 
-    def _listed(self, rows: str, names: dict[int, str], most: int) -> dict[str, str]:
+    def _missing(self, rows: str, names: list[str]) -> list[int]:
+        """How many cells of each column are missing."""
+        none = ", ".join([f"count(*) - count({name})" for name in names])
+        return [*self._engine.fetch(f"SELECT {none} FROM ({rows})")[0]] if names else []
+
+    def _reading(self, rows: str, items: list[str]) -> tuple[list[str], str]:
+        """The columns by which rows are hashed, and the query that reads them with the items."""
+        few, d = self._few, self._dialect
+        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
+        others = [f"{counted_as(self._cells[i], d)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
+        return counts, f"SELECT {', '.join([*items, *others])} FROM ({rows})"
+
+    def _listed(self, rows: str, most: int) -> dict[str, str]:
         """The columns of few texts by the first rows, each as its places among these; of the others rows are hashed."""
-        query, listed = f"SELECT {', '.join(names.values())} FROM ({rows})", {}
-        if not names or not self._listing:
+        names = {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}
+        query, listed = f"SELECT {', '.join(names.values())} FROM ({rows})", dict[str, str]()
+        first = next(self._engine.batches(query, BLOCK, self._raw.label), None) if names else None
+        if first is None:
             return {}
-        first = next(self._engine.batches(query, BLOCK, self._raw.label), None)
-        for i, name in names.items() if first is not None else ():
+        for i, name in names.items():
             cells = first[name].view(pa.binary()).unique().drop_null().to_pylist()
             texts = [cell.decode(errors="replace") for cell in cells]
             if len(texts) > most:

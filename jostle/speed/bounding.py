@@ -98,19 +98,19 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
     ends = np.cumsum([*map(len, codes)])
     blocks = [(end - len(some), keys[end - len(some) : end], some) for end, some in zip(ends, codes, strict=True)]
     digits = min(MOST_DIGITS, max(1, 2 * len(keys) // many).bit_length())
+    most = min(most, len(keys))
     for kind in (np.uint8, np.int32):  # the narrow cells are in a processor's cache, and wrap around
         counts: Whole = np.zeros(many << digits, dtype=kind)
         for _, part, some in blocks:
             np.add.at(counts, (part >> BITS - digits) * many + some, kind(1))
-        if counts.sum(dtype=np.int64) == len(keys):
+        upto, room = np.zeros(many, dtype=np.int32), np.full(many, most, dtype=np.int32)
+        last = np.zeros(many, dtype=np.uint8)
+        for row in counts.reshape(-1, many):  # one cell of each person
+            upto += row
+            last += (fits := upto <= most)
+            room -= row * fits
+        if upto.sum(dtype=np.int64) == len(keys):
             break
-    most = min(most, len(keys))
-    upto, room = np.zeros(many, dtype=np.int32), np.full(many, most, dtype=np.int32)
-    last = np.zeros(many, dtype=np.uint8)
-    for row in counts.reshape(-1, many):  # one cell of each person
-        upto += row
-        last += (fits := upto <= most)
-        room -= row * fits
     last = 2 * last + (room > 0)  # even where no row stays of the cell after those that stay as a whole
     stays, at, whose = np.empty(len(keys), dtype=bool), [], []
     for start, part, some in blocks:

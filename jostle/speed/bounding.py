@@ -193,19 +193,20 @@ def _alike(cells: pa.Table, rows: Whole) -> Whole:
     alike, order = np.ones(len(rows), dtype=bool), np.argsort(rows)
     places = np.empty_like(order)
     places[order] = np.arange(len(rows))
-    for column in _taken(cells, rows[order]).columns:
+    for column in _rows_at(cells, rows[order]).columns:
         codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
         alike &= np.diff(_numpy(codes)[places], prepend=-1) == 0
     return alike
 
 
-def _taken(table: pa.Table, rows: Whole) -> pa.Table:
+def _rows_at(table: pa.Table, rows: Whole) -> pa.Table:
     """Rows of a table, in order, of each chunk by itself: a copy of it in one piece takes longer, as does `take`."""
     batches = table.to_batches()
     starts = np.cumsum([0, *map(len, batches)])
     some = np.split(rows, np.searchsorted(rows, starts[1:-1]))
-    taken = [batch.take(_arrow(at - start)) for batch, start, at in zip(batches, starts, some, strict=False)]
-    return pa.Table.from_batches(taken)
+    return pa.Table.from_batches(
+        [batch.take(_arrow(at - start)) for batch, start, at in zip(batches, starts, some, strict=False)]
+    )
 
 
 class _Texts(dict[bytes | int | None, int]):
@@ -233,9 +234,9 @@ class _Texts(dict[bytes | int | None, int]):
     def places(self, column: pa.Array) -> Whole | None:
         """The places of a block of cells; None where these are too many to hash each once."""
         dated = pa.types.is_date(column.type)
-        listed = pa.types.is_dictionary(column.type)
-        encoded = column if listed else column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
-        cells = encoded.dictionary.view(pa.binary()) if listed else encoded.dictionary
+        by_place = pa.types.is_dictionary(column.type)
+        encoded = column if by_place else column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
+        cells = encoded.dictionary.view(pa.binary()) if by_place else encoded.dictionary
         if len(cells) > self._most or len(self) > MOST_TEXTS:
             return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
@@ -325,14 +326,14 @@ class Bounding:
         where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
         again, and not from within, since how often is up to rows."""
         most = min(size, BLOCK) // FEW_OF
-        listed = self._listed(rows, most) if self._listing else {}
+        lists = self._lists(rows, most) if self._listing else {}
         few = {i: _Texts(most) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
         items = sorted({*self._raw_names, self._owner})
-        counts, query = self._reading(rows, [listed.get(item, item) for item in items])
+        counts, query = self._reading(rows, [lists.get(item, item) for item in items])
         read, hashes, many, missing = _Rows(), np.empty(size, dtype=np.int64), 0, Counter[str]()
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
-            missing.update({name: batch[name].null_count for name in listed})
+            missing.update({name: batch[name].null_count for name in lists})
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
@@ -349,7 +350,7 @@ class Bounding:
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        self._listing = self._missing(rows, [*listed]) == [*missing.values()]  # or there are other texts
+        self._listing = self._missing(rows, [*lists]) == [*missing.values()]  # or there are other texts
         return False if not self._listing else (read.table(), hashes[:many], by_place) if many else ()
 
     def _missing(self, rows: str, names: list[str]) -> list[int]:
@@ -364,10 +365,10 @@ class Bounding:
         others = [f"{counted_as(self._cells[i], d)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         return counts, f"SELECT {', '.join([*items, *others])} FROM ({rows})"
 
-    def _listed(self, rows: str, most: int) -> dict[str, str]:
+    def _lists(self, rows: str, most: int) -> dict[str, str]:
         """The columns of few texts by the first rows, each as its places among these; of the others rows are hashed."""
         names = {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}
-        query, listed = f"SELECT {', '.join(names.values())} FROM ({rows})", dict[str, str]()
+        query, lists = f"SELECT {', '.join(names.values())} FROM ({rows})", dict[str, str]()
         first = next(self._engine.batches(query, BLOCK, self._raw.label), None) if names else None
         if first is None:
             return {}
@@ -380,8 +381,8 @@ class Bounding:
                 0 < len(texts) <= MOST_LISTED and len(every := "".join(texts)) <= MOST_CHARACTERS and "\0" not in every
             ):
                 literals = ", ".join(map(self._dialect.literal, dict.fromkeys(texts)))
-                listed[name] = f"TRY_CAST({name} AS ENUM({literals})) AS {name}"
-        return listed
+                lists[name] = f"TRY_CAST({name} AS ENUM({literals})) AS {name}"
+        return lists
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""

@@ -22,6 +22,7 @@ import mmap
 import os
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -97,19 +98,19 @@ def staying(persons: pa.ChunkedArray, keys: Whole, most: int, alike: Callable[[W
     ends = np.cumsum([*map(len, codes)])
     blocks = [(end - len(some), keys[end - len(some) : end], some) for end, some in zip(ends, codes, strict=True)]
     digits = min(MOST_DIGITS, max(1, 2 * len(keys) // many).bit_length())
+    most = min(most, len(keys))
     for kind in (np.uint8, np.int32):  # the narrow cells are in a processor's cache, and wrap around
         counts: Whole = np.zeros(many << digits, dtype=kind)
         for _, part, some in blocks:
             np.add.at(counts, (part >> BITS - digits) * many + some, kind(1))
-        if counts.sum(dtype=np.int64) == len(keys):
+        upto, room = np.zeros(many, dtype=np.int32), np.full(many, most, dtype=np.int32)
+        last = np.zeros(many, dtype=np.uint8)
+        for row in counts.reshape(-1, many):  # one cell of each person
+            upto += row
+            last += (fits := upto <= most)
+            room -= row * fits
+        if upto.sum(dtype=np.int64) == len(keys):
             break
-    most = min(most, len(keys))
-    upto, room = np.zeros(many, dtype=np.int32), np.full(many, most, dtype=np.int32)
-    last = np.zeros(many, dtype=np.uint8)
-    for row in counts.reshape(-1, many):  # one cell of each person
-        upto += row
-        last += (fits := upto <= most)
-        room -= row * fits
     last = 2 * last + (room > 0)  # even where no row stays of the cell after those that stay as a whole
     stays, at, whose = np.empty(len(keys), dtype=bool), [], []
     for start, part, some in blocks:
@@ -189,13 +190,23 @@ def _codes(persons: pa.ChunkedArray) -> tuple[int, list[Whole]]:
 
 def _alike(cells: pa.Table, rows: Whole) -> Whole:
     """Whether each of the rows has the cells of the one before; the first has none before it."""
-    alike = np.ones(len(rows), dtype=bool)
-    for column in cells.columns:
-        if pa.types.is_primitive(column.type):  # from many chunks rows are taken ten times as slowly
-            column = pa.chunked_array([column.combine_chunks()])
-        values = column.take(_arrow(rows)).combine_chunks().dictionary_encode(null_encoding="encode")
-        alike &= np.diff(_numpy(values.indices), prepend=-1) == 0
+    alike, order = np.ones(len(rows), dtype=bool), np.argsort(rows)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(rows))
+    for column in _rows_at(cells, rows[order]).columns:
+        codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices
+        alike &= np.diff(_numpy(codes)[places], prepend=-1) == 0
     return alike
+
+
+def _rows_at(table: pa.Table, rows: Whole) -> pa.Table:
+    """Rows of a table, in order, of each chunk by itself: a copy of it in one piece takes longer, as does `take`."""
+    batches = table.to_batches()
+    starts = np.cumsum([0, *map(len, batches)])
+    some = np.split(rows, np.searchsorted(rows, starts[1:-1]))
+    return pa.Table.from_batches(
+        [batch.take(_arrow(at - start)) for batch, start, at in zip(batches, starts, some, strict=False)]
+    )
 
 
 class _Texts(dict[bytes | int | None, int]):
@@ -223,8 +234,9 @@ class _Texts(dict[bytes | int | None, int]):
     def places(self, column: pa.Array) -> Whole | None:
         """The places of a block of cells; None where these are too many to hash each once."""
         dated = pa.types.is_date(column.type)
-        encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
-        cells = encoded.dictionary
+        by_place = pa.types.is_dictionary(column.type)
+        encoded = column if by_place else column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
+        cells = encoded.dictionary.view(pa.binary()) if by_place else encoded.dictionary
         if len(cells) > self._most or len(self) > MOST_TEXTS:
             return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
@@ -257,6 +269,7 @@ class Tables(Protocol):
 
 
 FEW_OF, MOST_TEXTS = 16, 2**16  # rows that each different text has, and how many there are, where it is hashed once
+MOST_LISTED, MOST_CHARACTERS = 2**8, 2**14  # of a column's first texts, and in them, that a statement lists
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 
 
@@ -274,6 +287,7 @@ class Bounding:
         owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
         self._few = {i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")}  # as far as is known
+        self._listing = True
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -311,14 +325,15 @@ class Bounding:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places; nothing
         where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
         again, and not from within, since how often is up to rows."""
-        few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
+        most = min(size, BLOCK) // FEW_OF
+        lists = self._lists(rows, most) if self._listing else {}
+        few = {i: _Texts(most) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
-        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
-        others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
-        query = f"SELECT {', '.join([*items, *others])} FROM ({rows})"
-        read, hashes, many = _Rows(), np.empty(size, dtype=np.int64), 0
+        counts, query = self._reading(rows, [lists.get(item, item) for item in items])
+        read, hashes, many, missing = _Rows(), np.empty(size, dtype=np.int64), 0, Counter[str]()
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
+            missing.update({name: batch[name].null_count for name in lists})
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
@@ -335,15 +350,49 @@ class Bounding:
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        return (read.table(), hashes[:many], by_place) if many else ()
+        self._listing = self._missing(rows, [*lists]) == [*missing.values()]  # or there are other texts
+        return False if not self._listing else (read.table(), hashes[:many], by_place) if many else ()
+
+    def _missing(self, rows: str, names: list[str]) -> list[int]:
+        """How many cells of each column are missing."""
+        none = ", ".join([f"count(*) - count({name})" for name in names])
+        return [*self._engine.fetch(f"SELECT {none} FROM ({rows})")[0]] if names else []
+
+    def _reading(self, rows: str, items: list[str]) -> tuple[list[str], str]:
+        """The columns by which rows are hashed, and the query that reads them with the items."""
+        few, d = self._few, self._dialect
+        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
+        others = [f"{counted_as(self._cells[i], d)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
+        return counts, f"SELECT {', '.join([*items, *others])} FROM ({rows})"
+
+    def _lists(self, rows: str, most: int) -> dict[str, str]:
+        """The columns of few texts by the first rows, each as its places among these; of the others rows are hashed."""
+        names = {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}
+        query, lists = f"SELECT {', '.join(names.values())} FROM ({rows})", dict[str, str]()
+        first = next(self._engine.batches(query, BLOCK, self._raw.label), None) if names else None
+        if first is None:
+            return {}
+        for i, name in names.items():
+            cells = first[name].view(pa.binary()).unique().drop_null().to_pylist()
+            texts = [cell.decode(errors="replace") for cell in cells]
+            if len(texts) > most:
+                self._few.remove(i)
+            elif (
+                0 < len(texts) <= MOST_LISTED and len(every := "".join(texts)) <= MOST_CHARACTERS and "\0" not in every
+            ):
+                literals = ", ".join(map(self._dialect.literal, dict.fromkeys(texts)))
+                lists[name] = f"TRY_CAST({name} AS ENUM({literals})) AS {name}"
+        return lists
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""
+        from pyarrow import compute
+
         cells = table.select(self._raw_names)
         stays = staying(table[self._owner], hashes, self._most, lambda rows: _alike(cells, rows))
         if stays is None:
             return False
-        table = table.filter(_arrow(stays))
+        table = compute.filter(table, _arrow(stays), memory_pool=pa.system_memory_pool())  # which is sooner there
         if self._owner != "q":
             table = table.append_column("q", table[self._owner])
         for x, some in texts.items():

@@ -1,0 +1,87 @@
+"""Mistakes of the first day: what an analyst, a user of pandas or R, and a student of statistics write.
+
+They were written from the README, the first pages and the language's page alone, and frozen before any message to
+them was looked at. `newcomers.txt` has right programs, each under `## NAME`. After `@ ` stands what of it is written
+otherwise; each entry below is the mistake in its place, after `> ` what should stand there if that is another text,
+and after `! ` words that must be said where several things may be meant. A hash of the mistake halves them. The grades
+are those of `declared`; commands have words alone:
+
+    python -m tests.golden.newcomers sealed         # `mend -v` shows each message below the top, `-a` every message
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import io
+import re
+import shlex
+import sys
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from declared import FOLDER, Entry, faults_of, told
+
+from jostle.tools.entry import main
+
+TEXT = (Path(__file__).parent / "newcomers.txt").read_text(encoding="utf-8")
+
+
+def entries(half: str) -> list[Entry]:
+    """The wrong program, the right one and the words of each of a half; a command has no right program."""
+    out = []
+    for part in re.split(r"^## ", TEXT, flags=re.M)[1:]:
+        body, *groups = re.split(r"^@ ?", part, flags=re.M)
+        base = body.split("\n", 1)[1].rstrip("\n") + "\n"
+        for group in groups:
+            anchor, rest = group.split("\n", 1)
+            for block in rest.strip("\n").split("\n\n"):
+                lines = block.split("\n")
+                wrong = "\n".join(line for line in lines if not line.startswith(("> ", "! ")))
+                right = "\n".join(line[2:] for line in lines if line.startswith("> ")) or anchor
+                words = "".join(line[2:] for line in lines if line.startswith("! "))
+                if part.startswith("commands"):
+                    out.append((wrong, "", words))
+                else:
+                    assert base.count(anchor) == 1, anchor
+                    out.append((base.replace(anchor, wrong), base.replace(anchor, right), words))
+    own = 0 if half == "sealed" else 1
+    return [one for one in out if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
+
+
+def answered(command: str) -> str:
+    """What a command says, on one line."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said), contextlib.chdir(FOLDER):
+        try:
+            main(shlex.split(command)[1:])
+        except SystemExit as stop:
+            print(stop.code if isinstance(stop.code, str) else "", file=said)
+    return " ".join(said.getvalue().split())
+
+
+def judged(entry: Entry) -> tuple[str, str]:
+    wrong, right, words = entry
+    if right:
+        return told(entry)
+    message = answered(wrong)
+    return ("top" if re.search(words, message) else "middle"), message
+
+
+def table(half: str, *, shows: str) -> None:
+    counts: Counter[str] = Counter()
+    for entry in entries(half):
+        grade, message = judged(entry)
+        counts[grade] += 1
+        if shows == "-a" or (shows and grade not in ("top", "right")):
+            lines = difflib.ndiff(entry[1].split("\n"), entry[0].split("\n"))
+            print(f"{grade}: {message}", *(line for line in lines if line[0] in "+-"), sep="\n    ", flush=True)
+    many, wrong = counts.total() - counts["right"], counts["misleads"] + counts["passes"]
+    print(f"{half}: {dict(counts)}; top {counts['top'] / many:.0%}, misleads or passes {wrong / many:.1%}")
+
+
+if __name__ == "__main__":
+    table(sys.argv[1] if len(sys.argv) > 1 else "mend", shows="".join(sys.argv[2:3]))

@@ -223,3 +223,41 @@ def part(line: str) -> list[str]:
     params = ["data", "answers"][:many] if params in ([], ["answers"]) else [*params, "answers"][:many]
     body = body if body.startswith("{") else f"{{ return {body} }}"
     return [f"{name} = {kind} ({', '.join(params)}) {body}"]
+
+
+# Whom a table protects ---------------------------------------------------------------------------
+
+_PROTECTS = re.compile(r"\b(?:protecting|protects?|protected)\b[ =:]*(.*?)(?= +(?:budget|described)\b|$)")
+_DECLARATION = re.compile(r"(?m)^ *private +(\w+) *=|\bprotecting +(\w+)")
+_SPOKEN = frozenset({
+    "a", "all", "and", "any", "at", "by", "column", "contributing", "each", "every", "for", "from", "has", "have",
+    "having", "in", "is", "key", "max", "maximum", "more", "most", "no", "of", "on", "one", "only", "owner", "per",
+    "references", "row", "rows", "records", "record", "than", "the", "through", "to", "unique", "unit", "up", "using",
+    "via", "who", "with",
+})  # fmt: skip
+_PERSONS = frozenset({"individual", "individuals", "people", "person", "persons", "user", "users"})
+
+
+def protected(line: str, above: str) -> str:
+    """A line of a declaration with its `protecting` clause as its words are: a column and how many rows of each, a
+    column of another table on one of this, or rows."""
+    clause, keys, own = _PROTECTS.search(line), dict[str, str](), ""
+    for table, key in _DECLARATION.findall(f"{above}\n{line[: clause.start()] if clause else line}"):
+        own, keys = (table, keys) if table else (own, keys | {own: key})
+    if clause is None or not own or "public" in clause[1]:
+        raise Unread
+    keys.pop(own, None)
+    many = re.search(r"\d+|\bone\b", clause[1])
+    words_in = [word for word in re.findall(r"[A-Za-z_]\w*", clause[1]) if word.lower() not in _SPOKEN]
+    rest = [word for word in words_in if word not in (*keys, own, *_PERSONS)]
+    table = next((word for word in words_in if word in keys), "")
+    if table:
+        attached = re.search(rf"\b{table} *[.(] *(\w+)", clause[1])
+        key = attached[1] if attached else keys[table] if keys[table] in rest else ""
+        on = [word for word in rest if word != key] or ([key] if rest.count(key) > 1 else [])
+        text = f"{table}.{key or keys[table]}{f' on {on[0]}' if on else ''}" if len(on) < 2 else unread()
+    else:
+        whom = rest[0] if len(rest) == 1 else unread() if rest else "rows"
+        most = {"one": "1"}.get(many[0], many[0]) if many else ""
+        text = f"{whom} up to {most} row{'s' * (most != '1')}" if most and whom != "rows" else whom
+    return f"{line[: clause.start()]}protecting {text}{line[clause.end() :]}"

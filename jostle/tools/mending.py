@@ -21,9 +21,10 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
-from jostle.syntax.parser import lexicon, parse
+from jostle.syntax.parser import parse
 from jostle.tools import blocks, sayings, slips
-from jostle.tools.declared import DECLARES
+from jostle.tools.declared import DECLARES, protected
+from jostle.tools.doubts import QUOTED, Own, doubted, honest, query_of
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
@@ -40,7 +41,6 @@ _OF_WORDS = re.compile(  # of messages that know what is meant
     "at the end$|has no delta|hands out one value"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
-_WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
@@ -48,15 +48,10 @@ _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # cal
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
-_UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
-_GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
-    r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
-)
-_QUOTED = re.compile(r"`([^`…]+)`")
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
@@ -72,11 +67,22 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
-    if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
-        return habit
-    if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
-        return mended
-    return _searched(fault, fault.span, search) or _doubted(fault, search)
+    own = (
+        (_of_whom(fault, search) if "protect" in search.line else None)
+        or _habit(fault, search)
+        or _listed(fault, search)
+        or _of_results(fault, search)
+        or _of_choice(fault, search)
+        or _slip(fault, fault.span, search, _sure(fault))
+        or _searched(fault, fault.span, search)
+    )
+    if own is None:
+        return _doubted(fault, search)
+    lines = re.search(r"in place of lines? (\d+)(?: to (\d+))?$", own.help)
+    row = own.span.line if own.span is not None else search.row
+    first, last = (int(lines[1]), int(lines[2] or lines[1])) if lines else (row, row)
+    old = "\n".join(source.text.split("\n")[first - 1 : last])
+    return honest(own, search.keeps, old) if own.help != fault.help else own
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -88,6 +94,15 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return _line_read(fault, search, program) or _block_read(fault, search, program)
     except Nothing as nothing:
         return sayings.plain_words(fault, nothing.args[0])
+
+
+def _of_whom(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the clause that says whom a table protects as its words are."""
+    try:
+        new = protected(search.line, "\n".join(search.before))
+    except Unread:
+        return None
+    return _tell(fault, new.strip(), "") if new != search.line and search.first_fault(new) is None else None
 
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
@@ -138,9 +153,29 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
         return None
     text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)
-    near = [one for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
-    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: f'"{near[0]}"' if near else quoted[0], search.line)
+    near = [f'"{one}"' for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
+    if not near and re.search(rf"(?m)^ *(?:for )?{re.escape(never[1])} (?:=|in) ", "\n".join(search.before)):
+        near = [never[1]]  # the name of a value, which needs no quotes
+    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: near[0] if near else quoted[0], search.line)
     return _tell(fault, new.strip(), "") if len(near) == 1 and search.first_fault(new) is None else None
+
+
+def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with columns of the program's results under the names of these, or with a choice of a call in place of
+    the text that is like it."""
+    lines = list[str]()
+    if (name := re.fullmatch(r"`(\w+)` is not defined", fault.message)) is not None:
+        for result, of in sayings.reader_of("\n".join(search.before)).answers.items():
+            own = "|".join(one for one in of.columns if not re.search(rf"(?m)^ *{one} *=", "\n".join(search.before)))
+            if name[1] in of.columns:
+                lines.append(re.sub(rf"(?<![\w.\"])(?:{own})(?![\w(\"])(?! *=)", rf"{result}.\g<0>", search.line))
+    if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
+        texts = difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8)
+        lines += [search.line.replace(f'"{text}"', f'"{meant[1]}"') for text in texts]
+    for new in lines:
+        if new != search.line and search.first_fault(new) is None:
+            return _tell(fault, new.strip(), "")
+    return None
 
 
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -205,16 +240,15 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
-    """A fault that has no line that works says that what it shows is an example, or which name is not there."""
-    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
-    first = search.first_fault(line[1]) if line is not None else None
-    if first is not None and first.message.endswith("is not defined") and first.message not in fault.help:
-        return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
-    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
-        return replace(fault, help=f"as in {fault.help[6:]}")
-    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
-        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
-    return fault
+    """A fault without a way out; where a query stops to parse its form is shown, in the program's own names."""
+    fault = doubted(fault, search.line, search.first_fault, search.source.text)
+    if fault.kind != "SyntaxError" or "{{" not in search.line or re.match("write|as in|did you", fault.help):
+        return fault
+    above = "\n".join(search.before)
+    query = query_of(above, sayings.reader_of(above).tables, search.line)
+    if not query or search.first_fault(f"{search.indent}{query}") is not None:
+        return fault
+    return replace(fault, help=f"{fault.help}{'; ' * bool(fault.help)}a query has the form of, for example `{query}`")
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
@@ -235,6 +269,8 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     def clean(new: str) -> bool:
         if opening and re.match(rf"{re.escape(place.text)}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
+        if re.match(r" *private\b", text) and not re.match(r" *private +\w+ *=", new):
+            return False  # what is private stays so
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
             faults = search.check(whole)
@@ -278,7 +314,7 @@ class _Search:
         self.begin, self.from_below = begin, False
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
-        self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
+        self.lines, self.checks, self.keeps = {self.line}, 0, Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.from_below = True
@@ -288,7 +324,7 @@ class _Search:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
         line, new = lines[0], _own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
-        if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
+        if self.is_far(new, cost, steps) or new in self.lines or not self.keeps.keeps(line, new, out, cost < 1):
             return
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
@@ -350,7 +386,7 @@ def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
 
 def _guesses(fault: Diagnostic, line: str) -> bool:
     """Whether a message only said where the parser stopped, or took what stands there for something else."""
-    guess = _GUESS.match(fault.message) is not None and not any(one in line for one in _QUOTED.findall(fault.help))
+    guess = _GUESS.match(fault.message) is not None and not any(one in line for one in QUOTED.findall(fault.help))
     return guess or fault.label in _GENERAL
 
 
@@ -375,52 +411,23 @@ def _difference(was: str, now: str) -> str:
     return f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` {only}"
 
 
-class _Own:
-    """What is a person's own in a line: the names of columns and values, texts and numbers.
-
-    An edit keeps all of it but what it says that it leaves out, and brings no other; a number only where nothing is
-    left out.
-    """
-
-    def __init__(self, lines: Sequence[str], at: int) -> None:
-        before = re.match(r" *(?:\w+ +)?(\w+) *=(?!=)", lines[at])
-        others = "\n".join([*lines[:at], *lines[at + 1 :], before[0] if before else ""])
-        self.names = frozenset(re.findall(r"\b([A-Za-z_]\w*)`? *[:=](?!=)", others)) - _WORDS
-
-    def of(self, line: str) -> set[str]:
-        tokens = re.findall(r"\"[^\"]*\"|'[^']*'|[A-Za-z_]\w*|\d[\w.]*(?<!\.)", line.partition("#")[0])
-        return {token.strip("\"'") for token in tokens if token in self.names or not token[0].isalpha()}
-
-    def __call__(self, line: str, new: str, out: str, whole: bool) -> bool:
-        old, now, gone = self.of(line), self.of(new), self.of(out)
-        old = old & self.names | old & now if whole else old
-        word = "" if "=" in out else re.split(r"\W", out.lower())[0]
-        if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
-            return False
-        came = now - old
-        if (
-            (out and came)
-            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
-            or not all(one[:1].isdigit() or one in line for one in came)
-        ):
-            return False
-        words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
-        return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
-
-
 def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.span is None:
         return
     start, indent = fault.span.column - 1, line[: len(line) - len(line.lstrip())]
     end = fault.span.end_column - 1 if fault.span.end_line == fault.span.line else len(line)
     yield from _whole_lines(line, fault, again)
-    texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
+    yield from ((1.05, new, "") for new in _in_query(line, fault))
+    texts = QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
+    call, name = re.match(r"write `(\w+)\(\w\)`", fault.help), re.fullmatch(r"`(\w+)` is not defined", fault.message)
+    if call and name:
+        yield 1.05, re.sub(rf"\b{name[1]}\(", f"{call[1]}(", line), ""
     yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
-        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
+        yield 1, " ".join([line.rstrip(), *QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     if fault.kind not in ("SyntaxError", "PrivateValue"):
         yield from _swapped(line, fault, False)
@@ -433,6 +440,25 @@ def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
         yield from _without(line, end - len(guess) if guess else start, end)
+
+
+_ENDS = r"(?= (?:having|order by|limit|up to|with)\b| *\}\})"
+
+
+def _in_query(line: str, fault: Diagnostic) -> Iterator[str]:
+    """A query with the clause that a help says to add, in its place there: keys of groups, or an amount."""
+    if keys := re.match(r"add it to the keys: `(groupby [^`]+)`", fault.help):
+        own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
+        more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
+        yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
+    if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
+        yield re.sub(r"(\{\{(?:(?!\bwith\b)[^{}])*?) *\}\}", rf"\1 {amount[1]} }}}}", line, count=1)
+    measure = re.match(r"measure it first, `m = \{\{ select (\w+\(\w+\)) from \w+ (.*?) \}\}`", fault.help)
+    table = re.search(r"\bfrom (\w+)", line)
+    if measure and table:
+        indent = line[: len(line) - len(line.lstrip())]
+        first = f"{indent}m = {{{{ select {measure[1]} from {table[1]} {measure[2]} }}}}"
+        yield f"{first}\n{line.replace(measure[1], 'm')}"
 
 
 def _own_amount(line: str, new: str) -> str:

@@ -181,7 +181,8 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
-            yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
+            times = every[i - 1].text == "*" and token.text == "100%"  # which is written in percent
+            yield Slip(0.6, token.start, token.end, "100" if times else f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])
         domain = token.text.isdigit() and len(token.text) > 2 and every[i - 1].text == ":"
@@ -437,7 +438,7 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
     yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 
 
-_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "having", "order by", "limit", "with")
+_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "up to", "having", "order by", "limit", "with")
 CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
 
 
@@ -446,6 +447,8 @@ def in_order(text: str) -> Iterator[Slip]:
     for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
         starts = [match.start() for match in CLAUSE.finditer(query[1])]
         if query[1].lower().count("select") == 1:
+            if re.search(r"(?i)\bjoin\b.*\bup to\b", query[1]):
+                continue  # which is of the join
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
             parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
             yield Slip(1.5, query.start(1), query.end(1), " ".join(parts))

@@ -265,7 +265,10 @@ class Terms(ast.NodeTransformer):
             return ast.BinOp(self._as_text(node.left), node.op, self._as_text(node.right))
         if isinstance(node.op, ast.BitOr | ast.RShift | ast.BitAnd):
             raise Unread
-        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+        both = ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+        if isinstance(node.op, ast.FloorDiv):
+            return ast.Call(ast.Name("floor"), [ast.BinOp(both.left, ast.Div(), both.right)], [])
+        return both
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args, word = node.func, [*node.args], point(node.func)

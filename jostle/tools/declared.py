@@ -261,3 +261,75 @@ def protected(line: str, above: str) -> str:
         most = {"one": "1"}.get(many[0], many[0]) if many else ""
         text = f"{whom} up to {most} row{'s' * (most != '1')}" if most and whom != "rows" else whom
     return f"{line[: clause.start()]}protecting {text}{line[clause.end() :]}"
+
+
+# Amounts -----------------------------------------------------------------------------------------
+
+_AMOUNT_WORDS = "epsilon|eps|ε|rho|ρ|zcdp|delta|δ|privacy|via"
+_AMOUNT_TAIL = re.compile(
+    rf"(?i)(?:[,;]|\b(?:with|using|at|for|costing|spending)\b|\b(?:{_AMOUNT_WORDS})\b)"
+    rf"(?=[^{{}}]*(?:\b(?:{_AMOUNT_WORDS})\b|\( *[\d.]+ *, *[\d.e-]+ *\)))"
+    r"(?:(?!\b(?:select|from|where|group ?by|order|having|limit|up to|as|on|join|and \w+ *[<>=])\b)[^{}])*?(?= *\}\})"
+)
+_TOTAL = re.compile(
+    rf"(?i)\b(?:total )?(?:privacy )?budget\b.*?(?=\bprotecting\b|\bdescribed\b|$)|(?<=^    )(?:{_AMOUNT_WORDS})\b.*$"
+)
+_AMOUNT_PART = re.compile(
+    r"(?i)(?P<word>[a-zεδρ]+)|(?P<power>10 *(?:\^|\*\*) *-\d+)|(?P<number>\d+,\d+|[\d.]+(?:e-?\d+)?)|[=:(),;&+]|<=|\s+"
+)
+_MECHANISMS = {"laplace": "laplace", "gaussian": "gaussian", "normal": "gaussian", "gauss": "gaussian"}
+_UNITS = {
+    "eps": "epsilon",
+    "epsilon": "epsilon",
+    "ε": "epsilon",
+    "rho": "rho",
+    "ρ": "rho",
+    "zcdp": "rho",
+    "delta": "delta",
+    "δ": "delta",
+}
+_SAYS_LITTLE = frozenset({
+    "a", "all", "an", "and", "as", "at", "budget", "cost", "costing", "equal", "equals", "for", "in", "is", "loss",
+    "max", "maximum", "mechanism", "most", "noise", "of", "per", "privacy", "program", "queries", "query", "run",
+    "spend", "spending", "the", "this", "to", "total", "up", "using", "via", "whole", "with",
+})  # fmt: skip
+
+
+def paid(text: str, *, total: bool) -> str:
+    """An amount in any words, as a query or a budget has it: `with epsilon 1 delta 1e-6 via gaussian`."""
+    values, unit, left, via = dict[str, str](), "", list[str](), ""
+    at = 0
+    while at < len(text):
+        part = _AMOUNT_PART.match(text, at) or unread()
+        at = part.end()
+        word = (part["word"] or "").lower()
+        if word in _UNITS:
+            unit = unread() if unit else _UNITS[word]
+            if left and unit not in values and not re.match(r" *[=:]? *(?:of )?[\d.]", text[at:]):
+                values[unit], unit = left.pop(), ""  # `0.2 epsilon`
+        elif word in _MECHANISMS:
+            via = _MECHANISMS[word]
+        elif word and word not in _SAYS_LITTLE:
+            raise Unread
+        elif number := part["power"] or part["number"]:
+            number = "1e" + number[number.index("-") :] if part["power"] else number.replace(",", ".")
+            if unit:
+                values[unit], unit = unread() if unit in values else number, ""
+            else:
+                left.append(number)
+    for name in ("epsilon", "delta"):
+        if left and name not in values and "rho" not in values:
+            values[name] = left.pop(0)
+    if unit or left or not {"epsilon", "rho"} & values.keys() or {"epsilon", "rho"} <= values.keys():
+        raise Unread
+    first = next(f"{name} {values[name]}" for name in ("epsilon", "rho") if name in values)
+    small = f"{',' * total} delta {values['delta']}" if "delta" in values else ""
+    return f"{'budget' if total else 'with'} {first}{small}{f' via {via}' if via else ''}"
+
+
+def amounts(line: str) -> str:
+    """A line with the amount of its query, or the budget of its declaration, as the words of that are."""
+    total = "{{" not in line
+    own = (_TOTAL if total else _AMOUNT_TAIL).search(line) or unread()
+    before = line[: own.start()] if total else f"{line[: own.start()].rstrip(' ,')} "
+    return f"{before}{paid(own[0], total=total)}{line[own.end() :]}"

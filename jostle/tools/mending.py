@@ -23,13 +23,23 @@ from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import parse
 from jostle.tools import blocks, sayings, slips
-from jostle.tools.declared import DECLARES, protected
-from jostle.tools.doubts import QUOTED, Own, doubted, honest, query_of
+from jostle.tools.declared import DECLARES, amounts, protected
+from jostle.tools.edits import (
+    QUOTED,
+    Edit,
+    Own,
+    at_place,
+    doubted,
+    honest,
+    in_query,
+    own_amount,
+    query_of,
+    swapped,
+    without,
+)
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
-Edit = tuple[float, str, str]
-"""How far an edit is from what stands there, the line as it is then, and what is left out."""
 
 _UNREAD = (Unread, LookupError, ValueError, RecursionError)  # arguments that a call lacks, or that are no numbers
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
@@ -44,14 +54,10 @@ _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionL
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
-_CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
-_ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
-_AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
-_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
@@ -68,7 +74,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
     own = (
-        (_of_whom(fault, search) if "protect" in search.line else None)
+        (_of_clause(fault, search) if fault.kind == "SyntaxError" or "protect" in search.line else None)
         or _habit(fault, search)
         or _listed(fault, search)
         or _of_results(fault, search)
@@ -96,13 +102,16 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return sayings.plain_words(fault, nothing.args[0])
 
 
-def _of_whom(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the clause that says whom a table protects as its words are."""
-    try:
-        new = protected(search.line, "\n".join(search.before))
-    except Unread:
-        return None
-    return _tell(fault, new.strip(), "") if new != search.line and search.first_fault(new) is None else None
+def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with the clause that says whom a table protects, or what is paid, as its words are."""
+    for reads in (lambda: protected(search.line, "\n".join(search.before)), lambda: amounts(search.line)):
+        try:
+            new = reads()
+        except Unread:
+            continue
+        if new != search.line and search.first_fault(new) is None:
+            return _tell(fault, new.strip(), "")
+    return None
 
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
@@ -231,9 +240,9 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             return _tell(fault, line.strip(), out)
         if search.full:
             continue
-        edits = _swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
-        for more, new, without in edits(line, last, steps > 0):
-            search.look(cost + more, (line, new), last, out or without, steps + 1)
+        edits = swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
+        for more, new, gone in edits(line, last, steps > 0):
+            search.look(cost + more, (line, new), last, out or gone, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
     return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
@@ -322,7 +331,7 @@ class _Search:
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines[0], _own_amount(self.line, lines[1])
+        line, new = lines[0], own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
         if self.is_far(new, cost, steps) or new in self.lines or not self.keeps.keeps(line, new, out, cost < 1):
             return
@@ -417,20 +426,20 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     start, indent = fault.span.column - 1, line[: len(line) - len(line.lstrip())]
     end = fault.span.end_column - 1 if fault.span.end_line == fault.span.line else len(line)
     yield from _whole_lines(line, fault, again)
-    yield from ((1.05, new, "") for new in _in_query(line, fault))
+    yield from ((1.05, new, "") for new in in_query(line, fault))
     texts = QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
     call, name = re.match(r"write `(\w+)\(\w\)`", fault.help), re.fullmatch(r"`(\w+)` is not defined", fault.message)
     if call and name:
         yield 1.05, re.sub(rf"\b{name[1]}\(", f"{call[1]}(", line), ""
-    yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
+    yield from ((1, new, "") for text in texts for new in at_place(line, text, start, end))
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     if fault.kind not in ("SyntaxError", "PrivateValue"):
-        yield from _swapped(line, fault, False)
+        yield from swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -439,47 +448,7 @@ def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -
     guess = fault.span.text.rpartition(" ")[2] if fault.span and fault.message.startswith(LACKS_A_COMMA) else ""
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
-        yield from _without(line, end - len(guess) if guess else start, end)
-
-
-_ENDS = r"(?= (?:having|order by|limit|up to|with)\b| *\}\})"
-
-
-def _in_query(line: str, fault: Diagnostic) -> Iterator[str]:
-    """A query with the clause that a help says to add, in its place there: keys of groups, or an amount."""
-    if keys := re.match(r"add it to the keys: `(groupby [^`]+)`", fault.help):
-        own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
-        more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
-        yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
-    if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
-        yield re.sub(r"(\{\{(?:(?!\bwith\b)[^{}])*?) *\}\}", rf"\1 {amount[1]} }}}}", line, count=1)
-    measure = re.match(r"measure it first, `m = \{\{ select (\w+\(\w+\)) from \w+ (.*?) \}\}`", fault.help)
-    table = re.search(r"\bfrom (\w+)", line)
-    if measure and table:
-        indent = line[: len(line) - len(line.lstrip())]
-        first = f"{indent}m = {{{{ select {measure[1]} from {table[1]} {measure[2]} }}}}"
-        yield f"{first}\n{line.replace(measure[1], 'm')}"
-
-
-def _own_amount(line: str, new: str) -> str:
-    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
-    amounts = _AMOUNT.findall(line)
-    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
-        return new
-    query, _, rest = new.partition(_EXAMPLE)
-    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
-
-
-def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
-    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
-    start = fault.span.column - 1 if fault.span else 0
-    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
-    for call in slips.CALL.finditer(line):
-        parts = [part[0].strip() for part in slips.PART.finditer(call[1])]
-        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
-            for at in range(len(parts) - 1):
-                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
-                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
+        yield from without(line, end - len(guess) if guess else start, end)
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
@@ -491,36 +460,3 @@ def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     yield 0.9, unicodedata.normalize("NFKC", unescape(line)).replace("...", ".."), ""  # of a web page, or typeset
     if module := re.match("write `(use [a-z]+)` above", fault.help):
         yield 1, f"{module[1]}\n{line}", ""
-
-
-def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
-    """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
-    chain = _CHAIN.match(line, end)
-    if text.isidentifier() and (field := re.search(r"\.\w+$", line[start:end])):
-        yield line[: start + field.start() + 1] + text + line[end:]
-    for stop in sorted({end, chain.end() if chain else end, len(line)}):
-        rest = line[stop:].strip(" )")
-        if not rest or rest not in text:  # it would stand there twice
-            yield line[:start] + text + line[stop:]
-    yield line[: len(line) - len(line.lstrip())] + text
-    if text.startswith("with "):
-        yield f"{line[:end]} {text}{line[end:]}"
-
-
-def _without(line: str, start: int, end: int) -> Iterator[Edit]:
-    """The line without a name of an argument, or all of it; or without what begins at a place and ends before the next
-    clause or bracket."""
-    for match in _ARGUMENT.finditer(line):
-        if match.start(2) <= start < match.end() or start <= match.start() < end:
-            yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
-            if match[1]:
-                yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
-    clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
-    stops = {end, *(match.start() for match in (clause, close) if match)}
-    before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
-    for begin in (start, before.start() if before else start):
-        for stop in sorted(stops):
-            out, rest = line[begin:stop].strip(), line[stop:].lstrip()
-            if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
-                rest = rest if rest[:1] in ("}", "]", ")", ",", "") else f" {rest}"
-                yield 3 + (begin != start), line[:begin].rstrip() + rest, out

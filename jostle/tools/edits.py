@@ -1,4 +1,4 @@
-"""What is said where no way out is sure: a way out that leaves something out says so, and an example has own names.
+"""Edits of a mistaken line, what they leave out, and what is said where none of them is a way out.
 
 A message about another question misleads more than none. So a suggestion that does not check at its place is not
 made, `t` of a general help is the program's own table, and where a query stops to parse, its form is shown with
@@ -8,12 +8,16 @@ columns that the program describes.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jostle.diagnostics import Diagnostic
 from jostle.records import replace
 from jostle.syntax.parser import lexicon
+from jostle.tools import slips
 from jostle.tools.foreign import Rows, means
+
+Edit = tuple[float, str, str]
+"""How far an edit is from what stands there, the line as it is then, and what is left out."""
 
 QUOTED = re.compile(r"`([^`…]+)`")
 _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
@@ -154,3 +158,81 @@ def query_of(above: str, tables: Mapping[str, Rows], line: str) -> str:
     where = f" where {ranges[0][0]} > {(ranges[0][1] + ranges[0][2]) / 2:.0f}" if ranges else ""
     groups = f" groupby {keys[0]}" if keys else ""
     return f"{{{{ select {aggregate} from {named[0]}{where}{groups} with epsilon 0.1 }}}}"
+
+
+# Edits ------------------------------------------------------------------------------------------
+
+_CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
+_ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
+_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_ENDS = r"(?= (?:having|order by|limit|up to|with)\b| *\}\})"
+
+
+def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
+    """A query with the clause that a help says to add, in its place there: keys of groups, or an amount."""
+    if keys := re.match(r"add it to the keys: `(groupby [^`]+)`", fault.help):
+        own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
+        more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
+        yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
+    if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
+        yield re.sub(r"(\{\{(?:(?!\bwith\b)[^{}])*?) *\}\}", rf"\1 {amount[1]} }}}}", line, count=1)
+    measure = re.match(r"measure it first, `m = \{\{ select (\w+\(\w+\)) from \w+ (.*?) \}\}`", fault.help)
+    table = re.search(r"\bfrom (\w+)", line)
+    if measure and table:
+        indent = line[: len(line) - len(line.lstrip())]
+        first = f"{indent}m = {{{{ select {measure[1]} from {table[1]} {measure[2]} }}}}"
+        yield f"{first}\n{line.replace(measure[1], 'm')}"
+
+
+def own_amount(line: str, new: str) -> str:
+    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
+    amounts = _AMOUNT.findall(line)
+    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
+        return new
+    query, _, rest = new.partition(_EXAMPLE)
+    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
+
+
+def swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
+    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
+    start = fault.span.column - 1 if fault.span else 0
+    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
+    for call in slips.CALL.finditer(line):
+        parts = [part[0].strip() for part in slips.PART.finditer(call[1])]
+        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
+            for at in range(len(parts) - 1):
+                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
+                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
+
+
+def at_place(line: str, text: str, start: int, end: int) -> Iterator[str]:
+    """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
+    chain = _CHAIN.match(line, end)
+    if text.isidentifier() and (field := re.search(r"\.\w+$", line[start:end])):
+        yield line[: start + field.start() + 1] + text + line[end:]
+    for stop in sorted({end, chain.end() if chain else end, len(line)}):
+        rest = line[stop:].strip(" )")
+        if not rest or rest not in text:  # it would stand there twice
+            yield line[:start] + text + line[stop:]
+    yield line[: len(line) - len(line.lstrip())] + text
+    if text.startswith("with "):
+        yield f"{line[:end]} {text}{line[end:]}"
+
+
+def without(line: str, start: int, end: int) -> Iterator[Edit]:
+    """The line without a name of an argument, or all of it; or without what begins at a place and ends before the next
+    clause or bracket."""
+    for match in _ARGUMENT.finditer(line):
+        if match.start(2) <= start < match.end() or start <= match.start() < end:
+            yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
+            if match[1]:
+                yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
+    clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
+    stops = {end, *(match.start() for match in (clause, close) if match)}
+    before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
+    for begin in (start, before.start() if before else start):
+        for stop in sorted(stops):
+            out, rest = line[begin:stop].strip(), line[stop:].lstrip()
+            if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
+                rest = rest if rest[:1] in ("}", "]", ")", ",", "") else f" {rest}"
+                yield 3 + (begin != start), line[:begin].rstrip() + rest, out

@@ -45,6 +45,7 @@ _OF_ALL = ("row", "people", "persons", "individuals", "records")
 
 def domain(text: str) -> str:
     """What a column may hold, as a description says it."""
+    text = re.sub(r"^\{ *(-?[\d.]+\.\.-?[\d.]+) *\}$", r"\1", text.strip())
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
     if re.fullmatch(r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time", text):
         return _quoted(text)
@@ -139,23 +140,24 @@ def declaration(line: str) -> list[str]:
 # Choices and their parts -------------------------------------------------------------------------
 
 _CLAUSES = {
-    "among": r"among|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
-    "informed by": r"informed +by|features",
+    "among": r"among|between|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
+    "informed by": r"informed +by|looking +at|(?:with +)?features",
     "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
     "wrt": r"wrt|with +respect +to|scored +by|utility",
 }  # fmt: skip
 """The clauses of a choice in their order, and the words that they begin with."""
 _CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
-_CHOICE = re.compile(r"(?s)(?P<name>\w+) *= *(?:Mk)?Choice(?:Maker)?\b *(?P<rest>.+)")
+_CHOICE = re.compile(r"(?s)(?P<name>\w+) *(?:= *(?:Mk)?[Cc]hoice(?:[Mm]aker)?\b|(?=among\b)) *(?P<rest>.+)")
 _PART = re.compile(
-    r"(?s)(?:(?P<name>\w+) *= *)?(?P<kind>Option|Feature|Utility|Score)\b *(?P<own>\w+)? *(?P<params>\([^()]*\))? *"
+    r"(?s)(?:(?P<name>\w+) *= *)?(?P<kind>Option|Feature|Utility|Score|Loss|Cost)\b *(?P<own>\w+)? *"
+    r"(?P<params>\([^()]*\))? *"
     r"(?:=>|->|=|:|(?=\{)) *(?:return\b)? *(?P<body>.+)"
 )
 _ALL_OF = {"among": "Option", "informed by": "Feature", "wrt": "Utility"}
 _NAME = r"[\"']?([A-Za-z_]\w*)[\"']?(?: *\([^()]*\))?"
 DECLARES = re.compile(
-    r" *(?:(?P<table>private\s)|(?P<choice>\w+ *= *(?:Mk)?Choice(?:Maker)?\b)"
-    r"|(?P<part>(?:\w+ *= *)?(?:Option|Feature|Utility|Score)\b *[\w({]))"
+    r" *(?:(?P<table>private\s)|(?P<choice>\w+ *(?:= *(?:Mk)?[Cc]hoice(?:[Mm]aker)?\b|among\b))"
+    r"|(?P<part>(?:\w+ *= *)?(?:Option|Feature|Utility|Score|Loss|Cost)\b *[\w({]))"
 )
 
 
@@ -206,7 +208,11 @@ def _is_outside(text: str) -> bool:
 def _parts(value: str, *, one: bool) -> str:
     """The names of parts, in braces; the `one` that judges stands without."""
     inner = value.strip()[1:-1] if re.fullmatch(r"(?s)\{.*\}|\[.*\]|\(.*\)", value.strip()) else value
-    names = [(re.fullmatch(_NAME, part.strip()) or [None, None])[1] for part in listed(inner)]
+    names = [
+        (re.fullmatch(_NAME, part.strip()) or [None, None])[1]
+        for one_of in listed(inner)
+        for part in re.split(r"\bor\b|\band\b|\|", one_of)
+    ]
     if None in names or (one and len(names) != 1):
         return value
     return str(names[0]) if one else f"{{{', '.join(map(str, names))}}}"
@@ -215,9 +221,15 @@ def _parts(value: str, *, one: bool) -> str:
 def part(line: str) -> list[str]:
     """The Option, Feature or Utility that a line means."""
     of = _PART.fullmatch(line.strip()) or unread()
-    kind, name = "Utility" if of["kind"] == "Score" else of["kind"], of["name"] or of["own"] or unread()
+    kind, name = of["kind"], of["name"] or of["own"] or unread()
+    if kind in ("Score", "Loss", "Cost"):  # of which the last two are small where answers are good
+        returned = re.fullmatch(r"\{ *return +(?!-)(.*?) *\}", of["body"].strip())
+        body_of = f"{{ return -({returned[1]}) }}" if returned and kind != "Score" else of["body"]
+        kind = "Utility" if returned or kind == "Score" else unread()
+    else:
+        body_of = of["body"]
     params = re.findall(r"\w+", of["params"] or "")
-    body, many = of["body"].strip(), 2 if kind == "Utility" else 1
+    body, many = body_of.strip(), 2 if kind == "Utility" else 1
     if len(params) > many:
         raise Unread
     params = ["data", "answers"][:many] if params in ([], ["answers"]) else [*params, "answers"][:many]
@@ -227,7 +239,9 @@ def part(line: str) -> list[str]:
 
 # Whom a table protects ---------------------------------------------------------------------------
 
-_PROTECTS = re.compile(r"\b(?:protecting|protects?|protected)\b[ =:]*(.*?)(?= +(?:budget|described)\b|$)")
+_PROTECTS = re.compile(
+    r"\b(?:protecting|protects?|protected|(?:privacy )?unit)\b[ =:]*(.*?)(?= +(?:budget|described)\b|$)"
+)
 _DECLARATION = re.compile(r"(?m)^ *private +(\w+) *=|\bprotecting +(\w+)")
 _SPOKEN = frozenset({
     "a", "all", "and", "any", "at", "by", "column", "contributing", "each", "every", "for", "from", "has", "have",

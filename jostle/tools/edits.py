@@ -52,13 +52,23 @@ class Own:
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
         came = now - old
+        if _PRIVATE.match(line) and not _DECLARES.match(new):
+            return False
         if (
             (out and came)
             or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
+            or BY_ITSELF.search(new)
             or not all(one[:1].isdigit() or one in line for one in came)
         ):
             return False
-        words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
+        words = {
+            word
+            for one in old - now - gone
+            if re.search(r"\d\d|[^\W\d]{2}|^\d+$", one)
+            for word in (re.findall(r"\w+", one) if " " in one else [one])
+        }
+        digits = {_digits(number) for number in re.findall(r"\d[\d.]*", new)}
+        words = {word for word in words if not (word[0].isdigit() and _digits(word) in digits)}
         return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
 
     def lost(self, old: str, new: str) -> list[str]:
@@ -73,6 +83,8 @@ class Own:
         return not words or "/" in text or any(re.search(rf"(?<!\w){word}", new) for word in words)
 
 
+BY_ITSELF = re.compile(r"\b(\w+\([^()]*\)) / \1(?![\w(])")  # which is 1
+_PRIVATE, _DECLARES = re.compile(r" *private\b"), re.compile(r" *private +\w+ *=")
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _SECTIONS = ("aggregates", "verbs", "rows", "kinds", "ignored")
 
@@ -174,6 +186,8 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
         own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
         more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
         yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
+    if paid := re.match(r"write `\w+\(…\) (with epsilon [\d.]+)`", fault.help):
+        yield f"{line} {paid[1]}"
     if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
         yield re.sub(r"(\{\{(?:(?!\bwith\b)[^{}])*?) *\}\}", rf"\1 {amount[1]} }}}}", line, count=1)
     measure = re.match(r"measure it first, `m = \{\{ select (\w+\(\w+\)) from \w+ (.*?) \}\}`", fault.help)

@@ -25,6 +25,7 @@ from jostle.syntax.parser import parse
 from jostle.tools import blocks, sayings, slips
 from jostle.tools.declared import DECLARES, amounts, protected
 from jostle.tools.edits import (
+    BY_ITSELF,
     QUOTED,
     Edit,
     Own,
@@ -45,6 +46,7 @@ _UNREAD = (Unread, LookupError, ValueError, RecursionError)  # arguments that a 
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _LONGEST_DECLARATION = 1_500
 _FAR = 4.5  # from what stands there
+_PLACED = re.compile("` (?:after|before) `")  # of helps that say where else a text stands
 _SLIP = 1.6  # what is tried before other slips than sure ones
 _OF_WORDS = re.compile(  # of messages that know what is meant
     "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
@@ -122,7 +124,7 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
-    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or BY_ITSELF.search(new):
         return None
     if (first := search.first_fault(new)) is not None:
         column = re.fullmatch("there is no column `(.*)`", first.message)
@@ -338,7 +340,7 @@ class _Search:
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            self.works = of_message  # as it stands
+            self.works = of_message and not _PLACED.search(self.fault.help)  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):

@@ -116,6 +116,9 @@ def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnosti
     if fault.help.startswith("did you mean") and not _is_nearer(fault, line, first_fault):
         fault = replace(fault, help="")
     fault = in_own_names(fault, line, above)
+    usage = re.fullmatch(r"write `(\w+)\(([\w, ]+)\)`", fault.help)
+    if usage and any(not re.search(rf"\b{name}\b", above) for name in re.findall(r"[a-zA-Z_]\w*", usage[2])):
+        return replace(fault, help=f"it is called as in {fault.help[6:]}")
     shown = re.fullmatch(r"write `([^`…]+)`", fault.help)
     pipe = first_fault(shown[1]) if shown is not None and "no pipes" in fault.message else None
     if pipe is not None and pipe.message.endswith("is not defined") and pipe.message not in fault.help:
@@ -172,6 +175,15 @@ def query_of(above: str, tables: Mapping[str, Rows], line: str) -> str:
     return f"{{{{ select {aggregate} from {named[0]}{where}{groups} with epsilon 0.1 }}}}"
 
 
+def plain_words(fault: Diagnostic, word: str, query: str) -> Diagnostic:
+    """A fault at a word that nothing here does, with the reason, and what comes nearest or the query without it."""
+    reason, _, nearest = means("nothing", word).partition(" | ")
+    old = re.match(r"(?:write )?(`(?!\w+\(\w+\)`)[^`]*[({ ][^`]*`)", fault.help)
+    what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
+    nearest = f"without it, `{query}`" if query else f"{nearest}{f', as {old[1]}' if old else ''}"
+    return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}")
+
+
 # Edits ------------------------------------------------------------------------------------------
 
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
@@ -186,6 +198,11 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
         own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
         more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
         yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
+    call = re.search(r"\b(\w+)\(((?:[^()]|\([^()]*\))*), *(\d+(?:\.\d+)?)\)$", line)
+    if call and re.search(r"takes .* arguments, but|takes a strategy of the library, not a number", fault.message):
+        yield f"{line[: call.start()]}{call[1]}({call[2]}) with epsilon {call[3]}"
+    if re.search(r"workload, not a function$", fault.message):
+        yield re.sub(r"\((\w+), *(\w+)(?=[,)])", r"(\1, \2(\1)", line)
     if paid := re.match(r"write `\w+\(…\) (with epsilon [\d.]+)`", fault.help):
         yield f"{line} {paid[1]}"
     if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):

@@ -34,6 +34,7 @@ from jostle.tools.edits import (
     honest,
     in_query,
     own_amount,
+    plain_words,
     query_of,
     swapped,
     without,
@@ -101,7 +102,11 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     try:
         return _line_read(fault, search, program) or _block_read(fault, search, program)
     except Nothing as nothing:
-        return sayings.plain_words(fault, nothing.args[0])
+        if re.search(rf"(?m)^ *(?:def +)?{re.escape(str(nothing.args[0]))}\b *[=(]", search.source.text):
+            return None  # a name of the program's own
+        given = re.match(r" *(?:\w+ *= *)?", search.line)
+        query = f"{given[0].strip() if given else ''} {nothing.args[1]}".strip() if nothing.args[1:] else ""
+        return plain_words(fault, nothing.args[0], query)
 
 
 def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -180,6 +185,14 @@ def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
             own = "|".join(one for one in of.columns if not re.search(rf"(?m)^ *{one} *=", "\n".join(search.before)))
             if name[1] in of.columns:
                 lines.append(re.sub(rf"(?<![\w.\"])(?:{own})(?![\w(\"])(?! *=)", rf"{result}.\g<0>", search.line))
+    if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
+        of_table = f"({column[2]}, x = {column[1]}"
+        lines.append(re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", of_table, search.line))
+    if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):
+        cubes = re.findall(r"(?m)^ *(\w+) *= *histogram\(", "\n".join(search.before))
+        lines += [re.sub(rf"\b{counts[1]}\([\d.]+\)", f"{counts[1]}({cube})", search.line) for cube in cubes]
+    if key := re.search(r"the row of a key is `g\[\"(\w+)\"\]`", fault.help):
+        lines.append(re.sub(rf"\.{key[1]}\b", f'["{key[1]}"]', search.line))
     if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
         texts = difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8)
         lines += [search.line.replace(f'"{text}"', f'"{meant[1]}"') for text in texts]
@@ -192,8 +205,18 @@ def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
     new, line = "", search.line
+    if re.search("takes a list of numbers, not a cube of counts|`cube` is missing", fault.message):
+        new = re.sub(r"\bexact\(data\.queries\)|(?<!, data\.queries)(?<!exact\(data\.queries), data\.database\b",
+                     lambda at: ", " * (at[0][0] == ",") + "exact(data.queries, data.database)", line)  # fmt: skip
     if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
         new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
+    elif re.match(r"a ChoiceMaker has no `(?:fit|train|learn)`", fault.message):
+        return replace(fault, help="leave this line out: a choice is trained at its first call")
+    elif parts := re.match(r"the parts of a choice read a record with (.*), and this is a list", fault.message):
+        names, part = re.findall(r"`(\w+)`", parts[1]), r"((?:[^(),]|\([^()]*\))+)"
+        pattern = rf"[(\[]{', *'.join([part] * len(names))}[)\]](?= for )"
+        record = ", ".join(f"{name}:\\{at} " for at, name in enumerate(names, 1)).replace(" ,", ",").rstrip()
+        new = re.sub(pattern, "{" + re.sub(r":(?=\\)", ": ", record) + "}", line)
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         new = re.sub(rf"\.{field[1]}(?=\()", "", line)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):

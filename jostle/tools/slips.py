@@ -39,7 +39,7 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
     "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
 _NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
-_ARTICLES = frozenset({"a", "all", "an", "my", "the"})
+_ARTICLES = ("a", "all", "an", "my", "the")
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -60,8 +60,7 @@ class Token(Struct, frozen=True):
 
 def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
-    every: list[Token] = []
-    braces: list[str] = []
+    every, braces = list[Token](), list[str]()
     for match in _TOKEN.finditer(text):
         if match[0].startswith("#"):
             continue
@@ -181,8 +180,8 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
-            times = every[i - 1].text == "*" and token.text == "100%"  # which is written in percent
-            yield Slip(0.6, token.start, token.end, "100" if times else f"{float(token.text[:-1]) / 100:g}")
+            share = float(token.text[:-1]) / (1 if every[i - 1].text == "*" and token.text == "100%" else 100)
+            yield Slip(0.6, token.start, token.end, f"{share:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])
         domain = token.text.isdigit() and len(token.text) > 2 and every[i - 1].text == ":"
@@ -237,7 +236,7 @@ def _beside(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> 
         if token.text == "==" and fault.kind != "SyntaxError":
             yield Slip(1.0, token.start, token.end, "=")
         if token.text == "-" and "above zero" in fault.message:
-            yield Slip(1.0, token.start, token.end, "")
+            yield Slip(1, token.start, token.end, "")
 
 
 def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
@@ -446,9 +445,7 @@ def in_order(text: str) -> Iterator[Slip]:
     """A query with the clauses of its one select in their order."""
     for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
         starts = [match.start() for match in CLAUSE.finditer(query[1])]
-        if query[1].lower().count("select") == 1:
-            if re.search(r"(?i)\bjoin\b.*\bup to\b", query[1]):
-                continue  # which is of the join
+        if query[1].lower().count("select") == 1 and not re.search(r"(?i)\bjoin\b.*\bup to\b", query[1]):
             parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
             parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
             yield Slip(1.5, query.start(1), query.end(1), " ".join(parts))

@@ -74,7 +74,8 @@ class Own:
     def lost(self, old: str, new: str) -> list[str]:
         """What of a person's own is in some lines, and not in those that are written for them."""
         digits = {_digits(number) for number in re.findall(r"\d[\d.,_]*", new)}
-        return [one for one in sorted(self.of(old)) if not (_number_in(one, digits) or self._named_in(one, new))]
+        gone = [one for one in sorted(self.of(old)) if one.lower() not in new.lower()]
+        return [one for one in gone if not (_number_in(one, digits) or self._named_in(one, new))]
 
     def _named_in(self, text: str, new: str) -> bool:
         if text[:1].isdigit():
@@ -106,7 +107,7 @@ def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
     pieces = QUOTED.findall(fault.help)
     if not re.match("write `", fault.help) or "leave" in fault.help or not pieces:
         return fault
-    lost = [one for one in own.lost(old, "\n".join(pieces)) if f"`{one}" not in fault.message]
+    lost = [one for one in own.lost(old, "\n".join(pieces)) if not re.search(rf"[`\"]{re.escape(one)}", fault.message)]
     without = " and ".join(f"`{one}`" for one in lost[:3])
     return replace(fault, help=f"{fault.help}, which leaves out {without}") if lost else fault
 
@@ -198,7 +199,7 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
         own = re.search(r"group ?by ([^{}]+?)" + _ENDS, line)
         more = f"groupby {own[1]}, {keys[1][8:]}" if own else f" {keys[1]}"
         yield f"{line[: own.start()]}{more}{line[own.end() :]}" if own else re.sub(_ENDS, more, line, count=1)
-    call = re.search(r"\b(\w+)\(((?:[^()]|\([^()]*\))*), *(\d+(?:\.\d+)?)\)$", line)
+    call = re.search(r"\b(\w+)\(((?:[^()]|\([^()]*\))*), *(0?\.\d+)\)$", line)
     if call and re.search(r"takes .* arguments, but|takes a strategy of the library, not a number", fault.message):
         yield f"{line[: call.start()]}{call[1]}({call[2]}) with epsilon {call[3]}"
     if re.search(r"workload, not a function$", fault.message):

@@ -16,6 +16,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -305,6 +306,7 @@ def entries(half: str) -> list[Entry]:
     return [one for one in out if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
 
 
+@cache
 def faults_of(text: str) -> list[Diagnostic]:
     return Session(cwd=FOLDER).check(Source("program.jst", text))
 

@@ -214,6 +214,9 @@ class Names:
         bound = self._ready is None or of in self._ready or self._always.binds(of)
         if of and expr.name in forms("ending") and not bound:
             message, help = "a path is a text", f'write `"{expr.span.text}"`'
+            if domains:
+                message = "a description stands in the program, not in a file"
+                help = "name each column that is used, `described by {age: 16..79}`; `jostle init FILE` writes it"
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
         elif self._is_of_python(expr, scope):
             self._of_python(expr)

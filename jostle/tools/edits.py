@@ -114,6 +114,10 @@ def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
 
 def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    bare = re.search(r"(?i)\bselect +(\w+)(?:, *\w+)* from\b", line)
+    if bare and fault.message.startswith("`having`, `order by` and `limit` are of groups"):
+        message = "rows are not handed out, and have no order: an answer is an aggregate of them"
+        return replace(fault, message=message, help=f"measure them: `count(*)`, `avg({bare[1]})`")
     if fault.help.startswith("did you mean") and not _is_nearer(fault, line, first_fault):
         fault = replace(fault, help="")
     fault = in_own_names(fault, line, above)

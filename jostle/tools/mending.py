@@ -116,8 +116,12 @@ def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
             new = reads()
         except Unread:
             continue
-        if new != search.line and search.first_fault(new) is None:
+        if new == search.line:
+            continue
+        if (first := search.first_fault(new)) is None:
             return _tell(fault, new.strip(), "")
+        if first.message.endswith("has no delta"):
+            return replace(fault, help=f"it is written `{new.strip()}`, where {first.message}; {first.help}")
     return None
 
 

@@ -272,6 +272,9 @@ class Terms(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args, word = node.func, [*node.args], point(node.func)
+        if word in ("c", "list", "dict") and node.keywords and not args and self.rows is None:
+            pairs = (f"{one.arg}: {unparse(self.visit(one.value))}" for one in node.keywords)
+            return ast.Name(f"{{{', '.join(pairs)}}}")
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if self.rows is None and (word == "range" or pieces(node)):
             return self._range(node) if word == "range" else self._text_of(pieces(node))

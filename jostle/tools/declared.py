@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 
 from jostle.tools.foreign import Nothing, Unread, unread, words
 from jostle.tools.selects import listed
@@ -261,20 +262,28 @@ def protected(line: str, above: str) -> str:
     if clause is None or not own or "public" in clause[1]:
         raise Unread
     keys.pop(own, None)
-    many = re.search(r"\d+|\bone\b", clause[1])
-    words_in = [word for word in re.findall(r"[A-Za-z_]\w*", clause[1]) if word.lower() not in _SPOKEN]
-    rest = [word for word in words_in if word not in (*keys, own, *_PERSONS)]
-    table = next((word for word in words_in if word in keys), "")
-    if table:
-        attached = re.search(rf"\b{table} *[.(] *(\w+)", clause[1])
-        key = attached[1] if attached else keys[table] if keys[table] in rest else ""
-        on = [word for word in rest if word != key] or ([key] if rest.count(key) > 1 else [])
-        text = f"{table}.{key or keys[table]}{f' on {on[0]}' if on else ''}" if len(on) < 2 else unread()
-    else:
-        whom = rest[0] if len(rest) == 1 else unread() if rest else "rows"
-        most = {"one": "1"}.get(many[0], many[0]) if many else ""
-        text = f"{whom} up to {most} row{'s' * (most != '1')}" if most and whom != "rows" else whom
-    return f"{line[: clause.start()]}protecting {text}{line[clause.end() :]}"
+    names = [word for word in re.findall(r"[A-Za-z_]\w*", clause[1]) if word.lower() not in _SPOKEN]
+    rest = [word for word in names if word not in (*keys, own, *_PERSONS)]
+    table = next((word for word in names if word in keys), "")
+    whom = _key_of(table, keys[table], rest, clause[1]) if table else _column_of(rest, clause[1])
+    return f"{line[: clause.start()]}protecting {whom}{line[clause.end() :]}"
+
+
+def _key_of(table: str, known: str, rest: Sequence[str], text: str) -> str:
+    """A column of another table on one of this: `customers.id on customer`."""
+    attached = re.search(rf"\b{table} *[.(] *(\w+)", text)
+    key = attached[1] if attached else known
+    on = [word for word in rest if word != key] or [key] * (rest.count(key) > 1)
+    return f"{table}.{key}{f' on {on[0]}' if on else ''}" if len(on) < 2 else unread()
+
+
+def _column_of(rest: Sequence[str], text: str) -> str:
+    """A column and how many rows of each; rows where none is named."""
+    many = re.search(r"\d+|\bone\b", text)
+    if len(rest) != 1:
+        return unread() if rest else "rows"
+    most = {"one": "1"}.get(many[0], many[0]) if many else ""
+    return f"{rest[0]} up to {most} row{'s' * (most != '1')}" if most else rest[0]
 
 
 # Amounts -----------------------------------------------------------------------------------------
@@ -311,37 +320,45 @@ _SAYS_LITTLE = frozenset({
 
 def paid(text: str, *, total: bool) -> str:
     """An amount in any words, as a query or a budget has it: `with epsilon 1 delta 1e-6 via gaussian`."""
-    values, unit, left, via = dict[str, str](), "", list[str](), ""
+    words_of = [*_amount_words(text)]
+    values, left = dict[str, str](), list[str]()
+    for at, word in enumerate(words_of):
+        before = words_of[at - 1] if at else ""
+        if word in _UNITS.values():
+            follows = words_of[at + 1 : at + 2]
+            after = not follows or not follows[0][0].isdigit()
+            values[word] = unread() if word in values or (after and not left) else left.pop() if after else follows[0]
+        elif word[0].isdigit() and before not in _UNITS.values():
+            left.append(word)
+    for name in ("epsilon", "delta"):
+        if left and name not in values and "rho" not in values:
+            values[name] = left.pop(0)
+    first = [f"{name} {values[name]}" for name in ("epsilon", "rho") if name in values]
+    if left or len(first) != 1:
+        raise Unread
+    small = f"{',' * total} delta {values['delta']}" if "delta" in values else ""
+    via = "".join(f" via {word}" for word in words_of if word in _MECHANISMS.values())
+    return f"{'budget' if total else 'with'} {first[0]}{small}{via}"
+
+
+def _amount_words(text: str) -> Iterator[str]:
+    """The units, numbers and mechanisms of an amount; `Unread` where it says more than is understood."""
     at = 0
     while at < len(text):
         part = _AMOUNT_PART.match(text, at) or unread()
         at = part.end()
         word = (part["word"] or "").lower()
-        if word in _UNITS:
-            unit = unread() if unit else _UNITS[word]
-            if left and unit not in values and not re.match(r" *[=:]? *(?:of )?[\d.]", text[at:]):
-                values[unit], unit = left.pop(), ""  # `0.2 epsilon`
-        elif word in _MECHANISMS:
-            via = _MECHANISMS[word]
+        if part["power"]:
+            yield "1e" + part["power"][part["power"].index("-") :]
+        elif part["number"]:
+            yield part["number"].replace(",", ".")
+        elif word in _UNITS or word in _MECHANISMS:
+            yield _UNITS.get(word) or _MECHANISMS[word]
         elif word and word not in _SAYS_LITTLE:
             raise Unread
-        elif number := part["power"] or part["number"]:
-            number = "1e" + number[number.index("-") :] if part["power"] else number.replace(",", ".")
-            if unit:
-                values[unit], unit = unread() if unit in values else number, ""
-            else:
-                left.append(number)
-    for name in ("epsilon", "delta"):
-        if left and name not in values and "rho" not in values:
-            values[name] = left.pop(0)
-    if unit or left or not {"epsilon", "rho"} & values.keys() or {"epsilon", "rho"} <= values.keys():
-        raise Unread
-    first = next(f"{name} {values[name]}" for name in ("epsilon", "rho") if name in values)
-    small = f"{',' * total} delta {values['delta']}" if "delta" in values else ""
-    return f"{'budget' if total else 'with'} {first}{small}{f' via {via}' if via else ''}"
 
 
-def amounts(line: str) -> str:
+def amounts(line: str, _above: str) -> str:
     """A line with the amount of its query, or the budget of its declaration, as the words of that are."""
     total = "{{" not in line
     own = (_TOTAL if total else _AMOUNT_TAIL).search(line) or unread()

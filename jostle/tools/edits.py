@@ -52,22 +52,16 @@ class Own:
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
         came = now - old
-        if _PRIVATE.match(line) and not _DECLARES.match(new):
+        spoilt = re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new) or BY_ITSELF.search(new)
+        if (_PRIVATE.match(line) and not _DECLARES.match(new)) or (out and came) or spoilt:
             return False
-        if (
-            (out and came)
-            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
-            or BY_ITSELF.search(new)
-            or not all(one[:1].isdigit() or one in line for one in came)
-        ):
-            return False
-        words = {
-            word
-            for one in old - now - gone
-            if re.search(r"\d\d|[^\W\d]{2}|^\d+$", one)
-            for word in (re.findall(r"\w+", one) if " " in one else [one])
-        }
+        return all(one[:1].isdigit() or one in line for one in came) and self._has_all(old - now - gone, new)
+
+    def _has_all(self, texts: set[str], new: str) -> bool:
+        """Whether a line has all words of some texts, and all numbers, also as shares; formats are no words."""
         digits = {_digits(number) for number in re.findall(r"\d[\d.]*", new)}
+        texts = {one for one in texts if not re.fullmatch(r"\d*[.,%:]+\d*[a-z%]?", one)}
+        words = {word for one in texts for word in (re.findall(r"\w+", one) if " " in one else [one])}
         words = {word for word in words if not (word[0].isdigit() and _digits(word) in digits)}
         return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
 

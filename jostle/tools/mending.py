@@ -77,7 +77,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
     own = (
-        (_of_clause(fault, search) if fault.kind == "SyntaxError" or "protect" in search.line else None)
+        _of_clause(fault, search)
         or _habit(fault, search)
         or _listed(fault, search)
         or _of_results(fault, search)
@@ -111,9 +111,11 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 
 def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the clause that says whom a table protects, or what is paid, as its words are."""
-    for reads in (lambda: protected(search.line, "\n".join(search.before)), lambda: amounts(search.line)):
+    if fault.kind != "SyntaxError" and "protect" not in search.line:
+        return None
+    for reads in (protected, amounts):
         try:
-            new = reads()
+            new = reads(search.line, "\n".join(search.before))
         except Unread:
             continue
         if new == search.line:
@@ -183,44 +185,51 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with columns of the program's results under the names of these, or with a choice of a call in place of
     the text that is like it."""
-    lines = list[str]()
-    if (name := re.fullmatch(r"`(\w+)` is not defined", fault.message)) is not None:
-        for result, of in sayings.reader_of("\n".join(search.before)).answers.items():
-            own = "|".join(one for one in of.columns if not re.search(rf"(?m)^ *{one} *=", "\n".join(search.before)))
-            if name[1] in of.columns:
-                lines.append(re.sub(rf"(?<![\w.\"])(?:{own})(?![\w(\"])(?! *=)", rf"{result}.\g<0>", search.line))
-    if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
-        of_table = f"({column[2]}, x = {column[1]}"
-        lines.append(re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", of_table, search.line))
-    if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):
-        cubes = re.findall(r"(?m)^ *(\w+) *= *histogram\(", "\n".join(search.before))
-        lines += [re.sub(rf"\b{counts[1]}\([\d.]+\)", f"{counts[1]}({cube})", search.line) for cube in cubes]
-    if key := re.search(r"the row of a key is `g\[\"(\w+)\"\]`", fault.help):
-        lines.append(re.sub(rf"\.{key[1]}\b", f'["{key[1]}"]', search.line))
-    if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
-        texts = difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8)
-        lines += [search.line.replace(f'"{text}"', f'"{meant[1]}"') for text in texts]
-    for new in lines:
+    for new in (*_of_answers(fault, search), *_of_tables(fault, search.line, "\n".join(search.before))):
         if new != search.line and search.first_fault(new) is None:
             return _tell(fault, new.strip(), "")
     return None
+
+
+def _of_answers(fault: Diagnostic, search: _Search) -> Iterator[str]:
+    if (name := re.fullmatch(r"`(\w+)` is not defined", fault.message)) is not None:
+        above = "\n".join(search.before)
+        for result, of in sayings.reader_of(above).answers.items():
+            own = "|".join(one for one in of.columns if not re.search(rf"(?m)^ *{one} *=", above))
+            if name[1] in of.columns:
+                yield re.sub(rf"(?<![\w.\"])(?:{own})(?![\w(\"])(?! *=)", rf"{result}.\g<0>", search.line)
+    if key := re.search(r"the row of a key is `g\[\"(\w+)\"\]`", fault.help):
+        yield re.sub(rf"\.{key[1]}\b", f'["{key[1]}"]', search.line)
+    if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
+        for text in difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8):
+            yield search.line.replace(f'"{text}"', f'"{meant[1]}"')
+
+
+def _of_tables(fault: Diagnostic, line: str, above: str) -> Iterator[str]:
+    if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
+        yield re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", f"({column[2]}, x = {column[1]}", line)
+    if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):
+        for cube in re.findall(r"(?m)^ *(\w+) *= *histogram\(", above):
+            yield re.sub(rf"\b{counts[1]}\([\d.]+\)", f"{counts[1]}({cube})", line)
+
+
+_EXACT = re.compile(r"\bexact\(data\.queries\)|(?<!, data\.queries)(?<!exact\(data\.queries), data\.database\b")
+_ITEM = r"((?:[^(),]|\([^()]*\))+)"
 
 
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
     new, line = "", search.line
     if re.search("takes a list of numbers, not a cube of counts|`cube` is missing", fault.message):
-        new = re.sub(r"\bexact\(data\.queries\)|(?<!, data\.queries)(?<!exact\(data\.queries), data\.database\b",
-                     lambda at: ", " * (at[0][0] == ",") + "exact(data.queries, data.database)", line)  # fmt: skip
-    if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
+        new = _EXACT.sub(lambda at: ", " * (at[0][0] == ",") + "exact(data.queries, data.database)", line)
+    elif names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
         new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
     elif re.match(r"a ChoiceMaker has no `(?:fit|train|learn)`", fault.message):
         return replace(fault, help="leave this line out: a choice is trained at its first call")
-    elif parts := re.match(r"the parts of a choice read a record with (.*), and this is a list", fault.message):
-        names, part = re.findall(r"`(\w+)`", parts[1]), r"((?:[^(),]|\([^()]*\))+)"
-        pattern = rf"[(\[]{', *'.join([part] * len(names))}[)\]](?= for )"
-        record = ", ".join(f"{name}:\\{at} " for at, name in enumerate(names, 1)).replace(" ,", ",").rstrip()
-        new = re.sub(pattern, "{" + re.sub(r":(?=\\)", ": ", record) + "}", line)
+    elif several := re.match(r"the parts of a choice read a record with (.*), and this is a list", fault.message):
+        keys = re.findall(r"`(\w+)`", several[1])
+        pattern = rf"[(\[]{', *'.join([_ITEM] * len(keys))}[)\]](?= for )"
+        new = re.sub(pattern, "{" + ", ".join(f"{key}: \\{at}" for at, key in enumerate(keys, 1)) + "}", line)
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         new = re.sub(rf"\.{field[1]}(?=\()", "", line)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):

@@ -92,6 +92,8 @@ def _text(item: str) -> str:
 def _quoted(text: str) -> str:
     """A list of categories with quotes around its texts."""
     inner = re.fullmatch(r"\{(.*)\}", text)
+    if inner and re.fullmatch(r"[^,]*\"[^\",]*\" *(?:[|/;]|or\b)[^,]*", inner[1]):
+        return domain(inner[1])
     bare = re.search(r"'|(?<![\w\"])(?!true\b|false\b)[A-Za-z]\w*(?![\w\"])", inner[1]) if inner else None
     if inner is None or bare is None:
         return text
@@ -143,8 +145,8 @@ def declaration(line: str) -> list[str]:
 _CLAUSES = {
     "among": r"among|between|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
     "informed by": r"informed +by|looking +at|(?:with +)?features",
-    "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
-    "wrt": r"wrt|with +respect +to|scored +by|utility",
+    "trained on": r"trained +(?:on|with|by)|training", "using": r"using|model", "spending": r"spending",
+    "wrt": r"wrt|maximi[sz]ing|judged +by|with +respect +to|scored +by|utility",
 }  # fmt: skip
 """The clauses of a choice in their order, and the words that they begin with."""
 _CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
@@ -170,7 +172,7 @@ def declared(line: str, what: str, text: str) -> list[str]:
 def choice(line: str, text: str) -> list[str]:
     """The choice that a line means, of a program with this text."""
     of = _CHOICE.fullmatch(line.strip()) or unread()
-    rest, values = of["rest"].strip(), dict[str, str]()
+    rest, values = re.sub(r"^\(([\w, ]+)\)", r"among {\1} ", of["rest"].strip()), dict[str, str]()
     starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
     if not starts or rest[: starts[0].start()].strip("( "):
         raise Unread
@@ -330,11 +332,10 @@ def paid(text: str, *, total: bool) -> str:
             values[word] = unread() if word in values or (after and not left) else left.pop() if after else follows[0]
         elif word[0].isdigit() and before not in _UNITS.values():
             left.append(word)
-    for name in ("epsilon", "delta"):
-        if left and name not in values and "rho" not in values:
-            values[name] = left.pop(0)
+    names = [name for name in ("epsilon", "delta") if not values.keys() & {name, "rho"}]
+    values |= dict(zip(names, left, strict=False))
     first = [f"{name} {values[name]}" for name in ("epsilon", "rho") if name in values]
-    if left or len(first) != 1:
+    if len(left) > len(names) or len(first) != 1:
         raise Unread
     small = f"{',' * total} delta {values['delta']}" if "delta" in values else ""
     via = "".join(f" via {word}" for word in words_of if word in _MECHANISMS.values())

@@ -52,8 +52,10 @@ class Own:
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
         came = now - old
-        spoilt = re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new) or BY_ITSELF.search(new)
-        if (_PRIVATE.match(line) and not _DECLARES.match(new)) or (out and came) or spoilt:
+        spoilt = re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b|(?<!\w)\d+\(|\breturn +print\b", new) or BY_ITSELF.search(
+            new
+        )
+        if (PRIVATE.match(line) and not DECLARED.match(new)) or (out and came) or spoilt:
             return False
         return all(one[:1].isdigit() or one in line for one in came) and self._has_all(old - now - gone, new)
 
@@ -79,7 +81,7 @@ class Own:
 
 
 BY_ITSELF = re.compile(r"\b(\w+\([^()]*\)) / \1(?![\w(])")  # which is 1
-_PRIVATE, _DECLARES = re.compile(r" *private\b"), re.compile(r" *private +\w+ *=")
+PRIVATE, DECLARED = re.compile(r" *private\b"), re.compile(r" *private +\w+ *=")
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _SECTIONS = ("aggregates", "verbs", "rows", "kinds", "ignored")
 
@@ -108,6 +110,8 @@ def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
 
 def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    if re.match(r"a record does not unpack", fault.message):
+        return replace(fault, help="each row of a result is a record: `for row in g`, and `row.n` for its column `n`")
     bare = re.search(r"(?i)\bselect +(\w+)(?:, *\w+)* from\b", line)
     if bare and fault.message.startswith("`having`, `order by` and `limit` are of groups"):
         message = "rows are not handed out, and have no order: an answer is an aggregate of them"
@@ -188,6 +192,8 @@ def plain_words(fault: Diagnostic, word: str, query: str) -> Diagnostic:
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_UNDEFINED = r"`(\w+)` is not defined"
+_NUMBERS = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 _ENDS = r"(?= (?:having|order by|limit|up to|with)\b| *\}\})"
 
 
@@ -202,6 +208,11 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
         yield f"{line[: call.start()]}{call[1]}({call[2]}) with epsilon {call[3]}"
     if re.search(r"workload, not a function$", fault.message):
         yield re.sub(r"\((\w+), *(\w+)(?=[,)])", r"(\1, \2(\1)", line)
+    if (many := re.search(r"(?i)\b(?:up to|limit|at most) (\w+)\b", line)) and many[1].lower() in _NUMBERS:
+        yield line[: many.start(1)] + str(_NUMBERS.index(many[1].lower()) + 1) + line[many.end(1) :]
+    function, name = re.match(r"(?:as in|write) `(\w+)\(", fault.help), re.fullmatch(_UNDEFINED, fault.message)
+    if function and name and QUOTED.findall(fault.help)[0][len(function[1]) + 1 : -1] in line:
+        yield re.sub(rf"\b{name[1]}\(", f"{function[1]}(", line)
     if paid := re.match(r"write `\w+\(…\) (with epsilon [\d.]+)`", fault.help):
         yield f"{line} {paid[1]}"
     if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
@@ -266,3 +277,14 @@ def without(line: str, start: int, end: int) -> Iterator[Edit]:
             if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
                 rest = rest if rest[:1] in ("}", "]", ")", ",", "") else f" {rest}"
                 yield 3 + (begin != start), line[:begin].rstrip() + rest, out
+
+
+def of_tables(fault: Diagnostic, line: str, above: str) -> Iterator[str]:
+    """A line with the table, or the cube, that a call lacks."""
+    if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
+        yield re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", f"({column[2]}, x = {column[1]}", line)
+    for table in re.findall(r"(?m)^private +(\w+) *=", above) if " takes a table first" in fault.message else ():
+        yield re.sub(r"\b(\w+)\((?=\w+ *= *)", rf"\1({table}, ", line, count=1)
+    if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):
+        for cube in re.findall(r"(?m)^ *(\w+) *= *histogram\(", above):
+            yield re.sub(rf"\b{counts[1]}\([\d.]+\)", f"{counts[1]}({cube})", line)

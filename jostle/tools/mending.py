@@ -26,6 +26,8 @@ from jostle.tools import blocks, sayings, slips
 from jostle.tools.declared import DECLARES, amounts, protected
 from jostle.tools.edits import (
     BY_ITSELF,
+    DECLARED,
+    PRIVATE,
     QUOTED,
     Edit,
     Own,
@@ -33,6 +35,7 @@ from jostle.tools.edits import (
     doubted,
     honest,
     in_query,
+    of_tables,
     own_amount,
     plain_words,
     query_of,
@@ -57,7 +60,9 @@ _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionL
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
-_SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
+_SEVERAL = re.compile(
+    r"^write[^;]*` (?:and,? (?!an )|for the [^;]*`)"
+)  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
@@ -111,7 +116,7 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 
 def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the clause that says whom a table protects, or what is paid, as its words are."""
-    if fault.kind != "SyntaxError" and "protect" not in search.line:
+    if fault.kind != "SyntaxError" and "protect" not in search.line and not fault.message.startswith("a share lies"):
         return None
     for reads in (protected, amounts):
         try:
@@ -172,6 +177,11 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
 
 def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the one listed value that its text is a longer or shorter form of, `F` of `female`."""
+    if word := re.match(r"there is no column `(\w+)`", fault.message):  # a value without quotes
+        texts = re.findall(r"[{,] *\"([^\"]+)\"", search.source.text)
+        near = [one for one in dict.fromkeys(texts) if one.lower() == word[1].lower()]
+        new = re.sub(rf"\b{word[1]}\b", f'"{near[0]}"', search.line) if near else search.line
+        return _tell(fault, new.strip(), "") if near and search.first_fault(new) is None else None
     if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
         return None
     text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)
@@ -185,7 +195,7 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with columns of the program's results under the names of these, or with a choice of a call in place of
     the text that is like it."""
-    for new in (*_of_answers(fault, search), *_of_tables(fault, search.line, "\n".join(search.before))):
+    for new in (*_of_answers(fault, search), *of_tables(fault, search.line, "\n".join(search.before))):
         if new != search.line and search.first_fault(new) is None:
             return _tell(fault, new.strip(), "")
     return None
@@ -203,14 +213,6 @@ def _of_answers(fault: Diagnostic, search: _Search) -> Iterator[str]:
     if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
         for text in difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8):
             yield search.line.replace(f'"{text}"', f'"{meant[1]}"')
-
-
-def _of_tables(fault: Diagnostic, line: str, above: str) -> Iterator[str]:
-    if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
-        yield re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", f"({column[2]}, x = {column[1]}", line)
-    if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):
-        for cube in re.findall(r"(?m)^ *(\w+) *= *histogram\(", above):
-            yield re.sub(rf"\b{counts[1]}\([\d.]+\)", f"{counts[1]}({cube})", line)
 
 
 _EXACT = re.compile(r"\bexact\(data\.queries\)|(?<!, data\.queries)(?<!exact\(data\.queries), data\.database\b")
@@ -316,8 +318,9 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     def clean(new: str) -> bool:
         if opening and re.match(rf"{re.escape(place.text)}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
-        if re.match(r" *private\b", text) and not re.match(r" *private +\w+ *=", new):
-            return False  # what is private stays so
+        kept = search.keeps.names & set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", new))
+        if not kept or "return print" in new or (PRIVATE.match(text) and not DECLARED.match(new)):
+            return False  # a name of the program's own, and what is private, stay
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
             faults = search.check(whole)
@@ -467,9 +470,6 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     yield from ((1.05, new, "") for new in in_query(line, fault))
     texts = QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
-    call, name = re.match(r"write `(\w+)\(\w\)`", fault.help), re.fullmatch(r"`(\w+)` is not defined", fault.message)
-    if call and name:
-        yield 1.05, re.sub(rf"\b{name[1]}\(", f"{call[1]}(", line), ""
     yield from ((1, new, "") for text in texts for new in at_place(line, text, start, end))
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""

@@ -54,7 +54,7 @@ _PLACED = re.compile("` (?:after|before) `")  # of helps that say where else a t
 _SLIP = 1.6  # what is tried before other slips than sure ones
 _OF_WORDS = re.compile(  # of messages that know what is meant
     "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
-    "at the end$|has no delta|hands out one value"
+    "at the end$|has no delta|hands out one value|is no operator"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")

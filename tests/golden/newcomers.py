@@ -18,37 +18,48 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from declared import FOLDER, Entry, told
 
-TEXT = (Path(__file__).parent / "newcomers.txt").read_text(encoding="utf-8")
+HERE = Path(__file__).parent
+TEXT, LATER = ((HERE / f"newcomers{of}.txt").read_text(encoding="utf-8") for of in ("", "_later"))
 
 
 def entries(half: str) -> list[Entry]:
-    """The wrong program, the right one and the words of each of a half; a command has no right program."""
-    out = []
-    for part in re.split(r"^## ", TEXT, flags=re.M)[1:]:
+    """The wrong program, the right one and the words of each of a half, or of the `later` list, which was written when
+    both halves had been seen; a command has no right program."""
+    bases = dict[str, str]()
+    every, later = list(_entries(TEXT, bases)), list(_entries(LATER, bases))
+    if half == "later":
+        return later
+    own = 0 if half == "sealed" else 1
+    return [one for one in every if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
+
+
+def _entries(text: str, bases: dict[str, str]) -> Iterator[Entry]:
+    for part in re.split(r"^## ", text, flags=re.M)[1:]:
         body, *groups = re.split(r"^@ ?", part, flags=re.M)
-        base = body.split("\n", 1)[1].rstrip("\n") + "\n"
+        name, own = body.split("\n", 1)
+        base = bases.setdefault(name, own.rstrip("\n") + "\n")
         for group in groups:
             anchor, rest = group.split("\n", 1)
-            for block in rest.strip("\n").split("\n\n"):
-                lines = block.split("\n")
-                wrong = "\n".join(line for line in lines if not line.startswith(("> ", "! ")))
-                right = "\n".join(line[2:] for line in lines if line.startswith("> ")) or anchor
-                words = "".join(line[2:] for line in lines if line.startswith("! "))
-                if not re.search("epsilon|rho", wrong):  # what nobody wrote is the amount of examples
-                    right = re.sub(r"with epsilon [\d.]+(?= \}\})", "with epsilon 0.1", right)
-                if part.startswith("commands"):
-                    out.append((wrong, "", words))
-                else:
-                    assert base.count(anchor) == 1, anchor
-                    out.append((base.replace(anchor, wrong), base.replace(anchor, right), words))
-    own = 0 if half == "sealed" else 1
-    return [one for one in out if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
+            yield from (_entry(block.split("\n"), anchor, base) for block in rest.strip("\n").split("\n\n"))
+
+
+def _entry(lines: Sequence[str], anchor: str, base: str) -> Entry:
+    wrong = "\n".join(line for line in lines if not line.startswith(("> ", "! ")))
+    right = "\n".join(line[2:] for line in lines if line.startswith("> ")) or anchor
+    words = "".join(line[2:] for line in lines if line.startswith("! "))
+    if not re.search("epsilon|rho", wrong):  # what nobody wrote is the amount of examples
+        right = re.sub(r"with epsilon [\d.]+(?= \}\})", "with epsilon 0.1", right)
+    if anchor == "jostle":
+        return wrong, "", words
+    assert base.count(anchor) == 1, anchor
+    return base.replace(anchor, wrong), base.replace(anchor, right), words
 
 
 def answered(command: str) -> str:

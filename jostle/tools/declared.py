@@ -145,14 +145,15 @@ def declaration(line: str) -> list[str]:
 _CLAUSES = {
     "among": r"among|between|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
     "informed by": r"informed +by|looking +at|(?:with +)?features",
-    "trained on": r"trained +(?:on|with|by)|training", "using": r"using|model", "spending": r"spending",
-    "wrt": r"wrt|maximi[sz]ing|judged +by|with +respect +to|scored +by|utility",
+    "trained on": r"trained +(?:on|with|by)|training(?: +(?:data|sets?))?", "using": r"using|model",
+    "spending": r"spending",
+    "wrt": r"wrt|maximi[sz]ing|judged +by|(?:with +)?utility|with +respect +to|scored +by|utility",
 }  # fmt: skip
 """The clauses of a choice in their order, and the words that they begin with."""
 _CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
 _CHOICE = re.compile(r"(?s)(?P<name>\w+) *(?:= *(?:Mk)?[Cc]hoice(?:[Mm]aker)?\b|(?=among\b)) *(?P<rest>.+)")
 _PART = re.compile(
-    r"(?s)(?:(?P<name>\w+) *= *)?(?P<kind>Option|Feature|Utility|Score|Loss|Cost)\b *(?P<own>\w+)? *"
+    r"(?s)(?:(?P<name>\w+) *:?= *)?(?P<kind>Option|Feature|Utility|Score|Loss|Cost)\b *(?P<own>\w+)? *"
     r"(?P<params>\([^()]*\))? *"
     r"(?:=>|->|=|:|(?=\{)) *(?:return\b)? *(?P<body>.+)"
 )
@@ -160,7 +161,7 @@ _ALL_OF = {"among": "Option", "informed by": "Feature", "wrt": "Utility"}
 _NAME = r"[\"']?([A-Za-z_]\w*)[\"']?(?: *\([^()]*\))?"
 DECLARES = re.compile(
     r" *(?:(?P<table>private\s)|(?P<choice>\w+ *(?:= *(?:Mk)?[Cc]hoice(?:[Mm]aker)?\b|among\b))"
-    r"|(?P<part>(?:\w+ *= *)?(?:Option|Feature|Utility|Score|Loss|Cost)\b *[\w({]))"
+    r"|(?P<part>(?:\w+ *:?= *)?(?:Option|Feature|Utility|Score|Loss|Cost)\b *[\w({]))"
 )
 
 
@@ -172,7 +173,10 @@ def declared(line: str, what: str, text: str) -> list[str]:
 def choice(line: str, text: str) -> list[str]:
     """The choice that a line means, of a program with this text."""
     of = _CHOICE.fullmatch(line.strip()) or unread()
-    rest, values = re.sub(r"^\(([\w, ]+)\)", r"among {\1} ", of["rest"].strip()), dict[str, str]()
+    rest, values = (
+        re.sub(r"^(?:\.?with *|\.)?[({]([\w, ]+)[)}]", r"among {\1} ", of["rest"].strip().lstrip(".")),
+        dict[str, str](),
+    )
     starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
     if not starts or rest[: starts[0].start()].strip("( "):
         raise Unread

@@ -7,10 +7,12 @@ columns that the program describes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from jostle.diagnostics import Diagnostic
+from jostle.language.builtins import BUILTINS
 from jostle.records import replace
 from jostle.syntax.parser import lexicon
 from jostle.tools import slips
@@ -61,17 +63,17 @@ class Own:
 
     def _has_all(self, texts: set[str], new: str) -> bool:
         """Whether a line has all words of some texts, and all numbers, also as shares; formats are no words."""
-        digits = {_digits(number) for number in re.findall(r"\d[\d.]*", new)}
+        values = _values(new)
         texts = {one for one in texts if not re.fullmatch(r"\d*[.,%:]+\d*[a-z%]?", one)}
         words = {word for one in texts for word in (re.findall(r"\w+", one) if " " in one else [one])}
-        words = {word for word in words if not (word[0].isdigit() and _digits(word) in digits)}
+        words = {word for word in words if not _number_in(word, values)}
         return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
 
     def lost(self, old: str, new: str) -> list[str]:
         """What of a person's own is in some lines, and not in those that are written for them."""
-        digits = {_digits(number) for number in re.findall(r"\d[\d.,_]*", new)}
+        values = _values(new)
         gone = [one for one in sorted(self.of(old)) if one.lower() not in new.lower()]
-        return [one for one in gone if not (_number_in(one, digits) or self._named_in(one, new))]
+        return [one for one in gone if not (_number_in(one, values, ends=True) or self._named_in(one, new))]
 
     def _named_in(self, text: str, new: str) -> bool:
         if text[:1].isdigit():
@@ -86,16 +88,21 @@ _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left 
 _SECTIONS = ("aggregates", "verbs", "rows", "kinds", "ignored")
 
 
-def _digits(number: str) -> str:
-    return re.sub(r"[^\d]", "", number).strip("0")
+_UNITS = {"k": 1e3, "m": 1e6}
 
 
-def _number_in(text: str, digits: set[str]) -> bool:
-    """Whether a number is among others, also as a share of 100, in another unit, or as the end of a range."""
-    if not re.match(r"\d", text):
-        return False
-    near = {str(int(text) + step) for step in (-1, 1)} if text.isdigit() else set[str]()
-    return not _digits(text) or bool(({_digits(one) for one in near} | {_digits(text)}) & digits)
+def _values(text: str) -> set[float]:
+    """The numbers of a text, with `50k` as 50,000."""
+    parts = re.findall(r"(?<![\w.])(\d+(?:[.,]\d+)?)([km]?)", text)
+    return {float(number.replace(",", ".")) * _UNITS.get(unit, 1) for number, unit in parts}
+
+
+def _number_in(text: str, values: set[float], ends: bool = False) -> bool:
+    """Whether the number that a text begins with is among others, also as a share of 100, or as the end of a range."""
+    number = re.match(r"(\d+(?:\.\d+)?)([km]?)", text)
+    one = float(number[1]) * _UNITS.get(number[2], 1) if number else math.nan
+    near = {one - 1, one + 1} if ends else set[float]()
+    return bool({one, one / 100, one * 1000, *near} & values) or text == "000"
 
 
 def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
@@ -110,6 +117,8 @@ def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
 
 def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    if (general := _in_general(fault, line, first_fault, above)) is not None:
+        return general
     if re.match(r"a record does not unpack", fault.message):
         return replace(fault, help="each row of a result is a record: `for row in g`, and `row.n` for its column `n`")
     bare = re.search(r"(?i)\bselect +(\w+)(?:, *\w+)* from\b", line)
@@ -131,6 +140,33 @@ def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnosti
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
     return fault
+
+
+_A_DOMAIN = 'a column is a range, `0..99`, listed values, `{"a", "b"}`, or `text`, `integer`, `real`, `date`, `time`'
+_OF_A_CHOICE = "the clauses of a choice are `informed by {…}`, `trained on …`, `using …`, `spending …` and `wrt U`"
+_OPENS = "a statement gives a name a value, `x = 1`, calls a function, or begins with `for`, `if`, `def`, `with`, `use`"
+
+
+def _in_general(
+    fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str
+) -> Diagnostic | None:
+    """A fault of which a help is for another question with what may stand at its place; None of others."""
+    row = fault.span.line if fault.span is not None else 1
+    begins = next((one for one in above.split("\n")[row - 1 :: -1] if one[:1].strip()), "")
+    if begins.startswith("private") and fault.message.endswith("is not defined") and "described by" in line:
+        return replace(fault, help=_A_DOMAIN)
+    if re.match(r"\w+ *= *MkChoice", begins) and fault.message == "unexpected indentation":
+        return replace(fault, help=_OF_A_CHOICE)
+    called = re.match(r"a call needs parentheses: `(\w+)\(", fault.help)
+    if called and called[1] not in BUILTINS and not re.search(rf"\bdef {called[1]}\b", above):
+        return replace(fault, help=_OPENS)
+    if module := re.match(r"write `(use \w+)` above", fault.help):
+        first = first_fault(f"{module[1]}\n{line}")
+        return replace(fault, help=f"{fault.help}; then {first.message}") if first is not None else None
+    word = re.fullmatch(r"write `([\w.]+|[=<>!]+)`.*", fault.help)
+    if word and fault.span is not None and not _is_nearer(replace(fault, help=f"`{word[1]}`"), line, first_fault):
+        return replace(fault, help="")
+    return None
 
 
 def _is_nearer(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None]) -> bool:
@@ -213,6 +249,11 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
     function, name = re.match(r"(?:as in|write) `(\w+)\(", fault.help), re.fullmatch(_UNDEFINED, fault.message)
     if function and name and QUOTED.findall(fault.help)[0][len(function[1]) + 1 : -1] in line:
         yield re.sub(rf"\b{name[1]}\(", f"{function[1]}(", line)
+    if "hand out private rows" in fault.message:
+        new = line
+        for aggregate, alias in re.findall(r"(\w+\([^()]*\)) as (\w+)", line):
+            new = re.sub(rf"(?<=[-+*/] ){alias}\b(?=[^{{}}]* from )|\b{alias}\b(?= [-+*/])", aggregate, new)
+        yield new
     if paid := re.match(r"write `\w+\(…\) (with epsilon [\d.]+)`", fault.help):
         yield f"{line} {paid[1]}"
     if amount := re.match(r"write `(with epsilon [\d.]+)`", fault.help):
@@ -283,6 +324,7 @@ def of_tables(fault: Diagnostic, line: str, above: str) -> Iterator[str]:
     """A line with the table, or the cube, that a call lacks."""
     if column := re.match(r"`(\w+)` is a column of `(\w+)`", fault.help):
         yield re.sub(rf"\((?:{column[2]}, *)?{column[1]}(?=[,)])", f"({column[2]}, x = {column[1]}", line)
+        yield re.sub(rf"\((?={column[1]}\b)", f"({column[2]}, ", line)
     for table in re.findall(r"(?m)^private +(\w+) *=", above) if " takes a table first" in fault.message else ():
         yield re.sub(r"\b(\w+)\((?=\w+ *= *)", rf"\1({table}, ", line, count=1)
     if counts := re.match(r"`(\w+)` takes a cube of counts, not a number", fault.message):

@@ -125,7 +125,7 @@ def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnosti
     if bare and fault.message.startswith("`having`, `order by` and `limit` are of groups"):
         message = "rows are not handed out, and have no order: an answer is an aggregate of them"
         return replace(fault, message=message, help=f"measure them: `count(*)`, `avg({bare[1]})`")
-    if fault.help.startswith("did you mean") and not _is_nearer(fault, line, first_fault):
+    if fault.help.startswith("did you mean") and _is_far(fault, line, first_fault, above):
         fault = replace(fault, help="")
     fault = in_own_names(fault, line, above)
     usage = re.fullmatch(r"write `(\w+)\(([\w, ]+)\)`", fault.help)
@@ -169,6 +169,13 @@ def _in_general(
     return None
 
 
+def _is_far(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> bool:
+    """Whether a name that is suggested for a short one, or for a column, is refused there too."""
+    word = fault.span.text if fault.span is not None else ""
+    doubtful = len(word) < 4 or re.search(rf"\b{re.escape(word)}`? *:", above) is not None
+    return doubtful and not _is_nearer(fault, line, first_fault)
+
+
 def _is_nearer(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None]) -> bool:
     """Whether the name that a help suggests is no mistake itself at its place: what is wrong then stands elsewhere."""
     name = QUOTED.findall(fault.help)[:1]
@@ -194,7 +201,7 @@ def in_own_names(fault: Diagnostic, line: str, above: str) -> Diagnostic:
     if result is not None:
         return replace(fault, help=re.sub(r"(?<=`)g(?=[.\[])", result[1], fault.help))
     tables = re.findall(r"(?m)^ *private +(\w+) *=", above)
-    if "t" in tables or not tables or re.search(r"(?m)^ *t *=", above):
+    if not tables or re.search(r"(?<![\w.\"'])t(?![\w\"'])", above):
         return fault
     named = [name for name in tables if re.search(rf"\b{name}\b", line)]
     return replace(fault, help=_OF_T.sub((named or tables)[0], fault.help))
@@ -247,7 +254,8 @@ def in_query(line: str, fault: Diagnostic) -> Iterator[str]:
     if (many := re.search(r"(?i)\b(?:up to|limit|at most) (\w+)\b", line)) and many[1].lower() in _NUMBERS:
         yield line[: many.start(1)] + str(_NUMBERS.index(many[1].lower()) + 1) + line[many.end(1) :]
     function, name = re.match(r"(?:as in|write) `(\w+)\(", fault.help), re.fullmatch(_UNDEFINED, fault.message)
-    if function and name and QUOTED.findall(fault.help)[0][len(function[1]) + 1 : -1] in line:
+    inside = next(iter(QUOTED.findall(fault.help)), "")[len(function[1]) + 1 : -1] if function else ""
+    if function and name and (len(inside) == 1 or inside in line):
         yield re.sub(rf"\b{name[1]}\(", f"{function[1]}(", line)
     if "hand out private rows" in fault.message:
         new = line

@@ -62,7 +62,7 @@ class Modules:
         for stmt in program.body:
             if isinstance(stmt, n.Use):
                 homes = self._homes(stmt, (*around, use)) | homes
-        homes |= dict.fromkeys(_own_names(program.span.source)[0], ".".join(use.path))
+        homes |= dict.fromkeys(_module_names(program.span.source)[0], ".".join(use.path))
         homes |= {stmt.name: f"kernel {stmt.name}" for stmt in program.body if isinstance(stmt, n.External)}
         return {name: home for name, home in homes.items() if not name.startswith("_")}
 
@@ -79,12 +79,12 @@ class Modules:
             help = did_you_mean(path_text, self._paths) or _list(self._paths)
             self._report.add("ImportError", f"there is no module `{path_text}`", use.span, label="unknown", help=help)
             return set()
-        own, uses = _own_names(program.span.source)
+        own, uses = _module_names(program.span.source)
         return {*own, *brought(use.path)}.union(*map(self.names, uses))
 
 
 @lru_cache(maxsize=64)
-def _own_names(source: Source) -> tuple[frozenset[str], tuple[n.Use, ...]]:
+def _module_names(source: Source) -> tuple[frozenset[str], tuple[n.Use, ...]]:
     """The names that a module binds itself, and what else it uses."""
     uses: list[n.Use] = []
 

@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96340,
-    "files": 360,
+    "lines": 96880,
+    "files": 361,
     "lines that the kernel imports": 2_619,
     "lines that privacy and engine import": 18_316,
     "lines that everyday queries import": 8_564,

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96340,
+    "lines": 96449,
     "files": 360,
     "lines that the kernel imports": 2_619,
-    "lines that privacy and engine import": 18_316,
+    "lines that privacy and engine import": 18_325,
     "lines that everyday queries import": 8_564,
     "circles of files, imports for types counted": 0,
     "lines with Any": 597,

@@ -144,7 +144,7 @@ def _decoded(source: IO[bytes]) -> Iterator[str]:
     yield decoder.decode(b"", True)
 
 
-def _escaped(source: IO[bytes]) -> Iterator[str]:
+def _markup(source: IO[bytes]) -> Iterator[str]:
     """The text of a part, what stands in CDATA sections escaped: a start that somebody wrote there is none."""
     text = ""
     for block in itertools.chain(_decoded(source), [""]):
@@ -163,7 +163,7 @@ def _escaped(source: IO[bytes]) -> Iterator[str]:
 def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:
     """What stands from each start to the next, and after the last one."""
     piece, has_start = "", False  # whether the piece has begun with a start
-    for block in _escaped(source):
+    for block in _markup(source):
         at = max(0, len(piece) - 80)  # a start may lie across two blocks
         piece += block
         begin = 0

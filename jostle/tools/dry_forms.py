@@ -11,14 +11,10 @@ from functools import partial
 from typing import Any, NoReturn
 
 from jostle.diagnostics import Refusal
-from jostle.language.forms import is_smooth, source_kind
+from jostle.language.forms import is_smooth
 from jostle.language.row_mistakes import no_call, no_condition
-from jostle.plan.facts import FACTS
-from jostle.plan.plan import Open
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.measurements.selects import Answer
-from jostle.privacy.reading.minting import public_table
-from jostle.run.clauses import schema_of
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
 from jostle.run.interpreter import Interpreter
@@ -33,8 +29,7 @@ from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
 from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
 
-MOST_WALKED = 100
-"""Items of a known list that are looked at one by one."""
+MOST_WALKED = 100  # items of a known list, one by one
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 
 
@@ -276,12 +271,10 @@ class Forms(Interpreter):
 
     def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
         """What a comprehension makes of each item; None where it is not known how many there are."""
-        items, span, many = likes.like_of(source), node.source.span, None
+        items, span = likes.like_of(source), node.source.span
         numbers = isinstance(items, Interval) and not items.real
-        if is_vector(items) or isinstance(items, list):
-            many = len(items)
-        elif isinstance(items, Interval) and numbers:
-            many = int(items.count)
+        many = len(items) if is_vector(items) or isinstance(items, list) else None
+        many = int(items.count) if isinstance(items, Interval) and numbers else many
         if items is source and many is not None and many <= MOST_WALKED:
             return [self._of_item(node, item, scope) for item in self.walk(items, span)]
         like = NotKnown(like=[1.0] if numbers else likes.form(items)) if items is source else source
@@ -485,15 +478,3 @@ class Forms(Interpreter):
         if function.name == "len":
             return result
         raise Unknown(like=likes.form(result))
-
-    def described(self, node: n.Described, scope: Scope) -> object:
-        """A public table, of which the description is known, and no row."""
-        if source_kind(node.source) not in ("table", "bound"):
-            raise Unknown
-        domains = self.part(node.domains, scope)
-        if isinstance(domains, NotKnown):
-            raise Unknown(like=likes.A_SOURCE)
-        if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
-            domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
-        schema = schema_of(domains, node.domains.span)
-        return public_table(self.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)

@@ -52,6 +52,7 @@ from jostle.tools.stand_ins import (
     Untrained,
     adaptive_name,
     declared_choice,
+    described_table,
     door,
     is_structural,
     is_unknown,
@@ -247,7 +248,7 @@ class Foresight(Forms):
         if self.steps > self.most:
             raise TooLong
         if isinstance(node, n.Described):
-            return self.described(node, scope)
+            return described_table(self, node, scope)
         if isinstance(node, n.Call) and opens(self.part, node, scope):
             table = table_of(self, node, [self.part(arg, scope) for arg in node.args], scope)
             if table is not None:

@@ -15,7 +15,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, SLOW
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import joins_freely, keys_by_alias, no_free_join
+from jostle.language.forms import joins_freely, keys_by_alias, no_free_join, source_kind
 from jostle.lazy import np
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
@@ -28,6 +28,7 @@ from jostle.privacy.reading.vault import assembled
 from jostle.privacy.scores import Score, Scores
 from jostle.records import replace
 from jostle.run.arguments import exact_amount
+from jostle.run.clauses import schema_of
 from jostle.run.evaluator import Evaluator
 from jostle.run.externals import KERNELS
 from jostle.run.faults import LIBRARY, exposures_of
@@ -357,6 +358,19 @@ def source_columns(handle: object) -> Iterator[tuple[str, Domain]]:
         plans.extend(inputs(plan))
         if isinstance(plan, Scan):
             yield from plan.columns
+
+
+def described_table(interp: Interpreter, node: n.Described, scope: Scope) -> Table:
+    """A public table, of which the description is known, and no row."""
+    if source_kind(node.source) not in ("table", "bound"):
+        raise Unknown
+    domains = interp.argument(node.domains, scope)
+    if isinstance(domains, NotKnown):
+        raise Unknown(like=likes.A_SOURCE)
+    if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
+        domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
+    schema = schema_of(domains, node.domains.span)
+    return public_table(interp.data, f"\u00b7{id(node)}", schema, object(), node.span, facts=FACTS)
 
 
 def adaptive_name(function: object) -> str:

@@ -197,8 +197,7 @@ class Handle:
 MOST_OUTAGES = 3
 """Failures of the machine or of a server, of one source in one session, before it is closed."""
 OUTAGES = (MemoryError, OSError)
-OF_DATA = ("DataError", "LedgerError")
-"""Refusals of an engine whose data cannot be read: they name no cell. Others had to come before the charge."""
+"""With an engine's refusals of its data, what keeps these from being read: it names no cell, and the charge stays."""
 
 
 class Counter:
@@ -219,15 +218,14 @@ class Guarded:
         sources = [e.source for e in self._exposures if not e.source.simulated] if fault is not None else []
         if not sources or not isinstance(fault, Exception):  # Ctrl-C is a person's doing, not a row's
             return
-        refused = isinstance(fault, Refusal) and fault.first.kind in OF_DATA
+        refused = isinstance(fault, Refusal) and fault.first.kind in ("DataError", "LedgerError")
         outage = refused or isinstance(fault, OUTAGES)
         for source in sources:
             source.outages += 1
             source.closed = source.closed or not outage or source.outages >= MOST_OUTAGES
         if refused:
             return
-        if not outage:
-            Counter.faults += 1
+        Counter.faults += not outage
         if os.environ.get("JOSTLE_DEBUG") == "1":
             import traceback
 

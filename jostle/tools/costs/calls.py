@@ -199,7 +199,7 @@ def _transfer_builtin(w: Walk, function: object, call: Arguments, node: n.Expr) 
     if call.row.effect is Effect.MEASURES:
         most = _measure(w, call, node)
         if call.row.name == "best_run":
-            _best_run(w, call, most, node)
+            _runs_of_best(w, call, most, node)
     if isinstance(function, Builtin) and _is_asked(function, call):
         return numbers.of_builtin(function, call.args, call.keywords, (cast("Evaluator", w), node.span))
     return _RESULTS[call.row.gives](w, call, node)
@@ -234,7 +234,7 @@ def _advisor(w: Walk, call: Arguments, node: n.Expr) -> object:
     return advisor
 
 
-def _best_run(w: Walk, call: Arguments, most: Most, node: n.Expr) -> None:
+def _runs_of_best(w: Walk, call: Arguments, most: Most, node: n.Expr) -> None:
     """Its runs have a third of the amount each, or half: where that is not enough, all fail."""
     parts = 3 if call.named("good", None) is None and call.named("law", "geometric") == "geometric" else 2
     data, run, one = call.first, call.named("run"), _one_item(call.named("candidates"))

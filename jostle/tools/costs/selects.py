@@ -61,18 +61,18 @@ def _row_clauses(
     if node.where is not None:
         of_rows(w, node.where, columns_of(table), scope)
     schema = table.schema if isinstance(table, Handle) else None
-    shown: list[tuple[float, float | None]] = [] if node.first is None else [ends(w.eval(node.first, scope))]
+    groups: list[tuple[float, float | None]] = [] if node.first is None else [ends(w.eval(node.first, scope))]
     for key in (*(node.per or ()), *node.keys):
         of_rows(w, key.value, schema, scope)
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
-            shown.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
+            groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
     table = limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
-    if not shown:
+    if not groups:
         return table, 1, None
-    return table, min(least for least, _ in shown), min(math.inf if most is None else most for _, most in shown)
+    return table, min(least for least, _ in groups), min(math.inf if most is None else most for _, most in groups)
 
 
 def _charged(

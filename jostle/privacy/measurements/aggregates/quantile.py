@@ -144,8 +144,7 @@ def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
     centred = codes + STEPS * halvings  # of the finest grid, and beyond its ends on coarser ones
     coarser = (np.maximum(centred, ~centred) // STEPS - 1).clip(0, halvings)
     places = centred - np.sign(centred) * STEPS * coarser
-    with np.errstate(over="ignore"):  # the first begins at the low end
-        starts: Floats = np.ldexp(places.astype(float), exponent - halvings + coarser)
+    starts: Floats = np.ldexp(places.astype(float), exponent - halvings + coarser)
     return starts
 
 

@@ -37,8 +37,6 @@ MANY: Rows = [(SEVEN[i % 7], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(80)]
 """As many as `adaptive_classifier` has several models of in rho, where classes are seven."""
 LOUD: Rows = [(SEVEN[i % 3], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(900)]
 """As many as it has a softmax regression of in rho, where classes are three."""
-RARE: Rows = [("xy"[i % 7 == 0], "pq"[i % 2], "rs"[i // 2 % 2]) for i in range(700)]
-"""As many as it selects a blend for of two classes."""
 AT_ONCE = ("majority", "naive_bayes", "shrunk_bayes", "linear")
 BY_STEPS = {
     "selected_bayes": 'selected_bayes(derive(t, d = a), "c", 1)',
@@ -96,10 +94,8 @@ def _whole(
 
 
 def by_steps(epsilon: float = 1, runs: int = 8_000) -> list[Case]:
-    blend = _whole(BY_STEPS["adaptive_classifier"], RARE, [*RARE, ("y", "p", "s")], "epsilon", epsilon)
-    each = [Case(f"classifier {name}", epsilon, _whole(expression, HERE, MORE, "epsilon", epsilon), runs)
+    return [Case(f"classifier {name}", epsilon, _whole(expression, HERE, MORE, "epsilon", epsilon), runs)
             for name, expression in BY_STEPS.items()]  # fmt: skip
-    return [*each, Case("blend of two classes", epsilon, blend, runs // 4)]
 
 
 def in_rho(rho: float = 0.5, delta: float = 0.01, runs: int = 2_000) -> list[Case]:

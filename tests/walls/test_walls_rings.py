@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 94396,
-    "files": 354,
-    "lines that the kernel imports": 2_577,
-    "lines that privacy and engine import": 17_974,
-    "lines that everyday queries import": 8_419,
+    "lines": 96_112,
+    "files": 355,
+    "lines that the kernel imports": 2614,
+    "lines that privacy and engine import": 18_257,
+    "lines that everyday queries import": 8542,
     "circles of files, imports for types counted": 0,
     "lines with Any": 595,
     "lines with a name for Any": 121,

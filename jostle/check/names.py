@@ -411,9 +411,8 @@ class Names:
     def _of_column(self, name: str) -> str:
         """The way out of a column outside of a query, or an empty text."""
         table = self._columns.get(name)
-        query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
-        if name in self._listed:
-            query = f"`{{{{ select count(*) as n from {table} groupby {name} with epsilon 0.1 }}}}`"
+        of = f"count(*) as n from {table} groupby {name}" if name in self._listed else f"avg({name}) from {table}"
+        query = f"`{{{{ select {of} with epsilon 0.1 }}}}`"
         return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
 
     def _way_out(self, name: str, names: Collection[str], call: n.Call | None, of_rows: bool) -> str:

@@ -383,11 +383,11 @@ def coded_key(expr: p.RowExpr, schema: Schema) -> p.Key | None:
         return None
     if isinstance(expr, p.Apply) and _is_floor(expr) and _is_whole(expr.args[0], schema):
         expr = expr.args[0]  # which is its floor, and whose codes may be known
-    bounded = isinstance(expr, p.Column) or _is_floor(expr)
-    if not bounded or (kind_of(expr, schema) == "number" and not is_integral(expr, schema)):
+    bounded, is_number = isinstance(expr, p.Column) or _is_floor(expr), kind_of(expr, schema) == "number"
+    if not bounded or (is_number and not is_integral(expr, schema)):
         return None
     try:
-        values = key_values(expr, schema, MOST_CODED)
+        values = key_values(expr, schema, MOST_CODED if is_number else MOST_LISTED)
     except Refusal:  # there are more
         return None
     key = None if values is None else p.Key(expr, values)

@@ -477,7 +477,7 @@ def test_a_fault_in_a_run_closes_the_source() -> None:
     from jostle.privacy.kernel.exposures import Counter as Faults
 
     before = Faults.faults
-    with patch("jostle.run.selection._score_and_record", side_effect=ZeroDivisionError):
+    with patch("jostle.run.selection.score_and_record", side_effect=ZeroDivisionError):
         result = run("x = best_run(t, f, [0], 5) with epsilon 1\n")
     Faults.faults, faults = before, Faults.faults
     assert faults == before + 1 and "failed after the charge" in result.diagnostics[0].message

@@ -56,15 +56,15 @@ class Checkout:
     @cache  # noqa: B019 (a checkout lives as long as the walls)
     def imports(self, module: str) -> set[str]:
         """The modules of the package that a module loads, now or when one of its functions runs."""
-        tree = self.trees[module]
+        nodes = list(ast.walk(self.trees[module]))
         typing = {
             id(node)
-            for branch in ast.walk(tree)
+            for branch in nodes
             if isinstance(branch, ast.If) and "TYPE_CHECKING" in ast.unparse(branch.test)
             for node in ast.walk(branch)
         }
         targets: set[str] = set()
-        for node in ast.walk(tree):
+        for node in nodes:
             if id(node) in typing:
                 continue
             if isinstance(node, ast.Import):

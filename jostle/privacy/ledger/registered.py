@@ -181,7 +181,8 @@ def file_digest(file: OpenFile) -> str:
         digest, at = hashlib.sha256(), 0
         packed = os.pread(file.descriptor, 2, 0) == b"\x1f\x8b"
         stream = zlib.decompressobj(31)
-        while block := os.pread(file.descriptor, min(1 << 20, file.status.st_size - at), at):
+        most = 1 << (16 if packed else 20)  # which may hold a thousand times as much
+        while block := os.pread(file.descriptor, min(most, file.status.st_size - at), at):
             at += len(block)
             with contextlib.suppress(zlib.error):  # from where on it is taken as it is
                 while packed and block:

@@ -149,7 +149,9 @@ class Warnings:
             sample = _example_between(domain) if isinstance(domain, Real) else 0.7
             tenfold = text if isinstance(node, n.Name) else f"({text})"
             self._report.add(
-                "floored-key", f"`{text}` has fractions, and is taken down to whole keys", node.span,
+                "floored-key",
+                f"`{text}` has fractions, and is taken down to whole keys",
+                node.span,
                 label=f"{sample} counts as {math.floor(sample)}",
                 help=f"write `floor({text})` if this is meant; `floor({tenfold} * 10) / 10` is by tenths",
             )

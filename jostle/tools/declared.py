@@ -259,7 +259,7 @@ _SPOKEN = frozenset({
 _PERSONS = frozenset({"individual", "individuals", "people", "person", "persons", "user", "users"})
 
 
-def protection(line: str, above: str) -> str:
+def protected(line: str, above: str) -> str:
     """A line of a declaration with its `protecting` clause as its words are: a column and how many rows of each, a
     column of another table on one of this, or rows."""
     clause, keys, own = _PROTECTS.search(line), dict[str, str](), ""
@@ -275,10 +275,10 @@ def protection(line: str, above: str) -> str:
     return f"{line[: clause.start()]}protecting {whom}{line[clause.end() :]}"
 
 
-def _key_of(table: str, usual: str, rest: Sequence[str], text: str) -> str:
+def _key_of(table: str, known: str, rest: Sequence[str], text: str) -> str:
     """A column of another table on one of this: `customers.id on customer`."""
     attached = re.search(rf"\b{table} *[.(] *(\w+)", text)
-    key = attached[1] if attached else usual
+    key = attached[1] if attached else known
     on = [word for word in rest if word != key] or [key] * (rest.count(key) > 1)
     return f"{table}.{key}{f' on {on[0]}' if on else ''}" if len(on) < 2 else unread()
 
@@ -324,7 +324,7 @@ _SAYS_LITTLE = frozenset({
 })  # fmt: skip
 
 
-def amount_text(text: str, *, total: bool) -> str:
+def paid(text: str, *, total: bool) -> str:
     """An amount in any words, as a query or a budget has it: `with epsilon 1 delta 1e-6 via gaussian`."""
     words_of = [*_amount_words(text)]
     values, left = dict[str, str](), list[str]()
@@ -368,4 +368,4 @@ def amounts(line: str, _above: str) -> str:
     total = "{{" not in line
     own = (_TOTAL if total else _AMOUNT_TAIL).search(line) or unread()
     before = line[: own.start()] if total else f"{line[: own.start()].rstrip(' ,')} "
-    return f"{before}{amount_text(own[0], total=total)}{line[own.end() :]}"
+    return f"{before}{paid(own[0], total=total)}{line[own.end() :]}"

@@ -115,7 +115,7 @@ def honest(fault: Diagnostic, own: Own, old: str) -> Diagnostic:
     return replace(fault, help=f"{fault.help}, which leaves out {without}") if lost else fault
 
 
-def doubts(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> Diagnostic:
+def doubted(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None], above: str) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
     if (general := _in_general(fault, line, first_fault, above)) is not None:
         return general
@@ -131,8 +131,8 @@ def doubts(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic
     usage = re.fullmatch(r"write `(\w+)\(([\w, ]+)\)`", fault.help)
     if usage and any(not re.search(rf"\b{name}\b", above) for name in re.findall(r"[a-zA-Z_]\w*", usage[2])):
         return replace(fault, help=f"it is called as in {fault.help[6:]}")
-    whole = re.fullmatch(r"write `([^`…]+)`", fault.help)
-    pipe = first_fault(whole[1]) if whole is not None and "no pipes" in fault.message else None
+    shown = re.fullmatch(r"write `([^`…]+)`", fault.help)
+    pipe = first_fault(shown[1]) if shown is not None and "no pipes" in fault.message else None
     if pipe is not None and pipe.message.endswith("is not defined") and pipe.message not in fault.help:
         return replace(fault, help=f"{fault.help}, where {pipe.message}; {pipe.help}")
     if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
@@ -283,7 +283,7 @@ def own_amount(line: str, new: str) -> str:
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
 
 
-def swaps(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
+def swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     """A line with two neighbours swapped among the arguments of a call that a fault is of."""
     start = fault.span.column - 1 if fault.span else 0
     end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)

@@ -23,7 +23,7 @@ from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import parse
 from jostle.tools import blocks, sayings, slips
-from jostle.tools.declared import DECLARES, amounts, protection
+from jostle.tools.declared import DECLARES, amounts, protected
 from jostle.tools.edits import (
     BY_ITSELF,
     DECLARED,
@@ -32,14 +32,14 @@ from jostle.tools.edits import (
     Edit,
     Own,
     at_place,
-    doubts,
+    doubted,
     honest,
     in_query,
     of_tables,
     own_amount,
     plain_words,
     query_of,
-    swaps,
+    swapped,
     without,
 )
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
@@ -109,8 +109,8 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     except Nothing as nothing:
         if re.search(rf"(?m)^ *(?:def +)?{re.escape(str(nothing.args[0]))}\b *[=(]", search.source.text):
             return None  # a name of the program's own
-        start = re.match(r" *(?:\w+ *= *)?", search.line)
-        query = f"{start[0].strip() if start else ''} {nothing.args[1]}".strip() if nothing.args[1:] else ""
+        given = re.match(r" *(?:\w+ *= *)?", search.line)
+        query = f"{given[0].strip() if given else ''} {nothing.args[1]}".strip() if nothing.args[1:] else ""
         return plain_words(fault, nothing.args[0], query)
 
 
@@ -118,7 +118,7 @@ def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the clause that says whom a table protects, or what is paid, as its words are."""
     if fault.kind != "SyntaxError" and "protect" not in search.line and not fault.message.startswith("a share lies"):
         return None
-    for reads in (protection, amounts):
+    for reads in (protected, amounts):
         try:
             new = reads(search.line, "\n".join(search.before))
         except Unread:
@@ -280,7 +280,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             return _tell(fault, line.strip(), out)
         if search.full:
             continue
-        edits = swaps if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
+        edits = swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
         for more, new, gone in edits(line, last, steps > 0):
             search.look(cost + more, (line, new), last, out or gone, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
@@ -290,7 +290,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault without a way out; where a query stops to parse its form is shown, in the program's own names."""
-    fault = doubts(fault, search.line, search.first_fault, search.source.text)
+    fault = doubted(fault, search.line, search.first_fault, search.source.text)
     if fault.kind != "SyntaxError" or "{{" not in search.line or re.match("write|as in|did you", fault.help):
         return fault
     above = "\n".join(search.before)
@@ -318,8 +318,8 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     def clean(new: str) -> bool:
         if opening and re.match(rf"{re.escape(place.text)}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
-        has_all = search.keeps.names & set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", new))
-        if not has_all or "return print" in new or (PRIVATE.match(text) and not DECLARED.match(new)):
+        kept = search.keeps.names & set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", new))
+        if not kept or "return print" in new or (PRIVATE.match(text) and not DECLARED.match(new)):
             return False  # a name of the program's own, and what is private, stay
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
@@ -477,7 +477,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1, " ".join([line.rstrip(), *QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     if fault.kind not in ("SyntaxError", "PrivateValue"):
-        yield from swaps(line, fault, False)
+        yield from swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 

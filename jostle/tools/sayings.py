@@ -202,12 +202,12 @@ class Meanings(Verbs):
     def verb(self, word: str, of: Value, call: ast.Call) -> Value:
         """What a word does with a value; the arguments are not read yet."""
         try:
-            return self.verb_of(word, of, call)
+            return self.done(word, of, call)
         except Nothing as nothing:  # what is asked so far is the nearest
             more = [of.query] if isinstance(of, Rows) and of.asks and len(nothing.args) == 1 else []
             raise Nothing(*nothing.args, *more) from None
 
-    def verb_of(self, word: str, of: Value, call: ast.Call) -> Value:
+    def done(self, word: str, of: Value, call: ast.Call) -> Value:
         """What it does, which may be nothing."""
         if isinstance(of, Answer):
             return self.of_answer(word, of, call)

@@ -180,9 +180,7 @@ def _grid(places: int, d: int) -> Floats:
     return np.stack([a.ravel() for a in np.meshgrid(*[axis] * d, indexing="ij")], axis=1)
 
 
-def centres_of_places(
-    rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, seed: int = 0
-) -> Centres:
+def centres_of_places(rows: Rows, places: ArrayLike, counts: ArrayLike, clusters: int, seed: int = 0) -> Centres:
     """k-means on noisy counts (M,) of the rows about places (M, d)."""
     weights = np.nan_to_num(np.asarray(counts, dtype=float))
     some = weights > 0.0

@@ -23,7 +23,7 @@ from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.resources import folder
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions, returns_inside
+from jostle.syntax.walk import Scope, blocks, bound_in, every, every_of, expressions
 
 ALWAYS = frozenset({"epsilon", "rho"})
 """Names of what is left of an allotment."""
@@ -48,7 +48,6 @@ class Names:
         self._built_in: dict[str, Collection[str]] = {}  # the built-ins that each module brings, by the module's name
         self._columns: dict[str, str] = {}  # the tables of the columns that private sources describe
         self._derived: set[str] = set()  # columns that are calculated
-        self._listed: set[str] = set()  # columns of listed values
 
     def program(self, program: n.Program) -> None:
         names = frozenset(bound_in(program.body, self._modules.names))
@@ -60,26 +59,10 @@ class Names:
         self._library = names - own
         self._clashes = {name: modules for name, modules in self._modules.clashes(used).items() if name not in own}
         self._block(program.body, Scope(names, self._always))
-        self._without_return(program)
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
         for name, span, help in self._unknown:
             self._report.add("NameError", f"`{name}` is not defined", span, label="unknown name", help=help)
-
-    def _without_return(self, program: n.Program) -> None:
-        """Reports the call of a function that measures in its last line and gives that to nobody, where it is used."""
-        last = {
-            stmt.name: stmt.body.body[-1]
-            for stmt in program.body
-            if isinstance(stmt, n.Def) and stmt.body.body and not any(map(returns_inside, stmt.body.body))
-        }
-        lost = {name: stmt for name, stmt in last.items() if isinstance(stmt, n.Bare) and "{{" in stmt.span.text[:3]}
-        alone = {id(call) for stmt in every_of(program, n.Bare) for call in _paid_calls(stmt.value)}
-        for call in every_of(program, n.Call) if lost else ():
-            if isinstance(call.function, n.Name) and call.function.id in lost and id(call) not in alone:
-                line = " ".join(lost[call.function.id].span.text.split())
-                message = f"`{call.function.id}` has no `return`, so that it gives none"
-                self._report.add("TypeError", message, lost[call.function.id].span, help=f"write `return {line}`")
 
     # Statements --------------------------------------------------------------------------------
 
@@ -125,7 +108,6 @@ class Names:
         self._expr(stmt.source, scope)
         if isinstance(stmt.described, n.RecordOf):
             self._columns |= {name: stmt.name for name, _ in stmt.described.items}
-            self._listed |= {name for name, domain in stmt.described.items if isinstance(domain, n.SetOf)}
         if stmt.described is not None:
             self._description(stmt.described, scope)
         if stmt.protecting is not None:
@@ -214,9 +196,6 @@ class Names:
         bound = self._ready is None or of in self._ready or self._always.binds(of)
         if of and expr.name in forms("ending") and not bound:
             message, help = "a path is a text", f'write `"{expr.span.text}"`'
-            if domains:
-                message = "a description stands in the program, not in a file"
-                help = "name each column that is used, `described by {age: 16..79}`; `jostle init FILE` writes it"
             self._report.add("NameError", message, expr.span, label="no quotes", help=help)
         elif self._is_of_python(expr, scope):
             self._of_python(expr)
@@ -411,8 +390,7 @@ class Names:
     def _of_column(self, name: str) -> str:
         """The way out of a column outside of a query, or an empty text."""
         table = self._columns.get(name)
-        of = f"count(*) as n from {table} groupby {name}" if name in self._listed else f"avg({name}) from {table}"
-        query = f"`{{{{ select {of} with epsilon 0.1 }}}}`"
+        query = f"`{{{{ select avg({name}) from {table} with epsilon 0.1 }}}}`"
         return f"`{name}` is a column of `{table}`, which is read in a query: {query}" if table else ""
 
     def _way_out(self, name: str, names: Collection[str], call: n.Call | None, of_rows: bool) -> str:
@@ -490,11 +468,3 @@ _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {
     n.Query: Names._query, n.Select: Names._visit_select,
 }  # fmt: skip
 """The expressions in which a name may mean something else than around them."""
-
-
-def _paid_calls(value: n.Expr) -> list[n.Expr]:
-    """What a statement is, and what an amount after it is of."""
-    inner = (
-        [child for child in expressions(value) if isinstance(child, n.Call)] if not isinstance(value, n.Call) else []
-    )
-    return [value, *inner]

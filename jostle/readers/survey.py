@@ -27,32 +27,10 @@ from jostle.readers.textfile import Irregular
 from jostle.speed.quicksql import QUICK_DUCKDB
 
 FORMATS = {
-    "date": (
-        "%d.%m.%Y",
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%d-%m-%Y",
-        "%Y/%m/%d",
-        "%Y%m%d",
-        "%d.%m.%y",
-        "%d %b %Y",
-        "%d/%m/%y",
-        "%m/%d/%y",
-        "%b %d, %Y",
-        "%B %d, %Y",
-    ),
-    "time": (
-        "%d.%m.%Y %H:%M",
-        "%d.%m.%Y %H:%M:%S",
-        "%d/%m/%Y %H:%M",
-        "%m/%d/%Y %H:%M",
-        "%m/%d/%Y %I:%M %p",
-        "%d/%m/%Y %H:%M:%S",
-        "%m/%d/%Y %H:%M:%S",
-        "%H:%M",
-        "%H:%M:%S",
-        "%I:%M %p",
-    ),
+    "date": ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%Y%m%d", "%d.%m.%y", "%d %b %Y",
+             "%d/%m/%y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y"),
+    "time": ("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M %p",
+             "%d/%m/%Y %H:%M:%S", "%m/%d/%Y %H:%M:%S", "%H:%M", "%H:%M:%S", "%I:%M %p"),
 }
 """How dates and times are often written, other than as 2024-12-31."""
 _POINT, _COMMA = (",", ".", ((",", ""),)), (".", ",", ((".", ""), (",", ".")))

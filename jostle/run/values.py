@@ -347,7 +347,7 @@ def kind_name(value: Any) -> str:
             article = "a " if name.startswith("a ") else ""
             return f"{article}private {name.removeprefix(article)}" if private else name
     if isinstance(value, Part):
-        return f"{'an' if value.kind == 'Option' else 'a'} {value.kind}"
+        return f"a {value.kind}"
     if is_sequence(value):
         return "a list"
     if hasattr(value, "jostle_call"):

@@ -241,7 +241,7 @@ SIGNS = {
     "_RQUERY": "`}}`", "COMMA": "`,`", "COLON": "`:`", "EQUAL": "`=`", "DOT": "`.`", "_DOTS": "`..`", "NAME": "a name",
     "_NL": "a new line", "_INDENT": "an indented block", "CMP": "a comparison", "ADD": "`+`", "STAR": "`*`",
     "SLASH": "`/`", "CARET": "`^`", "NUMBER": "a number", "DATE": "a date", "STRING": "a string", "KIND": "`Feature`",
-    "$END": "the end of the program", "CONST": "`missing`",
+    "$END": "the end of the program",
 }  # fmt: skip
 STARTS_AN_EXPRESSION = {"NAME", "NUMBER", "DATE", "STRING", "CONST", "LPAR", "LSQB", "LBRACE", "MKCHOICE"}
 

@@ -378,10 +378,6 @@ def explain(options: Namespace) -> int:
         sys.stdout.write(text)
         return 0
     hint = did_you_mean(options.kind, ALL)
-    if options.kind.endswith(".jst"):
-        hint = (
-            f"write `jostle check {options.kind}` for its mistakes, `jostle run {options.kind} --explain` for its plan"
-        )
     message = f"`{options.kind}` is no kind of error and no warning{'; ' + hint if hint else ''}"
     sys.stderr.write(f"jostle: {clean(message)}\n`jostle explain` lists them all\n")
     return 2

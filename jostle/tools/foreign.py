@@ -169,7 +169,7 @@ def parse(text: str) -> ast.expr:
 
 
 _OF_COLUMNS = ("col", "desc", "asc", "column", "factor")
-_LISTS = ("c", "list", "cbind", "vars", "by", "array", "namedagg", "pd.namedagg")
+_LISTS = ("c", "list", "vars", "by", "array", "namedagg", "pd.namedagg")
 
 
 def point(node: ast.expr) -> str:

@@ -229,9 +229,6 @@ class Verbs(Known):
 
     def do_within(self, of: Rows, call: ast.Call) -> Value:
         """`with(t, mean(x))`."""
-        if isinstance(call.args[0], ast.Call) and means("verbs", point(call.args[0].func)) == "by":
-            self.it |= {column: replace(of, takes=(column,)) for column in of.columns}
-            return self.meant(call.args[0])
         text = self.term(call.args[0], of, measures=True)
         return replace(of, asks=((text, ""),)) if MEASURES.search(text) else replace(of, takes=(text,))
 

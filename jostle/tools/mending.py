@@ -21,51 +21,42 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
-from jostle.syntax.parser import parse
+from jostle.syntax.parser import lexicon, parse
 from jostle.tools import blocks, sayings, slips
-from jostle.tools.declared import DECLARES, amounts, protected
-from jostle.tools.edits import (
-    BY_ITSELF,
-    DECLARED,
-    PRIVATE,
-    QUOTED,
-    Edit,
-    Own,
-    at_place,
-    doubted,
-    honest,
-    in_query,
-    of_tables,
-    own_amount,
-    plain_words,
-    query_of,
-    swapped,
-    without,
-)
+from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
+Edit = tuple[float, str, str]
+"""How far an edit is from what stands there, the line as it is then, and what is left out."""
 
 _UNREAD = (Unread, LookupError, ValueError, RecursionError)  # arguments that a call lacks, or that are no numbers
 _LINES, _CHECKS, _STEPS, _LONGEST = 200, 12, 4, 200  # lines, those that parse, edits after each other, characters
 _LONGEST_DECLARATION = 1_500
 _FAR = 4.5  # from what stands there
-_PLACED = re.compile("` (?:after|before) `")  # of helps that say where else a text stands
 _SLIP = 1.6  # what is tried before other slips than sure ones
 _OF_WORDS = re.compile(  # of messages that know what is meant
     "there is no `|a number is written in full|in the unit of what|begins with a letter|cannot be given|a join says on|"
-    "at the end$|has no delta|hands out one value|is no operator"
+    "at the end$|has no delta|hands out one value"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
+_WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
-_SEVERAL = re.compile(
-    r"^write[^;]*` (?:and,? (?!an )|for the [^;]*`)"
-)  # lines to write together, or each for a meaning
+_CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
+_SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
+_UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
+_ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
+_AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+_GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
+    r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
+)
+_QUOTED = re.compile(r"`([^`…]+)`")
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
@@ -81,22 +72,11 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
-    own = (
-        _of_clause(fault, search)
-        or _habit(fault, search)
-        or _listed(fault, search)
-        or _of_results(fault, search)
-        or _of_choice(fault, search)
-        or _slip(fault, fault.span, search, _sure(fault))
-        or _searched(fault, fault.span, search)
-    )
-    if own is None:
-        return _doubted(fault, search)
-    lines = re.search(r"in place of lines? (\d+)(?: to (\d+))?$", own.help)
-    row = own.span.line if own.span is not None else search.row
-    first, last = (int(lines[1]), int(lines[2] or lines[1])) if lines else (row, row)
-    old = "\n".join(source.text.split("\n")[first - 1 : last])
-    return honest(own, search.keeps, old) if own.help != fault.help else own
+    if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
+        return habit
+    if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
+        return mended
+    return _searched(fault, fault.span, search) or _doubted(fault, search)
 
 
 def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
@@ -107,29 +87,7 @@ def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     try:
         return _line_read(fault, search, program) or _block_read(fault, search, program)
     except Nothing as nothing:
-        if re.search(rf"(?m)^ *(?:def +)?{re.escape(str(nothing.args[0]))}\b *[=(]", search.source.text):
-            return None  # a name of the program's own
-        given = re.match(r" *(?:\w+ *= *)?", search.line)
-        query = f"{given[0].strip() if given else ''} {nothing.args[1]}".strip() if nothing.args[1:] else ""
-        return plain_words(fault, nothing.args[0], query)
-
-
-def _of_clause(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the clause that says whom a table protects, or what is paid, as its words are."""
-    if fault.kind != "SyntaxError" and "protect" not in search.line and not fault.message.startswith("a share lies"):
-        return None
-    for reads in (protected, amounts):
-        try:
-            new = reads(search.line, "\n".join(search.before))
-        except Unread:
-            continue
-        if new == search.line:
-            continue
-        if (first := search.first_fault(new)) is None:
-            return _tell(fault, new.strip(), "")
-        if first.message.endswith("has no delta"):
-            return replace(fault, help=f"it is written `{new.strip()}`, where {first.message}; {first.help}")
-    return None
+        return sayings.plain_words(fault, nothing.args[0])
 
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
@@ -140,7 +98,7 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
-    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or BY_ITSELF.search(new):
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
         return None
     if (first := search.first_fault(new)) is not None:
         column = re.fullmatch("there is no column `(.*)`", first.message)
@@ -177,61 +135,19 @@ def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> D
 
 def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the one listed value that its text is a longer or shorter form of, `F` of `female`."""
-    if word := re.match(r"there is no column `(\w+)`", fault.message):  # a value without quotes
-        texts = re.findall(r"[{,] *\"([^\"]+)\"", search.source.text)
-        near = [one for one in dict.fromkeys(texts) if one.lower() == word[1].lower()]
-        new = re.sub(rf"\b{word[1]}\b", f'"{near[0]}"', search.line) if near else search.line
-        return _tell(fault, new.strip(), "") if near and search.first_fault(new) is None else None
     if not (never := re.search(r"is never \"([^\"]+)\"", fault.message)):
         return None
     text, values = never[1].lower(), re.findall(r"\"([^\"]+)\"", fault.help)
-    near = [f'"{one}"' for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
-    if not near and re.search(rf"(?m)^ *(?:for )?{re.escape(never[1])} (?:=|in) ", "\n".join(search.before)):
-        near = [never[1]]  # the name of a value, which needs no quotes
-    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: near[0] if near else quoted[0], search.line)
+    near = [one for one in values if one.lower().startswith(text) or text.startswith(one.lower())]
+    new = re.sub(rf"([\"']){re.escape(never[1])}\1", lambda quoted: f'"{near[0]}"' if near else quoted[0], search.line)
     return _tell(fault, new.strip(), "") if len(near) == 1 and search.first_fault(new) is None else None
-
-
-def _of_results(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with columns of the program's results under the names of these, or with a choice of a call in place of
-    the text that is like it."""
-    for new in (*_of_answers(fault, search), *of_tables(fault, search.line, "\n".join(search.before))):
-        if new != search.line and search.first_fault(new) is None:
-            return _tell(fault, new.strip(), "")
-    return None
-
-
-def _of_answers(fault: Diagnostic, search: _Search) -> Iterator[str]:
-    if (name := re.fullmatch(r"`(\w+)` is not defined", fault.message)) is not None:
-        above = "\n".join(search.before)
-        for result, of in sayings.reader_of(above).answers.items():
-            own = "|".join(one for one in of.columns if not re.search(rf"(?m)^ *{one} *=", above))
-            if name[1] in of.columns:
-                yield re.sub(rf"(?<![\w.\"])(?:{own})(?![\w(\"])(?! *=)", rf"{result}.\g<0>", search.line)
-    if key := re.search(r"the row of a key is `g\[\"(\w+)\"\]`", fault.help):
-        yield re.sub(rf"\.{key[1]}\b", f'["{key[1]}"]', search.line)
-    if (meant := re.fullmatch(r"did you mean `(\w+)`\?", fault.help)) is not None:
-        for text in difflib.get_close_matches(meant[1], re.findall(r"\"(\w+)\"", search.line), 1, 0.8):
-            yield search.line.replace(f'"{text}"', f'"{meant[1]}"')
-
-
-_EXACT = re.compile(r"\bexact\(data\.queries\)|(?<!, data\.queries)(?<!exact\(data\.queries), data\.database\b")
-_ITEM = r"((?:[^(),]|\([^()]*\))+)"
 
 
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
     new, line = "", search.line
-    if re.search("takes a list of numbers, not a cube of counts|`cube` is missing", fault.message):
-        new = _EXACT.sub(lambda at: ", " * (at[0][0] == ",") + "exact(data.queries, data.database)", line)
-    elif names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
+    if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
         new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
-    elif re.match(r"a ChoiceMaker has no `(?:fit|train|learn)`", fault.message):
-        return replace(fault, help="leave this line out: a choice is trained at its first call")
-    elif several := re.match(r"the parts of a choice read a record with (.*), and this is a list", fault.message):
-        keys = re.findall(r"`(\w+)`", several[1])
-        pattern = rf"[(\[]{', *'.join([_ITEM] * len(keys))}[)\]](?= for )"
-        new = re.sub(pattern, "{" + ", ".join(f"{key}: \\{at}" for at, key in enumerate(keys, 1)) + "}", line)
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         new = re.sub(rf"\.{field[1]}(?=\()", "", line)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
@@ -280,24 +196,25 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             return _tell(fault, line.strip(), out)
         if search.full:
             continue
-        edits = swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
-        for more, new, gone in edits(line, last, steps > 0):
-            search.look(cost + more, (line, new), last, out or gone, steps + 1)
+        edits = _swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
+        for more, new, without in edits(line, last, steps > 0):
+            search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
             return fault
     return _slip(fault, place, search) if slips_of or not (_knows(fault) or fault.kind == "SyntaxError") else None
 
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
-    """A fault without a way out; where a query stops to parse its form is shown, in the program's own names."""
-    fault = doubted(fault, search.line, search.first_fault, search.source.text)
-    if fault.kind != "SyntaxError" or "{{" not in search.line or re.match("write|as in|did you", fault.help):
-        return fault
-    above = "\n".join(search.before)
-    query = query_of(above, sayings.reader_of(above).tables, search.line)
-    if not query or search.first_fault(f"{search.indent}{query}") is not None:
-        return fault
-    return replace(fault, help=f"{fault.help}{'; ' * bool(fault.help)}a query has the form of, for example `{query}`")
+    """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
+    first = search.first_fault(line[1]) if line is not None else None
+    if first is not None and first.message.endswith("is not defined") and first.message not in fault.help:
+        return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
+    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
+        return replace(fault, help=f"as in {fault.help[6:]}")
+    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
+        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
+    return fault
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
@@ -318,9 +235,6 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     def clean(new: str) -> bool:
         if opening and re.match(rf"{re.escape(place.text)}\b", new[at:]):
             return False  # of an opening word that is nearly another, no later word is the slip
-        kept = search.keeps.names & set(re.findall(r"\w+", text)) <= set(re.findall(r"\w+", new))
-        if not kept or "return print" in new or (PRIVATE.match(text) and not DECLARED.match(new)):
-            return False  # a name of the program's own, and what is private, stay
         whole = Source(place.source.name, "\n".join([*lines[:begin], new, *lines[end:]]))
         try:
             faults = search.check(whole)
@@ -364,7 +278,7 @@ class _Search:
         self.begin, self.from_below = begin, False
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
-        self.lines, self.checks, self.keeps = {self.line}, 0, Own(lines, self.row - 1)
+        self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.from_below = True
@@ -372,14 +286,14 @@ class _Search:
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines[0], own_amount(self.line, lines[1])
+        line, new = lines[0], _own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
-        if self.is_far(new, cost, steps) or new in self.lines or not self.keeps.keeps(line, new, out, cost < 1):
+        if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            self.works = of_message and not _PLACED.search(self.fault.help)  # as it stands
+            self.works = of_message  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):
@@ -436,7 +350,7 @@ def _tell(fault: Diagnostic, line: str, out: str) -> Diagnostic:
 
 def _guesses(fault: Diagnostic, line: str) -> bool:
     """Whether a message only said where the parser stopped, or took what stands there for something else."""
-    guess = _GUESS.match(fault.message) is not None and not any(one in line for one in QUOTED.findall(fault.help))
+    guess = _GUESS.match(fault.message) is not None and not any(one in line for one in _QUOTED.findall(fault.help))
     return guess or fault.label in _GENERAL
 
 
@@ -461,23 +375,55 @@ def _difference(was: str, now: str) -> str:
     return f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` {only}"
 
 
+class _Own:
+    """What is a person's own in a line: the names of columns and values, texts and numbers.
+
+    An edit keeps all of it but what it says that it leaves out, and brings no other; a number only where nothing is
+    left out.
+    """
+
+    def __init__(self, lines: Sequence[str], at: int) -> None:
+        before = re.match(r" *(?:\w+ +)?(\w+) *=(?!=)", lines[at])
+        others = "\n".join([*lines[:at], *lines[at + 1 :], before[0] if before else ""])
+        self.names = frozenset(re.findall(r"\b([A-Za-z_]\w*)`? *[:=](?!=)", others)) - _WORDS
+
+    def of(self, line: str) -> set[str]:
+        tokens = re.findall(r"\"[^\"]*\"|'[^']*'|[A-Za-z_]\w*|\d[\w.]*(?<!\.)", line.partition("#")[0])
+        return {token.strip("\"'") for token in tokens if token in self.names or not token[0].isalpha()}
+
+    def __call__(self, line: str, new: str, out: str, whole: bool) -> bool:
+        old, now, gone = self.of(line), self.of(new), self.of(out)
+        old = old & self.names | old & now if whole else old
+        word = "" if "=" in out else re.split(r"\W", out.lower())[0]
+        if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
+            return False
+        came = now - old
+        if (
+            (out and came)
+            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
+            or not all(one[:1].isdigit() or one in line for one in came)
+        ):
+            return False
+        words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
+        return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
+
+
 def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.span is None:
         return
     start, indent = fault.span.column - 1, line[: len(line) - len(line.lstrip())]
     end = fault.span.end_column - 1 if fault.span.end_line == fault.span.line else len(line)
     yield from _whole_lines(line, fault, again)
-    yield from ((1.05, new, "") for new in in_query(line, fault))
-    texts = QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
+    texts = _QUOTED.findall(fault.help.partition("; ")[0]) if re.match("write|did you mean", fault.help) else []
     texts = texts if not again or fault.help.startswith("write") else []
-    yield from ((1, new, "") for text in texts for new in at_place(line, text, start, end))
+    yield from ((1, new, "") for text in texts for new in _at(line, text, start, end))
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
-        yield 1, " ".join([line.rstrip(), *QUOTED.findall(fault.help)]), ""
+        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     if fault.kind not in ("SyntaxError", "PrivateValue"):
-        yield from swapped(line, fault, False)
+        yield from _swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -486,7 +432,28 @@ def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -
     guess = fault.span.text.rpartition(" ")[2] if fault.span and fault.message.startswith(LACKS_A_COMMA) else ""
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
-        yield from without(line, end - len(guess) if guess else start, end)
+        yield from _without(line, end - len(guess) if guess else start, end)
+
+
+def _own_amount(line: str, new: str) -> str:
+    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
+    amounts = _AMOUNT.findall(line)
+    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
+        return new
+    query, _, rest = new.partition(_EXAMPLE)
+    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
+
+
+def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
+    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
+    start = fault.span.column - 1 if fault.span else 0
+    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
+    for call in slips.CALL.finditer(line):
+        parts = [part[0].strip() for part in slips.PART.finditer(call[1])]
+        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
+            for at in range(len(parts) - 1):
+                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
+                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
@@ -498,3 +465,36 @@ def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     yield 0.9, unicodedata.normalize("NFKC", unescape(line)).replace("...", ".."), ""  # of a web page, or typeset
     if module := re.match("write `(use [a-z]+)` above", fault.help):
         yield 1, f"{module[1]}\n{line}", ""
+
+
+def _at(line: str, text: str, start: int, end: int) -> Iterator[str]:
+    """A line with a text in place of what it is about: a word, a call, the rest of the line, all of it."""
+    chain = _CHAIN.match(line, end)
+    if text.isidentifier() and (field := re.search(r"\.\w+$", line[start:end])):
+        yield line[: start + field.start() + 1] + text + line[end:]
+    for stop in sorted({end, chain.end() if chain else end, len(line)}):
+        rest = line[stop:].strip(" )")
+        if not rest or rest not in text:  # it would stand there twice
+            yield line[:start] + text + line[stop:]
+    yield line[: len(line) - len(line.lstrip())] + text
+    if text.startswith("with "):
+        yield f"{line[:end]} {text}{line[end:]}"
+
+
+def _without(line: str, start: int, end: int) -> Iterator[Edit]:
+    """The line without a name of an argument, or all of it; or without what begins at a place and ends before the next
+    clause or bracket."""
+    for match in _ARGUMENT.finditer(line):
+        if match.start(2) <= start < match.end() or start <= match.start() < end:
+            yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
+            if match[1]:
+                yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
+    clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
+    stops = {end, *(match.start() for match in (clause, close) if match)}
+    before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
+    for begin in (start, before.start() if before else start):
+        for stop in sorted(stops):
+            out, rest = line[begin:stop].strip(), line[stop:].lstrip()
+            if out and len(out) < len(line.strip()) / 2 and line[stop : stop + 1] != "(":
+                rest = rest if rest[:1] in ("}", "]", ")", ",", "") else f" {rest}"
+                yield 3 + (begin != start), line[:begin].rstrip() + rest, out

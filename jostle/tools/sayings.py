@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.tools.declared import DECLARES, declared
@@ -201,14 +202,6 @@ class Meanings(Verbs):
 
     def verb(self, word: str, of: Value, call: ast.Call) -> Value:
         """What a word does with a value; the arguments are not read yet."""
-        try:
-            return self.done(word, of, call)
-        except Nothing as nothing:  # what is asked so far is the nearest
-            more = [of.query] if isinstance(of, Rows) and of.asks and len(nothing.args) == 1 else []
-            raise Nothing(*nothing.args, *more) from None
-
-    def done(self, word: str, of: Value, call: ast.Call) -> Value:
-        """What it does, which may be nothing."""
         if isinstance(of, Answer):
             return self.of_answer(word, of, call)
         if isinstance(of, Report) and not of.call:
@@ -430,6 +423,14 @@ def lines_for(value: Value) -> list[str]:
     if isinstance(value, Report):
         return [f"use {value.form}", f"{value.call}{value.amount}"] if value.call else unread()
     return [value.text]
+
+
+def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
+    """A fault at a word that nothing here does, with the reason and what comes nearest."""
+    reason, _, nearest = means("nothing", word).partition(" | ")
+    old = re.match(r"(?:write )?(`(?!\w+\(\w+\)`)[^`]*[({ ][^`]*`)", fault.help)
+    what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
+    return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 
 
 def commanded(text: str, reader: Meanings) -> str:

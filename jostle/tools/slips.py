@@ -39,7 +39,7 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
     "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
 _NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
-_ARTICLES = ("a", "all", "an", "my", "the")
+_ARTICLES = frozenset({"a", "all", "an", "my", "the"})
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -60,7 +60,8 @@ class Token(Struct, frozen=True):
 
 def tokens(text: str) -> list[Token]:
     """The words, numbers, texts and signs of a text, comments left out."""
-    every, braces = list[Token](), list[str]()
+    every: list[Token] = []
+    braces: list[str] = []
     for match in _TOKEN.finditer(text):
         if match[0].startswith("#"):
             continue
@@ -180,8 +181,7 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
     for i in near:
         token = every[i]
         if token.text[:1].isdigit() and token.text.endswith("%"):
-            share = float(token.text[:-1]) / (1 if every[i - 1].text == "*" and token.text == "100%" else 100)
-            yield Slip(0.6, token.start, token.end, f"{share:g}")
+            yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])
         domain = token.text.isdigit() and len(token.text) > 2 and every[i - 1].text == ":"
@@ -236,7 +236,7 @@ def _beside(text: str, every: Sequence[Token], here: int, fault: Diagnostic) -> 
         if token.text == "==" and fault.kind != "SyntaxError":
             yield Slip(1.0, token.start, token.end, "=")
         if token.text == "-" and "above zero" in fault.message:
-            yield Slip(1, token.start, token.end, "")
+            yield Slip(1.0, token.start, token.end, "")
 
 
 def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:

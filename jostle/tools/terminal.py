@@ -10,7 +10,6 @@ import os
 import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from shlex import join, split
 from typing import TYPE_CHECKING, Any
@@ -195,15 +194,8 @@ def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[st
         waiting = [new for old in waiting for new in _changes(old, commands) if new not in past]
         past += waiting
         if (right := next(filter(fits, waiting), None)) is not None:
-            return _of_release(right)
+            return right
     return []
-
-
-def _of_release(words: list[str]) -> list[str]:
-    """The words of a command that saves what its program releases first, under the name of that."""
-    program = next((Path(word) for word in words if word.endswith(".jst")), Path())
-    released = re.search(r"(?m)^release (\w+)", program.read_text("utf-8")) if program.is_file() else None
-    return [re.sub("^m=", f"{released[1]}=", word) if released else word for word in words]
 
 
 def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
@@ -234,9 +226,6 @@ def _at_word(words: list[str], at: int, flags: Mapping[str, Sequence[str]]) -> I
     word, before, after, command = words[at], words[:at], words[at + 1 :], words[0]
     flag, _, value = word.partition("=")
     pair = words[at - 1] in ("--set", "--bind", "--save")
-    texts = " ".join(takewhile(lambda one: not one.startswith("--"), words[at:]))
-    if words[at - 1] in ("--describe", "--schema") and texts != word:  # which has spaces, and needs quotes
-        yield [*before, f"{{{texts.strip('{}')}}}", *words[at + len(texts.split(" ")) :]]
     if word.startswith("-") and value and flag in flags[command]:
         yield [*before, flag, *after]
     elif word.startswith("-") and flag not in flags[command]:

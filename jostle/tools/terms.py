@@ -265,16 +265,10 @@ class Terms(ast.NodeTransformer):
             return ast.BinOp(self._as_text(node.left), node.op, self._as_text(node.right))
         if isinstance(node.op, ast.BitOr | ast.RShift | ast.BitAnd):
             raise Unread
-        both = ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
-        if isinstance(node.op, ast.FloorDiv):
-            return ast.Call(ast.Name("floor"), [ast.BinOp(both.left, ast.Div(), both.right)], [])
-        return both
+        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         function, args, word = node.func, [*node.args], point(node.func)
-        if word in ("c", "list", "dict") and node.keywords and not args and self.rows is None:
-            pairs = (f"{one.arg}: {unparse(self.visit(one.value))}" for one in node.keywords)
-            return ast.Name(f"{{{', '.join(pairs)}}}")
         last = word.rpartition(".")[2] or getattr(function, "attr", "")
         if self.rows is None and (word == "range" or pieces(node)):
             return self._range(node) if word == "range" else self._text_of(pieces(node))

@@ -15,15 +15,14 @@ import hashlib
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from habits import measured, quoted, shows_a_line
 
-from jostle.diagnostics import Diagnostic, Refusal
+from jostle.diagnostics import Diagnostic
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -306,18 +305,8 @@ def entries(half: str) -> list[Entry]:
     return [one for one in out if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
 
 
-@cache
 def faults_of(text: str) -> list[Diagnostic]:
     return Session(cwd=FOLDER).check(Source("program.jst", text))
-
-
-@cache
-def _plain_faults(text: str) -> Sequence[Diagnostic]:
-    """The faults of a way out, for which none is sought again."""
-    try:
-        return Session(cwd=FOLDER).checked(Source("program.jst", text), tries=False)[0]
-    except Refusal as refusal:
-        return refusal.diagnostics
 
 
 def _statement(lines: list[str], at: int) -> tuple[int, int]:
@@ -364,13 +353,13 @@ def _followed(text: str, right: str, fault: Diagnostic, most: int) -> str:
     """The grade of what comes of following a message, and what is said then."""
     grades = set[str]()
     for new in _mended(text, fault):
-        others = _plain_faults(new) if new != text else [fault]
+        others = faults_of(new) if new != text else [fault]
         if not others:
             grades.add("top" if measured(new, FOLDER) == measured(right, FOLDER) else "misleads")
         elif most > 1 and others[0].span and (others[0].message, others[0].span.line) != (
             fault.message, fault.span and fault.span.line
         ):  # fmt: skip
-            grades.add(_followed(new, right, (faults_of(new) or others)[0], most - 1))
+            grades.add(_followed(new, right, others[0], most - 1))
         if "top" in grades:
             return "top"
     shown = shows_a_line(fault.help) and "middle" not in grades
@@ -390,7 +379,7 @@ def told(entry: Entry) -> tuple[str, str]:
         grade = _followed(wrong, right, first, 3)
         return (grade if here or grade == "top" else "misleads"), message
     plain = re.search(words, message) is not None
-    misled = shows_a_line(first.help) and not (plain and any(not _plain_faults(new) for new in _mended(wrong, first)))
+    misled = shows_a_line(first.help) and not (plain and any(not faults_of(new) for new in _mended(wrong, first)))
     return ("misleads" if misled or not here else "top" if plain else "middle"), message
 
 

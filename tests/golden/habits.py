@@ -150,8 +150,6 @@ def _followed(lines: tuple[str, ...], right: tuple[str, ...], fault: Diagnostic,
 
 
 def quoted(help: str) -> list[str]:
-    """What a help has in backquotes, but for examples of a form, which are no ways out."""
-    help = re.sub(r"(?:as in|for example) `[^`]+`", "", help)
     return [piece for piece in re.findall(r"`([^`]+)`", help) if "…" not in piece and not piece.startswith("jostle ")]
 
 

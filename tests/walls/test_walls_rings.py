@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_112,
-    "files": 355,
+    "lines": 95_573,
+    "files": 354,
     "lines that the kernel imports": 2614,
-    "lines that privacy and engine import": 18_257,
+    "lines that privacy and engine import": 18_258,
     "lines that everyday queries import": 8542,
     "circles of files, imports for types counted": 0,
     "lines with Any": 595,

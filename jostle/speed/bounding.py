@@ -22,7 +22,6 @@ import mmap
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -234,9 +233,8 @@ class _Texts(dict[bytes | int | None, int]):
     def places(self, column: pa.Array) -> Whole | None:
         """The places of a block of cells; None where these are too many to hash each once."""
         dated = pa.types.is_date(column.type)
-        by_place = pa.types.is_dictionary(column.type)
-        encoded = column if by_place else column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
-        cells = encoded.dictionary.view(pa.binary()) if by_place else encoded.dictionary
+        encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
+        cells = encoded.dictionary
         if len(cells) > self._most or len(self) > MOST_TEXTS:
             return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
@@ -269,7 +267,6 @@ class Tables(Protocol):
 
 
 FEW_OF, MOST_TEXTS = 16, 2**16  # rows that each different text has, and how many there are, where it is hashed once
-MOST_LISTED, MOST_CHARACTERS = 2**8, 2**14  # of a column's first texts, and in them, that a statement lists
 HALVINGS = 4  # of a part whose rows do not fit, before SQL chooses
 
 
@@ -287,7 +284,6 @@ class Bounding:
         owner = raw.cell(str(plan.by[0]))[0] if plan.owners is None and len(plan.by) == 1 else ""
         self._owner = owner if kinds.get(owner) in WHOLE else "q"  # the column that has `q`, which is not read twice
         self._few = {i for i, kind in enumerate(self._kinds) if kind in ("VARCHAR", "DATE")}  # as far as is known
-        self._listing = True
         self._table: str | None = None
 
     def table(self, source: str, size: int) -> str:
@@ -325,15 +321,14 @@ class Bounding:
         """The rows with raw cells and whose they are, their hashes, and the texts of which columns have places; nothing
         where there are no rows, None where they do not fit, and False where columns had too many texts: to be read
         again, and not from within, since how often is up to rows."""
-        most = min(size, BLOCK) // FEW_OF
-        lists = self._lists(rows, most) if self._listing else {}
-        few = {i: _Texts(most) for i in self._few}
+        few = {i: _Texts(min(size, BLOCK) // FEW_OF) for i in self._few}
         by_place = {self._raw_names[i]: some for i, some in few.items() if self._kinds[i] == "VARCHAR"}
+        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
+        others = [f"{counted_as(self._cells[i], self._dialect)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
         items = sorted({*self._raw_names, self._owner})
-        counts, query = self._reading(rows, [lists.get(item, item) for item in items])
-        read, hashes, many, missing = _Rows(), np.empty(size, dtype=np.int64), 0, Counter[str]()
+        query = f"SELECT {', '.join([*items, *others])} FROM ({rows})"
+        read, hashes, many = _Rows(), np.empty(size, dtype=np.int64), 0
         for batch in self._engine.batches(query, BLOCK, self._raw.label):
-            missing.update({name: batch[name].null_count for name in lists})
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             places = {i: some.places(batch[counts[i]]) for i, some in few.items()}
@@ -350,39 +345,7 @@ class Bounding:
             many += len(batch)
             if not read.add(batch.select(items)):
                 return None
-        self._listing = self._missing(rows, [*lists]) == [*missing.values()]  # or there are other texts
-        return False if not self._listing else (read.table(), hashes[:many], by_place) if many else ()
-
-    def _missing(self, rows: str, names: list[str]) -> list[int]:
-        """How many cells of each column are missing."""
-        none = ", ".join([f"count(*) - count({name})" for name in names])
-        return [*self._engine.fetch(f"SELECT {none} FROM ({rows})")[0]] if names else []
-
-    def _reading(self, rows: str, items: list[str]) -> tuple[list[str], str]:
-        """The columns by which rows are hashed, and the query that reads them with the items."""
-        few, d = self._few, self._dialect
-        counts = [name if self._plain[i] or i in few else f"x{i}" for i, name in enumerate(self._raw_names)]
-        others = [f"{counted_as(self._cells[i], d)} AS {x}" for i, x in enumerate(counts) if x == f"x{i}"]
-        return counts, f"SELECT {', '.join([*items, *others])} FROM ({rows})"
-
-    def _lists(self, rows: str, most: int) -> dict[str, str]:
-        """The columns of few texts by the first rows, each as its places among these; of the others rows are hashed."""
-        names = {i: self._raw_names[i] for i in self._few if self._kinds[i] == "VARCHAR"}
-        query, lists = f"SELECT {', '.join(names.values())} FROM ({rows})", dict[str, str]()
-        first = next(self._engine.batches(query, BLOCK, self._raw.label), None) if names else None
-        if first is None:
-            return {}
-        for i, name in names.items():
-            cells = first[name].view(pa.binary()).unique().drop_null().to_pylist()
-            texts = [cell.decode(errors="replace") for cell in cells]
-            if len(texts) > most:
-                self._few.remove(i)
-            elif (
-                0 < len(texts) <= MOST_LISTED and len(every := "".join(texts)) <= MOST_CHARACTERS and "\0" not in every
-            ):
-                literals = ", ".join(map(self._dialect.literal, dict.fromkeys(texts)))
-                lists[name] = f"TRY_CAST({name} AS ENUM({literals})) AS {name}"
-        return lists
+        return (read.table(), hashes[:many], by_place) if many else ()
 
     def _chosen_in_arrays(self, table: pa.Table, hashes: Whole, texts: dict[str, _Texts], alone: bool) -> bool:
         """Whether the hashes could decide; what stays is kept then."""

@@ -250,35 +250,6 @@ def test_persons_are_bounded_without_pandas() -> None:
     assert ran.stdout.split() == ["600", "False"]
 
 
-TEXTS = ["a", "b'", "", None, "ü", "17", "x\0y", "true", " a", "z" * 70_000, "c", "d"]
-
-
-@pytest.mark.parametrize(("few", "readings"), [(12, 2), (7, 2), (3, 3)])
-def test_texts_that_the_first_rows_lack_are_read_as_they_are(
-    few: int, readings: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first rows have `few` of twelve texts, which are listed, without `x\\0y`, until others are met."""
-    rng = random.Random(few)
-    texts = [*(rng.choice(TEXTS[:few]) for _ in range(64)), *(rng.choice(TEXTS) for _ in range(400))]
-    table = pa.table({"t": pa.array(texts, pa.string()), "who": [i % 60 for i in range(464)]})
-    columns = (("t", Open("text")), ("who", Open("integer")))
-    rows = contents(table, columns, ("who",), 3)
-    asked: list[str] = []
-    batches = LocalDuckDb.batches
-
-    def noted(engine: LocalDuckDb, query: str, *rest: Any) -> Any:
-        asked.append(query)
-        return batches(engine, query, *rest)
-
-    monkeypatch.setattr(LocalDuckDb, "batches", noted)
-    monkeypatch.setattr(bounding, "BLOCK", 64)
-    monkeypatch.setattr(bounding, "FEW_OF", 4)
-    assert contents(table, columns, ("who",), 3) == rows and len(asked) == readings
-    assert sum(" ENUM(" in query for query in asked) == (few == 3)
-    monkeypatch.setattr(LocalDuckDb, "at_most", DuckDb.at_most)  # the plain engine
-    assert contents(table, columns, ("who",), 3) == rows
-
-
 def test_equal_rows_that_tie_fill_the_bound_and_no_more() -> None:
     assert sorted(staying([4, 4, 4, 9, 4], [7, 7, 7, 1, 3], [5, 5, 5, 0, 6], 2) or []) == [0, 5, 6]
 

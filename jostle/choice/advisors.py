@@ -16,10 +16,11 @@ from typing import Any
 
 from jostle import resources
 from jostle.choice.explain import explain
+from jostle.choice.learning import rounded, training_setting
 from jostle.choice.maker import ChoiceMaker
 from jostle.choice.policy import Policy, read_policy, write_policy
 from jostle.choice.table import RunTable
-from jostle.choice.training import rounded, train, training_setting
+from jostle.choice.training import train
 from jostle.diagnostics import refuse
 from jostle.records import replace
 from jostle.run.evaluator import At, Evaluator, builtin

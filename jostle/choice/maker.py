@@ -16,10 +16,10 @@ from jostle.accounting.composition import quanta
 from jostle.choice import point
 from jostle.choice import table as tab
 from jostle.choice.explain import explain, meaning, tree_records
+from jostle.choice.learning import learn, runs_of, training_setting, within
 from jostle.choice.models import AnyModel, Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import AGAIN, Decision, Policy, Store
 from jostle.choice.program import ProgramBench, public_only, validated
-from jostle.choice.training import learn, runs_of, training_setting, within
 from jostle.diagnostics import refuse
 from jostle.privacy.kernel.exposures import Exposures
 from jostle.records import replace

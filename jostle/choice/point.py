@@ -15,10 +15,11 @@ from msgspec import Struct, field, to_builtins
 
 from jostle.choice import table as tab
 from jostle.choice.explain import tree_records, ways
+from jostle.choice.learning import VERSION
 from jostle.choice.models import Model, TreeEnsembles, UserModel, constant
 from jostle.choice.policy import SINGLE_BEST, Policy, Store
 from jostle.choice.program import ProgramBench, public_only
-from jostle.choice.training import VERSION, tenth_of_a_decade
+from jostle.choice.training import tenth_of_a_decade
 from jostle.diagnostics import Note, Refusal, refuse
 from jostle.plan.digest import digest
 from jostle.plan.plan import Apply, Column, Constant, Filter

@@ -25,7 +25,7 @@ from jostle.kernels.workloads.joint_strategy import Levels, Query, Strategy, bel
 from jostle.kernels.workloads.public_answers import MOST_CELLS, KnownGroups, common, known_residuals, nested, path
 from jostle.lazy import np
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.plan.facts import expression
+from jostle.plan.cuts import expression
 from jostle.plan.plan import Count, Term
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import stability_of

@@ -21,7 +21,8 @@ from jostle.kernels.workloads.joint_axes import Axis, Factor
 from jostle.language.moments import number_of
 from jostle.lazy import Ints, np
 from jostle.plan import plan as p
-from jostle.plan.facts import conjuncts, expression, key_values, schema_of
+from jostle.plan.cuts import expression
+from jostle.plan.facts import conjuncts, key_values, schema_of
 from jostle.plan.kinds import check_depth
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import Table

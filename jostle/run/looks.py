@@ -20,7 +20,8 @@ from msgspec import Struct, field
 from jostle.accounting.amounts import Amount, Path, as_float
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.plan import plan as p
-from jostle.plan.facts import expression, schema_of
+from jostle.plan.cuts import expression
+from jostle.plan.facts import schema_of
 from jostle.plan.kinds import domain_kind
 from jostle.plan.records import Rows
 from jostle.privacy.kernel.exposures import Exposure, Exposures

@@ -2,7 +2,7 @@
 
 A margin is what JSON has of a number: `value`, its `error` at 95 %, and `low` and `high`. Those of a value have its
 form, with `None` where nothing is known. Of a number that was chosen it is its `value`, and its error in `ranks`, or of
-a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover (`plan.facts`); where cells
+a mode in `rows`. Where the error is of the noise alone, `cut` lists what it does not cover (`plan.cuts`); where cells
 did not fit, so that no error is known, it is None. `hidden` is true in all columns of a group whose count of rows is no
 larger than its error.
 
@@ -25,7 +25,7 @@ from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
-from jostle.plan.facts import cuts
+from jostle.plan.cuts import cuts
 from jostle.plan.kinds import kind_of, value_kind
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate

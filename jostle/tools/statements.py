@@ -18,7 +18,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.engine.sql.dialect import Dialect
 from jostle.language.patterns import READERS
 from jostle.plan import plan as p
-from jostle.plan.facts import constant, expression
+from jostle.plan.cuts import constant, expression
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n

@@ -13,9 +13,10 @@ import pytest
 from jostle import train
 from jostle.choice import maker
 from jostle.choice.advisors import Advisor
+from jostle.choice.learning import learn, within
 from jostle.choice.maker import FIRST_SETS
 from jostle.choice.policy import read_policy
-from jostle.choice.training import _runs, learn, within
+from jostle.choice.training import _runs
 from jostle.diagnostics import Refusal
 from jostle.records import replace
 from jostle.source import Source

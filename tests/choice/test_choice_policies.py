@@ -13,6 +13,7 @@ from msgspec import convert, to_builtins
 
 from jostle.choice.evaluation import evaluate
 from jostle.choice.explain import explain
+from jostle.choice.learning import learn, runs_of
 from jostle.choice.models import Model, TreeEnsembles, UserModel, forest, grow, prune_leaves, regret_tree, tree
 from jostle.choice.policies import (
     FOLDS,
@@ -27,7 +28,7 @@ from jostle.choice.policies import (
 )  # fmt: skip
 from jostle.choice.policy import AGAIN, Store, Stored
 from jostle.choice.table import OTHERS, UtilityScale, scale_of
-from jostle.choice.training import learn, runs_of, train
+from jostle.choice.training import train
 from jostle.diagnostics import Refusal
 from jostle.records import as_dict
 

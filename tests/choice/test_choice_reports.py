@@ -10,8 +10,9 @@ from choice_fakes import CROSSING, SIZES, FakeBench
 
 from jostle.choice.evaluation import evaluate
 from jostle.choice.explain import explain
+from jostle.choice.learning import learn
 from jostle.choice.models import regret_tree, tree
-from jostle.choice.training import learn, train
+from jostle.choice.training import train
 from jostle.diagnostics import Refusal
 
 LEARNED = """\

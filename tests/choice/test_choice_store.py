@@ -9,9 +9,9 @@ import pytest
 from choice_fakes import CROSSING, SIZES, FakeBench
 from msgspec import convert
 
+from jostle.choice.learning import key_of, learn
 from jostle.choice.models import Model, UserModel, forest, regret_tree, tree
 from jostle.choice.policy import Store, Stored, default_folder
-from jostle.choice.training import key_of, learn
 from jostle.diagnostics import Refusal
 
 

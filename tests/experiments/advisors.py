@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jostle.choice.advisors import Advisor
+from jostle.choice.learning import single_best, within
 from jostle.choice.policy import Policy
 from jostle.choice.program import ProgramBench
-from jostle.choice.training import seed, single_best, with_the_leader, within
+from jostle.choice.training import seed, with_the_leader
 from jostle.records import replace
 from jostle.run.externals import to_jostle
 from jostle.run.values import Record

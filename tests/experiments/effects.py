@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.choice.training import within
+from jostle.choice.learning import within
 from jostle.kernels.statistics.effects import Cells, Study, effect_of_strata, simulated_study
 from jostle.kernels.statistics.weighting import effect_of_model, effect_of_scores, effect_scores
 from jostle.source import Source

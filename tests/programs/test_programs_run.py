@@ -230,7 +230,7 @@ def test_a_stored_choice_is_not_trained_again(vectors: Path, tmp_path: Path, mon
     def trained(*_: object, **__: object) -> None:
         raise AssertionError("this trained again")
 
-    monkeypatch.setattr("jostle.choice.training.train", trained)
+    monkeypatch.setattr("jostle.choice.learning.train", trained)
     second = run("figure_1_2.jst", tmp_path, folder=str(vectors))
     assert choices(first)[0]["policy"] == choices(second)[0]["policy"]
 

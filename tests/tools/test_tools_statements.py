@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from jostle.diagnostics import Refusal
-from jostle.plan.facts import expression
+from jostle.plan.cuts import expression
 from jostle.plan.plan import Apply, Column, Constant
 from jostle.source import Source
 from jostle.tools.statements import Explanation, explained

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jostle.choice import training
+from jostle.choice import learning
 from jostle.choice.program import ProgramBench
 from jostle.events import Event
 from jostle.privacy.kernel import exposures
@@ -62,7 +62,7 @@ def seeded(seed: int) -> Iterator[None]:
         patch.setenv("JOSTLE_CACHE", folder)
         patch.setattr(exposures, "SecureNoise", lambda: SeededNoise(seed))
         patch.setattr(ProgramBench, "_key", lambda bench: "|".join([*bench.option_names, *bench.feature_names]))
-        patch.setattr(training, "__version__", "a version")
+        patch.setattr(learning, "__version__", "a version")
         yield
 
 

@@ -153,14 +153,13 @@ _BY_MODULE = {
     "graphical.shrunken": "shrunken_fit",
     "graphs": "degrees_of fitted_graph graph_facts seeded_graph",
     "histograms.adaptive": "drawn_together equal_parts expected_cells halved_cells like_examples refined_strategy",
+    "histograms.partitions": "ahp_labels axis_sums box_tree kd_labels",
+    "histograms.estimates": "mwem_learn mwem_start nonnegative pooled uniform_estimate",
     "histograms.grids": (
-        "agrid_first agrid_second ahp_labels axis_sums box_tree grid_strategy group_strategy hb_strategy "
-        "identity_strategy kd_labels quadtree_strategy"
+        "agrid_first agrid_second grid_strategy group_strategy hb_strategy identity_strategy quadtree_strategy"
     ),
     "histograms.smoothing": "smoothed",
-    "histograms.strategies": (
-        "bucket_strategy estimate for_few_rows hdmm_strategy mwem_learn mwem_start nonnegative pooled uniform_estimate"
-    ),
+    "histograms.strategies": "bucket_strategy estimate for_few_rows hdmm_strategy",
     "histograms.greedy": "greedy_h_strategy privelet_strategy wavelet_cells",
     "graphical.ising": "ising_fit ising_independent_fit ising_model ising_of_nodes ring_with_chords",
     "graphical.pairwise": (

@@ -30,6 +30,7 @@ from jostle.run import (  # noqa: F401 (they enter what they implement)
     rowsums,
     selection,
     simulations,
+    workloads,
 )
 from jostle.run.arguments import READERS, amount_for, score_or_number
 from jostle.run.evaluator import At, implement

@@ -23,11 +23,11 @@ from jostle.privacy.transformations.transform import derive, where
 from jostle.run.arguments import need_table
 from jostle.run.evaluator import At, Evaluator, PlacedAt, Value, builtin
 from jostle.run.faults import no_rows
-from jostle.run.measured import union_of_workloads
 from jostle.run.operators import need_number
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Scope
 from jostle.run.values import Grouped, JSet, Record, is_number, is_sequence, kind_name, need_room
+from jostle.run.workloads import union_of_workloads
 from jostle.source import Span
 from jostle.syntax import nodes as n
 

@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "kernels")]
 
 from dense_core import discrete_laplace, measure  # noqa: E402
 
-from jostle.kernels.histograms import grids, strategies  # noqa: E402
+from jostle.kernels.histograms import estimates, grids  # noqa: E402
 from jostle.kernels.histograms import strategies as kernels  # noqa: E402
 from jostle.kernels.workloads import boxes as workloads  # noqa: E402
 from jostle.privacy.mechanisms.least_cost import walk  # noqa: E402
@@ -51,7 +51,7 @@ def flat(x, workload, epsilon, rng):
 
 def uniform(x, workload, epsilon, rng):
     total = x.sum() + rng.laplace(0, 1 / epsilon)
-    return strategies.uniform_estimate(x.shape, total)
+    return estimates.uniform_estimate(x.shape, total)
 
 
 def hb(x, workload, epsilon, rng):
@@ -82,14 +82,14 @@ def mwem_rounds(x, workload, epsilon, rng, rounds=10):
     """MWEM with a total that is measured with a twentieth of ε; the rounds share the rest equally."""
     total = float(x.sum() + rng.laplace(0, 20 / epsilon))
     each = epsilon * 0.95 / (2 * rounds)
-    found, (lows, highs), true = strategies.uniform_estimate(x.shape, total), workload.bounds(), workload.answers(x)
+    found, (lows, highs), true = estimates.uniform_estimate(x.shape, total), workload.bounds(), workload.answers(x)
     chosen: list[int] = []
     answers: list[float] = []
     for _ in range(rounds):
         gap = np.abs(true - workload.answers(found))
         chosen.append(int(np.argmax(gap * each / 2 + rng.gumbel(size=len(gap)))))
         answers.append(true[chosen[-1]] + rng.laplace(0, 1 / each))
-        found = strategies.mwem_update(found, lows[chosen], highs[chosen], np.array(answers), total)
+        found = estimates.mwem_update(found, lows[chosen], highs[chosen], np.array(answers), total)
     return found
 
 

@@ -9,7 +9,7 @@ import pytest
 from dense_core import matrix_of, sensitivity
 
 from jostle.kernels.histograms import smoothing, strategies
-from jostle.kernels.histograms.grids import MOST_BOXES, axis_sums, box_tree
+from jostle.kernels.histograms.partitions import MOST_BOXES, axis_sums, box_tree
 from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms.least_cost import public_tree
 

@@ -10,7 +10,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.kernels import accuracy
-from jostle.kernels.histograms import greedy, grids, strategies
+from jostle.kernels.histograms import estimates, greedy, grids, partitions, strategies
 from jostle.kernels.workloads import boxes as workloads
 from jostle.privacy.mechanisms import linear
 
@@ -169,39 +169,39 @@ def test_fine_grids_stand_where_rows_are():
 
 def test_clusters_are_those_of_clear_data():
     cells = np.array([100.0, 0.3, 50.5, 99.5, -0.2, 49.5, 0.1])
-    labels = grids.ahp_labels(cells, 0.5, 5.0)
+    labels = partitions.ahp_labels(cells, 0.5, 5.0)
     np.testing.assert_array_equal(labels, [0, 2, 1, 0, 2, 1, 2])
-    np.testing.assert_array_equal(grids.ahp_labels(cells, 0.0, 0.0), [0, 4, 2, 1, 6, 3, 5])
+    np.testing.assert_array_equal(partitions.ahp_labels(cells, 0.0, 0.0), [0, 4, 2, 1, 6, 3, 5])
 
 
 def test_noise_alone_is_one_box_and_plain_steps_are_cut():
     rng = np.random.default_rng(0)
-    assert grids.kd_labels((32, 32), rng.laplace(0, 1, 1024), 1.0).max() == 0
+    assert partitions.kd_labels((32, 32), rng.laplace(0, 1, 1024), 1.0).max() == 0
     x = np.zeros((16, 16))
     x[:5], x[5:, 9:] = 100, 40
-    found = grids.kd_labels((16, 16), (x + rng.laplace(0, 1, x.shape)).ravel(), 1.0).reshape(16, 16)
+    found = partitions.kd_labels((16, 16), (x + rng.laplace(0, 1, x.shape)).ravel(), 1.0).reshape(16, 16)
     assert found.max() == 2 and all(len(np.unique(x[found == k])) == 1 for k in range(3))
-    np.testing.assert_array_equal(grids.kd_labels(4, np.array([1.0, 2, 2, 3]), 0.0), [0, 1, 1, 2])
+    np.testing.assert_array_equal(partitions.kd_labels(4, np.array([1.0, 2, 2, 3]), 0.0), [0, 1, 1, 2])
 
 
 def test_pooling_weighs_by_precision():
     strategy = grids.group_strategy(np.array([0, 0, 0, 0, 1]))
     cells = np.array([1.0, 2, 3, 4, 7])
-    (found,) = strategies.pooled(strategy, [np.array([20.0, 5.0])], 2.0, cells, 1.0)
+    (found,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 2.0, cells, 1.0)
     # four cells of variance 1 against one count of variance 4; then one against 4
     np.testing.assert_allclose(found, [15, (5 / 4 + 7) / (1 / 4 + 1)])
-    (same,) = strategies.pooled(strategy, [np.array([20.0, 5.0])], 0.0, cells, 0.0)
+    (same,) = estimates.pooled(strategy, [np.array([20.0, 5.0])], 0.0, cells, 0.0)
     np.testing.assert_array_equal(same, [20, 5])
 
 
 def test_a_start_has_its_total_and_no_zero():
-    found = strategies.mwem_start((2, 2), np.array([0.0, 6, -1, 2]), 100.0, 0.1)
+    found = estimates.mwem_start((2, 2), np.array([0.0, 6, -1, 2]), 100.0, 0.1)
     np.testing.assert_allclose(found, [[2.5, 70], [2.5, 25]])
-    np.testing.assert_allclose(strategies.mwem_start(4, np.zeros(4), -3.0, 0.1), 0.25)
+    np.testing.assert_allclose(estimates.mwem_start(4, np.zeros(4), -3.0, 0.1), 0.25)
 
 
 def test_projection_keeps_what_is_feasible():
     workload = workloads.ranges((4, 5), 30)
     cells = np.random.default_rng(0).random(20)
-    np.testing.assert_allclose(strategies.nonnegative(cells, workload), cells.reshape(4, 5))
-    assert strategies.nonnegative(cells - 0.5, workload).min() >= 0
+    np.testing.assert_allclose(estimates.nonnegative(cells, workload), cells.reshape(4, 5))
+    assert estimates.nonnegative(cells - 0.5, workload).min() >= 0

@@ -170,7 +170,7 @@ PLAIN_MEANING = {
     "jostle/plan/facts.py",  # of the values that a description lists
     "jostle/run/library.py",  # of values of a program
 }
-ON_POSITIONS = {"jostle/run/jointworkload.py", "jostle/run/measured.py"}
+ON_POSITIONS = {"jostle/run/jointworkload.py", "jostle/run/workloads.py"}
 
 
 def test_no_private_row_meets_a_function_of_python() -> None:

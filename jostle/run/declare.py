@@ -309,7 +309,8 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         dataset = seen(dataset, data.identity)
     else:
         origins.need_here(interp, name, span)
-        files = FileSet.of([file], Reading(None, terms.sheet, terms.header, None, terms.encoding, terms.decimal))
+        reading = Reading(sheet=terms.sheet, header=terms.header, encoding=terms.encoding, decimal=terms.decimal)
+        files = FileSet.of([file], reading)
         data = origins.opened(interp, files, span, public=False, names=names)
     origins.check_columns(terms.schema, data, span, private=True)
     if not terms.unit.linked:

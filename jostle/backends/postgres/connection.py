@@ -59,6 +59,7 @@ class Connection:
         self._close = weakref.finalize(self, _close, self._held, self._owner)
 
     def close(self) -> None:
+        """Ends the transaction and the connection."""
         self._close()
 
     @property

@@ -72,9 +72,9 @@ def test_a_row_is_in_one_period_wherever_a_program_runs(
     for number, here in enumerate(("Europe/Berlin", "Pacific/Auckland", "America/St_Johns")):
         os.environ["TZ"] = here
         time.tzset()
-        made = place.run(program.replace("rho 1e5", f"rho {100_000 + number}"))
-        assert made.ok, made.diagnostics
-        columns = made.values["g"].columns
+        result = place.run(program.replace("rho 1e5", f"rho {100_000 + number}"))
+        assert result.ok, result.diagnostics
+        columns = result.values["g"].columns
         assert {day: round(float(n)) for day, n in zip(columns["period"], columns["n"], strict=True)} == wanted
         first = min(wanted)
         assert place.run(f"{VISITS}n = {{{{ select count(*) from visits[period = {first}] with rho 1 }}}}\n").ok
@@ -143,11 +143,11 @@ def test_programs_at_once_share_each_period(place: Place, budget: str) -> None:
         gc.disable()  # what the parent left over is the parent's to free
         shown = 0
         for k in range(6):
-            made = place.run(
+            result = place.run(
                 COUNT.format(("2026-01-05", "2026-01-12")[(process + k) % 2], 0.125 + (6 * process + k) / 2**20)
             )
-            shown += made.ok
-            if not made.ok and kind(made) != "BudgetExceeded":
+            shown += result.ok
+            if not result.ok and kind(result) != "BudgetExceeded":
                 os._exit(99)
         os._exit(shown)
     shown = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]

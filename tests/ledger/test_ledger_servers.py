@@ -110,9 +110,9 @@ def test_a_row_is_in_the_day_of_utc_whatever_zone_a_server_has(airport: Airport)
     for number, zone in enumerate(("Europe/Berlin", "Pacific/Auckland")):
         airport.sql(f"ALTER ROLE CURRENT_USER SET timezone = '{zone}'")
         program = f'private v = dataset("visits")\nrelease g = {{{{ {asked.format(900_000 + number)} }}}}\n'
-        made = airport.run(program)
-        assert made.ok, made.diagnostics
-        assert [round(float(n)) for n in made.values["g"].columns["n"]] == [48, 48, 48]
+        result = airport.run(program)
+        assert result.ok, result.diagnostics
+        assert [round(float(n)) for n in result.values["g"].columns["n"]] == [48, 48, 48]
     airport.sql("ALTER ROLE CURRENT_USER RESET timezone")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 from msgspec import Struct
 
@@ -99,6 +100,13 @@ def unwritable(file: str, fault: OSError, help: str = "") -> Refusal:
     """The refusal to raise where a file, named as a person would, cannot be written."""
     reason = (fault.strerror or "the system refused").lower()
     return refuse("DataError", f"{file} cannot be written: {reason}", help=help)
+
+
+def need_package(package: str, extra: str, what: str) -> None:
+    """Refuses with `ImportError` where a package of an extra is not installed, before anything is spent for it."""
+    if find_spec(package) is None:
+        message = f"{what} {package}, which is not installed"
+        raise refuse("ImportError", message, help=f'pip install "jostle[{extra}]"')
 
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:

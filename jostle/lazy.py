@@ -6,9 +6,11 @@ What was once asked of such a module is an attribute of its own from then on, so
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Array", "Bools", "Floats", "Ints", "NDArray", "np", "pa"]
+__all__ = ["Array", "Bools", "Floats", "Ints", "NDArray", "has_arrow", "np", "pa"]
 
 
 class _Lazy:
@@ -31,6 +33,12 @@ def _pyarrow() -> object:
     import pyarrow
 
     return pyarrow
+
+
+@cache
+def has_arrow() -> bool:
+    """Whether PyArrow is installed. Without it tables in memory are handed to the database as arrays of NumPy."""
+    return find_spec("pyarrow") is not None
 
 
 if TYPE_CHECKING:

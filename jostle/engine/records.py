@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from msgspec import Struct
 
-from jostle.engine.duckdb.engine import DUCKDB
+from jostle.engine.duckdb.engine import DUCKDB, in_unicode, table_of
 from jostle.engine.sql import relations
 from jostle.engine.sql.dialect import subquery
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import Physical
 from jostle.integers import fixed_width
-from jostle.lazy import Array, Ints, np, pa
+from jostle.lazy import Array, Ints, np
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Column, Count, Key, Plan, RowExpr, Scan, inputs
 from jostle.plan.records import (
@@ -235,23 +235,10 @@ def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Ite
     parts = np.cumsum(sizes) // CHARACTERS
     starts = [*np.flatnonzero(np.diff(parts, prepend=-1)).tolist(), block.size]
     for start, end in itertools.pairwise(starts):
-        cells = [_arrow(column) for column in (*(c[start:end] for c in columns), np.arange(start, end))]
-        rows = pa.Table.from_arrays(cells, names=[*(f"c{place}" for place in range(len(columns))), "n"])
-        with here.registered(rows, _NAME):
+        cells = [in_unicode(c[start:end]) if c.dtype == object else c[start:end] for c in columns]
+        rows = {f"c{place}": column for place, column in enumerate(cells)} | {"n": np.arange(start, end)}
+        with here.registered(table_of(rows), _NAME):
             yield [np.ma.getdata(column) for column in here.columns(query)]
-
-
-def _arrow(column: Array) -> object:
-    """A column as Arrow has it, of buffers: where values are handed over, Arrow loads pandas to look at them."""
-
-    if column.dtype == object:
-        texts = [text.encode("utf-8", "replace") for text in column.tolist()]
-        ends = np.cumsum([0, *map(len, texts)], dtype=np.int64)
-        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(texts))]
-        return pa.Array.from_buffers(pa.large_string(), len(texts), buffers)
-    bits = np.packbits(column, bitorder="little") if column.dtype == bool else np.ascontiguousarray(column)
-    kind = pa.from_numpy_dtype(column.dtype)
-    return pa.Array.from_buffers(kind, len(column), [None, pa.py_buffer(bits)])
 
 
 PAIRS = 2**18

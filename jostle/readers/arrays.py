@@ -141,7 +141,7 @@ class Arrays:
         if column is None or self.size > MOST_ROWS:
             return None
         if isinstance(column, np.ndarray):
-            if kind in WHOLE:
+            if kind in WHOLE and not isinstance(column, np.ma.MaskedArray):
                 return same_bits(column), None
             return _texts(column) if kind == "VARCHAR" else None
         if kind in WHOLE and not column.null_count:
@@ -153,11 +153,12 @@ class Arrays:
         return np.concatenate(places), tuple(coded[-1].dictionary.to_pylist())
 
 
-def _texts(column: NDArray[np.str_]) -> tuple[Ints, tuple[str, ...]] | None:
-    """For each row the place of its text among the different ones; None where one is not as Arrow would have it."""
+def _texts(column: Array) -> tuple[Ints, tuple[str, ...]] | None:
+    """For each row the place of its text among the different ones, −1 for none; None where one cannot be written."""
 
     places: dict[str, int] = {}
-    codes = fixed_width([places.setdefault(text, len(places)) for text in column.tolist()])
+    texts = column.tolist()
+    codes = fixed_width([-1 if text is None else places.setdefault(text, len(places)) for text in texts])
     try:
         "".join(places).encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Tables of SQLite and DuckDB files, as Arrow tables.
+"""Tables of SQLite and DuckDB files.
 
 Only tables that the file stores are read, no views, and no columns that are calculated: what runs in them may fail on
 a row. What SQLite keeps of other tables is not read either: their statistics, and the words of a text index. A name is
@@ -45,11 +45,9 @@ _AS_TEXT = re.compile(r"UUID|U?HUGEINT|ENUM\(.*\)", re.DOTALL)
 _DECIMAL = re.compile(r"DECIMAL\([0-9]+,[0-9]+\)")
 
 
-def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
-    """A table of a SQLite file, each cell a text; all columns are read."""
+def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[dict[str, list[object]], tuple[()]]:
+    """A table of a SQLite file, whose cells are of any type; all columns are read, as texts."""
     import sqlite3
-
-    from jostle.readers.frames import text_of
 
     _check_beside(file, label, "-wal")
     try:
@@ -61,16 +59,16 @@ def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table
             described = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
             columns = [row[1].decode("utf-8", "replace") for row in described if row[6] == 0]
             cursor = connection.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(name)}")
-            cells: list[list[str | None]] = [[] for _ in columns]
+            cells: list[list[object]] = [[] for _ in columns]
             while rows := cursor.fetchmany(1 << 14):
                 for place, column in enumerate(cells):
-                    column += [text_of(row[place]) for row in rows]
+                    column += [row[place] for row in rows]
         finally:
             connection.close()
     except (sqlite3.Error, OSError):
         raise _unreadable(label) from None
     file.check()
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(columns, cells, strict=True)}), ()
+    return dict(zip(columns, cells, strict=True)), ()
 
 
 def duckdb_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:

@@ -31,7 +31,7 @@ from jostle.engine.sql import relations
 from jostle.engine.sql.cells import FLOATS, number, text
 from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import key_value
-from jostle.lazy import Array, np, pa
+from jostle.lazy import Array, has_arrow, np, pa
 from jostle.plan import plan as p
 from jostle.readers.arrays import Arrays
 from jostle.readers.filesets import FileSet, Objects, paths
@@ -367,10 +367,10 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         ranges = keys and all(isinstance(key.values, range) for key in keys)
         if terms != (p.Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
             return super().group(plan, keys, terms)
-        cells = np.zeros(math.prod(shape), dtype=np.int64)
-        for batch in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
-            cells += np.bincount(np.asarray(batch.column(0).drop_null()), minlength=len(cells))
-        return [cells.reshape(shape)]
+        cells = np.zeros(math.prod(shape) + 1, dtype=np.int64)
+        for (places,) in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
+            cells += np.bincount(places, minlength=len(cells))
+        return [cells[:-1].reshape(shape)]
 
     def _added_up(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> Array | None:
         """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""
@@ -423,7 +423,9 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return ""
 
     def at_most(self, plan: p.Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
-        """Chosen in arrays, part by part, where these can decide."""
+        """Chosen in arrays of PyArrow, part by part, where these can decide."""
+        if not has_arrow():
+            return super().at_most(plan, most, raw, items, source, size)
         return Bounding(self, plan, most, raw, items).table(source, size)
 
     def hold(self, rows: pa.Table) -> str | None:
@@ -454,7 +456,7 @@ class LocalDuckDb(PublicSql, FileDuckDb):
 
 def _places(source: relations.Relation, keys: tuple[p.Key, ...]) -> str:
     """A column `place`: where each row's group stands among those of all keys, which are ranges, the last of them
-    moving fastest; NULL of a row that is in none. There are fewer than 2^31 groups."""
+    moving fastest; how many there are of a row that is in none. There are fewer than 2^31 groups."""
     rows = source.rows()
     inner = [f"{key_value(rows, key, source.schema)} AS k{i}" for i, key in enumerate(keys)]
     tests, place = [], "0"
@@ -462,5 +464,6 @@ def _places(source: relations.Relation, keys: tuple[p.Key, ...]) -> str:
         first, last = (key.values[0], key.values[-1]) if key.values else (0, -1)
         tests.append(f"k{i} BETWEEN {first} AND {last}")
         place = f"({place}) * {len(key.values)} + (k{i} - ({first}))"
-    inside = f"CASE WHEN {' AND '.join(tests)} THEN {place} END"
+    outside = math.prod(len(key.values) for key in keys)
+    inside = f"CASE WHEN {' AND '.join(tests)} THEN {place} ELSE {outside} END"
     return f"SELECT CAST({inside} AS INTEGER) AS place FROM (SELECT {', '.join(inner)} FROM ({rows.over(source.sql)}))"

@@ -20,11 +20,11 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import need_package, refuse
 from jostle.engine.duckdb.engine import DUCKDB, DuckDb, Folder
 from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
-from jostle.lazy import np, pa
+from jostle.lazy import Array, np, pa
 from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, TextFile, content, damaged, is_compressed
 
@@ -84,9 +84,15 @@ class FileDuckDb(DuckDb):
         finally:
             self._check_files(query)
 
-    def batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
+    def batches(self, query: str, size: int) -> Iterator[list[Array]]:
         try:
-            yield from super().batches(query, size, label)
+            yield from super().batches(query, size)
+        finally:
+            self._check_files(query)
+
+    def record_batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
+        try:
+            yield from super().record_batches(query, size, label)
         finally:
             self._check_files(query)
 
@@ -115,6 +121,8 @@ def opened_file(
 
 def check_reading(kind: str, label: str, reading: Reading) -> None:
     """The part is a part of what a file is known by: so it is said of every file that has parts, and of no other."""
+    if kind in ("parquet", "arrow", "duckdb"):
+        need_package("pyarrow", "arrow", f"{label} is read by")
     from jostle.readers.csvfile import ENCODINGS, OTHER_SEPARATORS, SEPARATORS
 
     if kind in _OF_PARTS and reading.part is None:
@@ -177,7 +185,7 @@ def _read(
 
 
 def _in_memory(engine: FileDuckDb, kind: str, file: OpenFile, name: str, label: str, reading: Reading) -> ReadRaw:
-    """A file that is read whole, as an Arrow table and the names and types of the columns that are none in it."""
+    """A file that is read whole, as a table and the names and types of the columns that are none in it."""
     from jostle.readers.databases import duckdb_table, sqlite_table
     from jostle.readers.frames import Frame
     from jostle.readers.workbook import sheet_table

@@ -1,4 +1,4 @@
-"""Tables in memory (pandas, polars, Arrow, NumPy) as Arrow tables that DuckDB can scan.
+"""Tables in memory (pandas, polars, Arrow, NumPy) as columns of NumPy or Arrow that DuckDB can scan.
 
 Nothing a cell holds is an error here: types are taken from the columns' declared types, never guessed from their
 cells, and a column of Python objects becomes text, cell by cell (dates in ISO order, booleans as `true` and `false`,
@@ -13,16 +13,17 @@ from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from jostle.diagnostics import refuse
+from jostle.diagnostics import need_package, refuse
+from jostle.engine.duckdb.engine import table_of
 from jostle.engine.sql.cells import NONE
-from jostle.lazy import np, pa
-from jostle.readers.arrays import MOST_ROWS, Arrays, cells, kind_of, text_of_decimal
+from jostle.lazy import Array, Ints, np, pa
+from jostle.readers.arrays import Arrays, cells, kind_of, text_of_decimal
 from jostle.readers.textfile import ReadRaw
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Register = Callable[[str, "pa.Table"], object]
+Register = Callable[[str, object], object]
 
 
 class Frame(ReadRaw):
@@ -37,18 +38,14 @@ class Frame(ReadRaw):
             raise refuse("DataError", f"{label} has no columns")
         if len(set(names)) < len(names):
             raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
-        copies = [_copy(column) for column in arrays]
-        plain = all(copy is not None for copy in copies)
-        kinds, stored = (
-            ([_KINDS.get(copy.dtype.str[1:], "VARCHAR") for copy in copies], copies) if plain else _stored(arrays)
-        )
+        columns = [_array(column) for column in arrays]
+        kinds, stored = [_kind(column) for column in columns], [_cells(column) for column in columns]
         if len({len(column) for column in stored}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kinds), label)
         self.typed = True
-        if not plain:
-            types = map(_unread, arrays, kinds)
-            self.unread = tuple((column, kind) for column, kind in zip(names, types, strict=True) if kind)
+        types = map(_unread, arrays, kinds)
+        self.unread = tuple((column, kind) for column, kind in zip(names, types, strict=True) if kind)
         self._name = name
         self._stored = stored
         self.lies_in = _memory(origin.get_columns() if _home(origin) == "polars" else arrays)
@@ -63,10 +60,8 @@ class Frame(ReadRaw):
 
     def table(self, needed: Collection[int]) -> str:
         if self._register is not None:
-            if isinstance(self._stored[0], np.ndarray):
-                self._stored = _stored(self._stored)[1]
             columns = {f"c{i}": column for i, column in enumerate(self._stored)}
-            self._register(self._name, pa.table(columns | {"n": np.arange(self.size or 0)}))
+            self._register(self._name, table_of(columns | {"n": np.arange(self.size or 0)}))
             self._register = None
         return self._name
 
@@ -77,29 +72,20 @@ class Frame(ReadRaw):
 _KINDS = {
     "i1": "TINYINT", "i2": "SMALLINT", "i4": "INTEGER", "i8": "BIGINT",
     "u1": "UTINYINT", "u2": "USMALLINT", "u4": "UINTEGER", "u8": "UBIGINT",
+    "f4": "FLOAT", "f8": "DOUBLE", "b1": "BOOLEAN",
 }  # fmt: skip
 _LARGEST = 0x10FFFF  # of all characters
 _EXACT = 2**53
 
 
-def _copy(column: object) -> Any:
-    """A copy of a small array of NumPy that holds whole numbers or texts as they are, for which no Arrow is needed
-    before the database asks; else None."""
-    if type(column) is not np.ndarray or column.ndim != 1 or not column.dtype.isnative or len(column) > MOST_ROWS:
-        return None
-    kind, size = column.dtype.kind, column.dtype.itemsize
-    if kind in "iu":
-        return np.array(column)
-    if kind != "U" or not size:
-        return None
-    copy = np.array(column)
-    return None if (copy.view(np.uint32) > _LARGEST).any() else copy
+def _kind(column: Any) -> str:
+    if not isinstance(column, np.ndarray):
+        return kind_of(column.type)
+    return _KINDS.get(column.dtype.str[1:], "VARCHAR")
 
 
-def _stored(columns: list[object]) -> tuple[list[str], list[pa.Array]]:
-    """The kinds of columns, and their cells as Arrow has them."""
-    arrays = [_array(column) for column in columns]
-    return [kind_of(array.type) for array in arrays], [cells(array) for array in arrays]
+def _cells(column: Any) -> Any:
+    return column if isinstance(column, np.ndarray) else cells(column)
 
 
 def need_table(origin: Any) -> None:
@@ -138,6 +124,7 @@ def _streamed(origin: object) -> pa.Table:
     since its message may quote a cell."""
     import duckdb
 
+    need_package("pyarrow", "arrow", f"a {type(origin).__name__} of {_home(origin)} is read by")
     if isinstance(origin, pa.Table):
         return origin
     try:
@@ -147,10 +134,10 @@ def _streamed(origin: object) -> pa.Table:
         raise refuse("DataError", message, help="give a frame whose rows are there, or a query that runs") from None
 
 
-def _array(column: Any) -> pa.Array | pa.ChunkedArray:
-    """An Arrow array of the column's declared type; of texts where Arrow has no such type."""
-
-    if isinstance(column, pa.ChunkedArray | pa.Array):
+def _array(column: Any) -> Any:
+    """A column of its declared type, as it was handed over: of Arrow, or an array of NumPy of numbers, truths or texts.
+    What is of another type becomes texts."""
+    if _home(column) == "pyarrow":
         return column
     if _home(column) == "pandas":
         column = column.to_series() if hasattr(column, "to_series") else column
@@ -164,8 +151,8 @@ def _array(column: Any) -> pa.Array | pa.ChunkedArray:
     return _of_numpy(column)
 
 
-def _of_numpy(column: object) -> pa.Array:
-    """An Arrow array of NumPy's cells, of which what is masked is none."""
+def _of_numpy(column: object) -> Array:
+    """A copy of NumPy's cells, of which what is masked is none."""
 
     values = np.ma.filled(column.astype(object), None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
     if values.ndim != 1:
@@ -173,21 +160,20 @@ def _of_numpy(column: object) -> pa.Array:
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind not in "OV":
         values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
-    if kind in "iu" or (kind == "f" and size in (4, 8)):  # as `pa.array` has it, which would load pandas
-        return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
-    if kind == "b":
-        return pa.array(values)
+    if kind in "iub" or (kind == "f" and size in (4, 8)):
+        return values
     if kind == "f":
         with np.errstate(all="ignore"):
-            return pa.array(values.astype(np.float32 if size == 2 else np.float64))
+            return values.astype(np.float32 if size == 2 else np.float64)
     if kind == "M":
         texts = np.datetime_as_string(values)
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
     if kind == "m":
-        return pa.array(values.view(np.int64), mask=np.isnat(values))
+        return np.ma.masked_array(values.view(np.int64), np.isnat(values))
     if kind == "U" and size:
         codes = values.view(np.uint32)
         codes[codes > _LARGEST] = 0xFFFD  # a buffer may hold anything as a character
+        return values
     return _texts(values.tolist())
 
 
@@ -203,6 +189,7 @@ def _unread(column: object, kind: str) -> str:
 
 def _series(column: object) -> pa.ChunkedArray:
     """A column that hands itself over as an Arrow stream; refused where Arrow does not have its type."""
+    need_package("pyarrow", "arrow", f"a {type(column).__name__} of {_home(column)} is read by")
     try:
         return pa.chunked_array(column)
     except (pa.ArrowException, TypeError, ValueError):
@@ -217,7 +204,7 @@ def _memory(columns: list[object]) -> list[object]:
     """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
     `DataError` what lies where nothing can be told, by its types."""
     lying = list(map(_lies_in, columns))
-    nulls = [isinstance(one, pa.ChunkedArray | pa.Array) and pa.types.is_null(one.type) for one in lying]
+    nulls = [_home(one) == "pyarrow" and pa.types.is_null(one.type) for one in lying]
     if any(one is None for one in lying) or all(nulls):
         raise refuse(
             "DataError", "it cannot be told where these columns lie in memory, and whether others have their rows",
@@ -227,11 +214,11 @@ def _memory(columns: list[object]) -> list[object]:
 
 
 def _lies_in(column: Any) -> Any:
-    if isinstance(column, pa.ChunkedArray | pa.Array | list | tuple):
+    if _home(column) == "pyarrow" or isinstance(column, list | tuple):
         return column
     if _home(column) == "pandas":
         part = column.array
-        while part is not None and not isinstance(part, np.ndarray | pa.ChunkedArray | pa.Array):
+        while part is not None and not isinstance(part, np.ndarray) and _home(part) != "pyarrow":
             part = next((getattr(part, name) for name in _INSIDE if hasattr(part, name)), None)
         return part
     if hasattr(column, "__arrow_c_stream__"):  # a series of polars, which copies the codes of categories, and objects
@@ -246,7 +233,7 @@ def _home(value: object) -> str:
     return module.partition(".")[0] if type(module) is str else ""
 
 
-def _extended(column: pd.Series) -> pa.Array:
+def _extended(column: pd.Series) -> Any:
     """pandas' own types: nullable numbers, strings, categories, dates with a zone; others are texts or none."""
     import pandas as pd
 
@@ -254,15 +241,30 @@ def _extended(column: pd.Series) -> pa.Array:
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
         return pa.array(column.array)
     if isinstance(dtype, pd.CategoricalDtype):
-        codes = pa.array(column.cat.codes.to_numpy())
-        return pa.DictionaryArray.from_arrays(codes, _array(column.cat.categories.to_series()), safe=False)
+        return _of_categories(column.cat.codes.to_numpy(), _array(column.cat.categories.to_series()))
     if isinstance(dtype, pd.DatetimeTZDtype):
         return _texts([_zoned(column.array, i) for i in range(len(column))])
     if getattr(dtype, "kind", "O") in "biuf" and not isinstance(dtype, pd.SparseDtype):
-        return pa.array(column, from_pandas=True)
+        missing = column.isna().to_numpy()
+        values = column.array.to_numpy(dtype.numpy_dtype, na_value=np.zeros(1, dtype.numpy_dtype)[0])
+        return np.ma.masked_array(values, missing) if missing.any() else np.array(values)
     if isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
-        return pa.nulls(len(column), pa.string())
+        return _texts([None] * len(column))
     return _texts(column.tolist())
+
+
+def _of_categories(codes: Ints, categories: Any) -> Any:
+    """The cells that codes of pandas stand for, of which −1 and what stands for none are none."""
+    if not isinstance(categories, np.ndarray):
+        return pa.DictionaryArray.from_arrays(pa.array(codes), categories, safe=False)
+    outside = (codes < 0) | (codes >= len(categories))
+    values = categories if len(categories) else np.zeros(1, categories.dtype)
+    cells = values[np.where(outside, 0, codes)]
+    if cells.dtype == object:
+        cells[outside] = None
+        return cells
+    missing = outside | np.ma.getmaskarray(cells)
+    return np.ma.masked_array(cells, missing) if missing.any() else cells
 
 
 def _zoned(moments: Sequence[object], place: int) -> str | None:
@@ -273,8 +275,8 @@ def _zoned(moments: Sequence[object], place: int) -> str | None:
         return None
 
 
-def _texts(values: list[object]) -> pa.Array:
-    return pa.array([text_of(value) for value in values], type=pa.string())
+def _texts(values: list[object]) -> Array:
+    return np.fromiter(map(text_of, values), dtype=object, count=len(values))
 
 
 def text_of(value: Any) -> str | None:

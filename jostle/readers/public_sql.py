@@ -18,7 +18,7 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.relations import Relation
 from jostle.engine.sql.rows import RowSql, aggregate, check_number, key_test, key_value
 from jostle.language.moments import moment_of
-from jostle.lazy import Array, np
+from jostle.lazy import Array
 from jostle.plan.kinds import Schema, domain_kind, kind_of
 from jostle.plan.plan import STATISTICS, Column, Exact, Key, Plan, RowExpr
 
@@ -93,8 +93,7 @@ class PublicSql(SqlEngine, ABC):
     def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]:
         """The numbers of rows and their codes, of at most `size` rows at a time, as they come (`speed.parts`)."""
         source = self.relation(plan, (key.expr for key in keys))
-        for batch in self.batches(relations.codes(source, keys), size):
-            yield [np.asarray(column) for column in batch.columns]
+        yield from self.batches(relations.codes(source, keys), size)
 
     def records(self, plan: Plan) -> list[tuple[object, ...]]:
         """The rows of a **public** relation: numbers as doubles, texts, booleans, dates, times, None. In the order of

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar, cast
 
 from msgspec import Struct
 
-from jostle.diagnostics import Refusal, refuse
+from jostle.diagnostics import Refusal, need_package, refuse
 from jostle.engine.duckdb.engine import DUCKDB, Raw
 from jostle.engine.files import OpenFile
 from jostle.readers.filesets import reader_of
@@ -61,7 +61,10 @@ def content(file: OpenFile, buffer: int = 1 << 20) -> BinaryIO:
         import gzip
 
         return cast(BinaryIO, gzip.GzipFile(fileobj=source))
-    return io.BufferedReader(_Zstandard(source), 1 << 20) if first == _ZSTANDARD else source
+    if first != _ZSTANDARD:
+        return source
+    need_package("pyarrow", "arrow", "what is compressed by zstd is read by")
+    return io.BufferedReader(_Zstandard(source), 1 << 20)
 
 
 def damaged(label: str) -> Refusal:

@@ -26,7 +26,6 @@ from typing import IO
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.lazy import pa
 from jostle.readers.filesets import TWICE, Reading, reader_of
 
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
@@ -58,7 +57,9 @@ def header(file: OpenFile, label: str, reading: Reading) -> tuple[str, ...]:
         return tuple(_names(next(rows, {}), label, reading)[0])
 
 
-def sheet_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table, tuple[tuple[str, str], ...]]:
+def sheet_table(
+    file: OpenFile, label: str, reading: Reading
+) -> tuple[dict[str, list[str | None]], tuple[tuple[str, str], ...]]:
     """The rows below the header, each cell a text or none, and the names that are not read; cells beyond the header's
     are dropped."""
     with _sheet(file, label, reading) as rows:
@@ -68,7 +69,7 @@ def sheet_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table,
             for name, place in names.items():
                 columns[name].append(row.get(place))
     file.check()
-    return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()}), unread
+    return columns, unread
 
 
 # The parts of the file ------------------------------------------------------------------------------

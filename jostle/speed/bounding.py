@@ -257,7 +257,7 @@ class Tables(Protocol):
 
     def fetch(self, query: str) -> list[tuple[Any, ...]]: ...
 
-    def batches(self, query: str, size: int, label: str = ...) -> Iterator[Any]: ...
+    def record_batches(self, query: str, size: int, label: str = ...) -> Iterator[Any]: ...
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str: ...
 
@@ -328,7 +328,7 @@ class Bounding:
         items = sorted({*self._raw_names, self._owner})
         query = f"SELECT {', '.join([*items, *others])} FROM ({rows})"
         read, hashes, many = _Rows(), np.empty(size, dtype=np.int64), 0
-        for batch in self._engine.batches(query, BLOCK, self._raw.label):
+        for batch in self._engine.record_batches(query, BLOCK, self._raw.label):
             if batch[self._owner].null_count:
                 batch = batch.filter(batch[self._owner].is_valid())
             places = {i: some.places(batch[counts[i]]) for i, some in few.items()}

@@ -18,14 +18,14 @@ import sys
 import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse, unwritable
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse, unwritable
 from jostle.lazy import pa
 from jostle.resources import replacing
 
@@ -112,20 +112,37 @@ def _feather(sheet: Sheet, path: Path) -> None:
 
 
 def arrow(sheet: Sheet) -> Any:
-    return pa.table({name: _column(values) for name, values in sheet.columns.items()})
+    """The rows as a table of Arrow."""
+    columns = {name: _column(values) for name, values in sheet.columns.items()}
+    types = {"bool": pa.bool_(), "int64": pa.int64(), "float64": pa.float64(), "str": pa.string()}
+    return pa.table({name: pa.array(cells, types.get(kind)) for name, (kind, cells) in columns.items()})
 
 
-def _column(values: Sequence[object]) -> object:
-    """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise."""
+def pandas_frame(sheet: Sheet) -> Any:
+    """The rows as a frame of pandas. Whole numbers of which some are none are doubles there, and truths objects."""
+    import pandas
+
+    columns = {}
+    for name, values in sheet.columns.items():
+        kind, cells = _column(values)
+        if None in cells:
+            kind = {"int64": "float64", "bool": "object"}.get(kind, kind)
+        columns[name] = pandas.Series(cells, dtype=None if kind == "str" else kind)
+    return pandas.DataFrame(columns)
+
+
+def _column(values: Sequence[object]) -> tuple[str, list[Any]]:
+    """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise. With the type of
+    NumPy that holds them."""
     values = list(values)
     if any(isinstance(value, date) for value in values) and all(isinstance(v, date | None) for v in values):
-        return pa.array(values)
+        return f"datetime64[{'us' if any(isinstance(value, datetime) for value in values) else 'ms'}]", values
     cells = [_cell(value) for value in values]
     present = [cell for cell in cells if cell is not None]
-    for kind, type_ in ((bool, pa.bool_()), (int, pa.int64()), (int | float, pa.float64())):
+    for kind, type_ in ((bool, "bool"), (int, "int64"), (int | float, "float64")):
         if present and all(isinstance(cell, kind) and isinstance(cell, bool) == (kind is bool) for cell in present):
-            return pa.array(cells, type_)
-    return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+            return type_, cells
+    return "str", [None if cell is None else _text(cell) for cell in cells]
 
 
 def _excel(sheet: Sheet, path: Path) -> None:
@@ -197,9 +214,9 @@ class Export:
         if path.resolve() in [place.resolve() for place in self._places.values()]:
             raise refuse("DataError", f"`{path}` cannot hold two releases", help="give each a file of its own")
         if path.suffix.lower() == ".xlsx":
-            from jostle.trace.pictures import need_package
-
             need_package("openpyxl", "excel", "workbooks are written by")
+        if WRITERS[path.suffix.lower()] in (_parquet, _feather):
+            need_package("pyarrow", "arrow", "Parquet and Arrow files are written by")
         self._places[name] = path
         self._look(path)
         try:

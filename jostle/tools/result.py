@@ -13,7 +13,7 @@ from decimal import Decimal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
+from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse
 from jostle.events import Event
 from jostle.lazy import np
 from jostle.source import Source
@@ -133,24 +133,23 @@ class Result:
         table or no library."""
         if library not in ("pandas", "polars", "arrow"):
             raise refuse("ValueError", f"there are no frames of `{library}`", help="`pandas`, `polars` or `arrow`")
-        from jostle.tools.export import arrow, sheet
+        from jostle.tools.export import arrow, pandas_frame, sheet
 
         frame = self[name]
         frame = frame.frame() if callable(getattr(frame, "frame", None)) else frame  # synthetic rows
         if library == "pandas" and hasattr(frame, "dtypes") and hasattr(frame, "columns"):
             return frame
+        if library != "pandas":
+            need_package("pyarrow", "arrow", "such frames are made by")
         if library == "polars":
-            from jostle.trace.pictures import need_package
-
             need_package("polars", "polars", "such frames are of")
         try:
-            table = arrow(sheet(name, self.values[name]))
+            rows = sheet(name, self.values[name])
         except Refusal:
             raise refuse("TypeError", f"`{name}` is no table", help=f'`result["{name}"]` has its value') from None
-        if library == "arrow":
-            return table
-        polars = library == "polars"
-        return import_module("polars").from_arrow(table) if polars else table.to_pandas(date_as_object=False)
+        if library == "pandas":
+            return pandas_frame(rows)
+        return import_module("polars").from_arrow(arrow(rows)) if library == "polars" else arrow(rows)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.values:

@@ -12,14 +12,13 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from importlib.util import find_spec
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from msgspec import Struct
 
-from jostle.diagnostics import refuse, unwritable
+from jostle.diagnostics import need_package, refuse, unwritable
 from jostle.events import Event
 from jostle.trace.text import clean
 
@@ -121,13 +120,6 @@ def _reproducible() -> AbstractContextManager[None]:
 def need_to_draw() -> None:
     """Refuses where nothing can be drawn."""
     need_package("matplotlib", "plots", "pictures are drawn by")
-
-
-def need_package(package: str, extra: str, what: str) -> None:
-    """Refuses with `ImportError` where a package of an extra is not installed, before anything is spent for it."""
-    if find_spec(package) is None:
-        message = f"{what} {package}, which is not installed"
-        raise refuse("ImportError", message, help=f'pip install "jostle[{extra}]"')
 
 
 def _figure(title: str, fields: Plot, ink: str) -> Figure:

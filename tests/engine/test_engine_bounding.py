@@ -329,8 +329,8 @@ def test_of_a_part_that_fails_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -
             raise KeyboardInterrupt
         return batches(engine, query, *rest)
 
-    batches = LocalDuckDb.batches
-    monkeypatch.setattr(LocalDuckDb, "batches", failing)
+    batches = LocalDuckDb.record_batches
+    monkeypatch.setattr(LocalDuckDb, "record_batches", failing)
     monkeypatch.setattr(bounding, "MOST_ROWS", 30)
     plan = Bound(Scan(engine.open({"who": np.arange(100) % 9}, public=False).key, ()), ("who",), 4)
     with pytest.raises(KeyboardInterrupt):
@@ -345,14 +345,14 @@ def test_columns_of_many_texts_are_read_anew_at_once(monkeypatch: pytest.MonkeyP
     """Each was by itself, within the reading of the one before: how deep that went was up to rows, and at some 900
     columns a fault. Two hundred columns of twenty rows took minutes."""
     asked, depth = [], []
-    batches = DuckDb.batches
+    batches = DuckDb.record_batches
 
     def noted(self: DuckDb, query: str, *given: Any) -> Any:
         asked.append(query)
         depth.append(len(inspect.stack()))
         return batches(self, query, *given)
 
-    monkeypatch.setattr(DuckDb, "batches", noted)
+    monkeypatch.setattr(DuckDb, "record_batches", noted)
     texts = {f"t{i}": pa.array([f"x{row % (1 + i % 7)}" for row in range(20)]) for i in range(40)}
     columns = (*((name, Open("text")) for name in texts), ("who", Open("text")))
     rows = contents(pa.table(texts | {"who": [f"p{row % 7}" for row in range(20)]}), columns, ("who",), 2)

@@ -126,7 +126,7 @@ def test_batches_that_nobody_reads_on_are_in_nobody_s_way() -> None:
     """As after a stop between two of them, which a traceback may hold; they do not end as if there were no more."""
     engine = LocalDuckDb()
     batches = engine.batches("SELECT range FROM range(1000000)", 1000)
-    assert len(next(batches)) == 1000 and engine.fetch("SELECT 1") == [(1,)]
+    assert len(next(batches)[0]) == 1000 and engine.fetch("SELECT 1") == [(1,)]
     with pytest.raises(Refusal, match="cannot be read"):
         list(batches)
     engine.close()

@@ -247,10 +247,9 @@ class Postgres(ServerEngine):
 
         return self.connection.read(query, "the data", take)
 
-    def batches(self, query: str, size: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, query: str, size: int) -> Iterator[list[Array]]:
         for described, rows in self.connection.blocks(query, "the data", size):
-            arrays = {column.name: pa.array(values) for column, values in _by_column(described, rows)}
-            yield pa.RecordBatch.from_pydict(arrays)
+            yield [np.ma.getdata(_array(column, values)) for column, values in _by_column(described, rows)]
 
 
 def _element(value: object) -> str:

@@ -261,10 +261,10 @@ class Spark(ServerEngine):
     def columns(self, query: str) -> list[Array]:
         return [_array(column) for column in self._result(query).columns]
 
-    def batches(self, query: str, size: int) -> Iterator[pa.RecordBatch]:
+    def batches(self, query: str, size: int) -> Iterator[list[Array]]:
         for batch in self.connection.batches(query):
             for start in range(0, len(batch), size):
-                yield batch.slice(start, size)
+                yield [*map(np.asarray, batch.slice(start, size).columns)]
         self._check_files(query)
 
     def check_rows(self, rows: Summands | Sample) -> None:

@@ -16,7 +16,7 @@ import itertools
 import os
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from jostle.engine.sql.dialect import Dialect
 from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.rows import Raw as RawCell
 from jostle.language.operations import LONGEST
+from jostle.lazy import Array, has_arrow, np, pa
 from jostle.plan.kinds import domain_kind
 from jostle.plan.plan import Bound, Domain, Open, Owners, Scan
 from jostle.records import replace
@@ -41,6 +42,7 @@ KEYS = itertools.count()  # of data sets in this process: a handle of one engine
 # of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
 # had no end where a column is made of others many times over.
 _UNUSED = "statistics_propagation,filter_pushdown,join_filter_pushdown"
+_VECTOR = 2**11  # rows that DuckDB hands over at a time
 LONG = 2**16  # characters of a statement; equal parts of a longer one, of hundreds of columns, took minutes to look for
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
@@ -324,12 +326,12 @@ class DuckDb(SqlEngine):
         return into
 
     def name_rows(self, name: str, rows: object) -> None:
-        """Gives an Arrow table a name in the database."""
+        """Gives a table of Arrow, or one by `table_of`, a name in the database."""
         self.connection.register(name, rows)
 
     @contextlib.contextmanager
     def registered(self, rows: object, name: str = "") -> Iterator[str]:
-        """The name that an Arrow table has meanwhile, a new one where none is given."""
+        """The name that such a table has meanwhile, a new one where none is given."""
         name, connection = name or self._next(), self.connection
         connection.register(name, rows)
         try:
@@ -345,8 +347,16 @@ class DuckDb(SqlEngine):
     def columns(self, query: str) -> list[Any]:
         return self._run(query, "the data", lambda connection: list(connection.execute(query).fetchnumpy().values()))
 
-    def batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
-        """The record batches of a query of our own making, until something else is asked."""
+    def batches(self, query: str, size: int) -> Iterator[list[Array]]:
+        if has_arrow():
+            yield from ([*map(np.asarray, batch.columns)] for batch in self.record_batches(query, size))
+            return
+        result = self._run(query, "the data", lambda connection: connection.execute(query))
+        while len(rows := self._call(lambda: result.fetch_df_chunk(-(-size // _VECTOR)), "the data", self.connection)):
+            yield [rows.iloc[:, place].to_numpy() for place in range(rows.shape[1])]
+
+    def record_batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
+        """The Arrow record batches of a query of our own making, until something else is asked."""
         reader = self._run(query, label, lambda connection: connection.sql(query).to_arrow_reader(size))
         self._batches = reader
         with contextlib.closing(reader):
@@ -374,6 +384,34 @@ class DuckDb(SqlEngine):
             return work()
         except (self._error, OSError, ValueError):
             raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
+
+
+def table_of(columns: Mapping[str, Any]) -> object:
+    """Columns of equal length by their names, as DuckDB scans them: in a table of Arrow, or as arrays of NumPy where
+    PyArrow is not installed. Each is of Arrow, or an array of numbers or truths, which may be masked, or of texts and
+    None."""
+    if has_arrow():
+        return pa.table({name: _in_arrow(column) for name, column in columns.items()})
+    return {name: in_unicode(column) if column.dtype.kind == "U" else column for name, column in columns.items()}
+
+
+def in_unicode(column: Array) -> Array:
+    """Texts of NumPy or of Python as Python's, of which each character can be written."""
+    texts = [text.encode("utf-8", "replace").decode() for text in column.tolist()]
+    return np.fromiter(texts, dtype=object, count=len(texts))
+
+
+def _in_arrow(column: Any) -> Any:
+    """A column of Arrow, of buffers: where values are handed over, Arrow loads pandas to look at them."""
+    if not isinstance(column, np.ndarray):
+        return column
+    if column.dtype.kind in "OU":
+        return pa.array((in_unicode(column) if column.dtype.kind == "U" else column).tolist(), pa.string())
+    values, there = np.ma.getdata(column), None
+    if isinstance(column, np.ma.MaskedArray):
+        there = pa.py_buffer(np.packbits(~np.ma.getmaskarray(column), bitorder="little"))
+    bits = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [there, pa.py_buffer(bits)])
 
 
 def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) -> None:

@@ -42,8 +42,8 @@ class SqlEngine(ABC):
         """The columns of a query as NumPy arrays, masked where cells are NULL."""
 
     @abstractmethod
-    def batches(self, query: str, size: int) -> Iterator[Any]:
-        """The rows of a query as Arrow record batches of at most `size` rows, as they come."""
+    def batches(self, query: str, size: int) -> Iterator[list[Array]]:
+        """The columns of a query whose cells are numbers, none of them NULL, some rows at a time, as they come."""
 
     def check(self, question: object) -> None:
         """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
@@ -123,7 +123,7 @@ class SqlEngine(ABC):
 
         def batches() -> Iterator[Array]:
             for batch in self.batches(query, size):
-                yield np.stack([np.asarray(column, dtype=np.float64) for column in batch.columns], axis=1)
+                yield np.stack([column.astype(np.float64, copy=False) for column in batch], axis=1)
 
         return batches()
 
@@ -135,7 +135,7 @@ class SqlEngine(ABC):
         """What `work` makes of where each row stands among the values of keys, as `codes` has it, in any order."""
         source = self.relation(plan, (key.expr for key in keys))
         batches = self.batches(relations.codes(source, keys), BLOCK)
-        return work(np.stack(list(map(np.asarray, batch.columns[source.numbered :])), axis=1) for batch in batches)
+        return work(np.stack(batch[source.numbered :], axis=1) for batch in batches)
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
         """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""

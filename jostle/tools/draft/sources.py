@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from jostle.backends import server_at
 from jostle.backends.remote import RemoteData, remote_data
-from jostle.diagnostics import refuse
+from jostle.diagnostics import need_package, refuse
 from jostle.engine.files import open_file
 from jostle.lazy import pa
 from jostle.readers.filesets import Reading, reader_of
@@ -247,6 +247,7 @@ def _text(path: str) -> str:
 
 
 def _parquet(path: str) -> list[Column]:
+    need_package("pyarrow", "arrow", f"`{path}` is read by")
     import pyarrow.parquet as pq
 
     try:
@@ -257,6 +258,7 @@ def _parquet(path: str) -> list[Column]:
 
 
 def _arrow(path: str) -> list[Column]:
+    need_package("pyarrow", "arrow", f"`{path}` is read by")
     try:
         with reader_of(open_file(path)) as reader:
             return columns_of_arrow(pa.ipc.open_file(pa.PythonFile(reader, mode="r")).schema)

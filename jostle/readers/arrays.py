@@ -37,7 +37,8 @@ class Arrays:
 
     def __init__(self, names: Sequence[str], kinds: Sequence[str], stored: Sequence[Any], size: int) -> None:
         self.size = size
-        self._stored = dict(zip(names, zip(kinds, stored, strict=True), strict=True))
+        some = stored if size <= MOST_ROWS else [None] * len(stored)  # others are the database's alone
+        self._stored = dict(zip(names, zip(kinds, some, strict=True), strict=True))
         self._read: dict[str, tuple[Array, tuple[str, ...] | None] | None] = {}
 
     def codes(self, plan: Plan, keys: Sequence[Key]) -> list[Array] | None:
@@ -138,7 +139,7 @@ class Arrays:
 
     def _decoded(self, name: str) -> tuple[Array, tuple[str, ...] | None] | None:
         kind, column = self._stored.get(name, ("", None))
-        if column is None or self.size > MOST_ROWS:
+        if column is None:
             return None
         if isinstance(column, np.ndarray):
             if kind in WHOLE and not isinstance(column, np.ma.MaskedArray):

@@ -14,9 +14,9 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from jostle.diagnostics import need_package, refuse
-from jostle.engine.duckdb.engine import table_of
+from jostle.engine.duckdb.engine import in_unicode, table_of
 from jostle.engine.sql.cells import NONE
-from jostle.lazy import Array, Ints, np, pa
+from jostle.lazy import Array, Bools, Ints, np, pa
 from jostle.readers.arrays import Arrays, cells, kind_of, text_of_decimal
 from jostle.readers.textfile import ReadRaw
 
@@ -62,7 +62,7 @@ class Frame(ReadRaw):
         if self._register is not None:
             columns = {f"c{i}": column for i, column in enumerate(self._stored)}
             self._register(self._name, table_of(columns | {"n": np.arange(self.size or 0)}))
-            self._register = None
+            self._register, self._stored = None, []  # the database has them
         return self._name
 
     def stale(self) -> bool:
@@ -78,13 +78,13 @@ _LARGEST = 0x10FFFF  # of all characters
 _EXACT = 2**53
 
 
-def _kind(column: Any) -> str:
+def _kind(column: pa.Array) -> str:
     if not isinstance(column, np.ndarray):
         return kind_of(column.type)
     return _KINDS.get(column.dtype.str[1:], "VARCHAR")
 
 
-def _cells(column: Any) -> Any:
+def _cells(column: pa.Array) -> pa.Array:
     return column if isinstance(column, np.ndarray) else cells(column)
 
 
@@ -134,13 +134,16 @@ def _streamed(origin: object) -> pa.Table:
         raise refuse("DataError", message, help="give a frame whose rows are there, or a query that runs") from None
 
 
-def _array(column: Any) -> Any:
+def _array(column: Any) -> pa.Array:
     """A column of its declared type, as it was handed over: of Arrow, or an array of NumPy of numbers, truths or texts.
     What is of another type becomes texts."""
     if _home(column) == "pyarrow":
         return column
     if _home(column) == "pandas":
-        column = column.to_series() if hasattr(column, "to_series") else column
+        if not hasattr(column, "iloc"):  # an index, or an array of pandas' own
+            import pandas as pd
+
+            column = pd.Series(column)
         if not isinstance(column.dtype, np.dtype):
             return _extended(column)
         column = column.to_numpy()
@@ -154,7 +157,9 @@ def _array(column: Any) -> Any:
 def _of_numpy(column: object) -> Array:
     """A copy of NumPy's cells, of which what is masked is none."""
 
-    values = np.ma.filled(column.astype(object), None) if isinstance(column, np.ma.MaskedArray) else np.asarray(column)
+    if isinstance(column, np.ma.MaskedArray):
+        return _masked(_of_numpy(np.ma.getdata(column)), np.ma.getmaskarray(column))
+    values = np.asarray(column)
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
     kind, size = values.dtype.kind, values.dtype.itemsize
@@ -217,7 +222,7 @@ def _lies_in(column: Any) -> Any:
     if _home(column) == "pyarrow" or isinstance(column, list | tuple):
         return column
     if _home(column) == "pandas":
-        part = column.array
+        part = getattr(column, "array", column)
         while part is not None and not isinstance(part, np.ndarray) and _home(part) != "pyarrow":
             part = next((getattr(part, name) for name in _INSIDE if hasattr(part, name)), None)
         return part
@@ -233,7 +238,7 @@ def _home(value: object) -> str:
     return module.partition(".")[0] if type(module) is str else ""
 
 
-def _extended(column: pd.Series) -> Any:
+def _extended(column: pd.Series) -> pa.Array:
     """pandas' own types: nullable numbers, strings, categories, dates with a zone; others are texts or none."""
     import pandas as pd
 
@@ -241,30 +246,34 @@ def _extended(column: pd.Series) -> Any:
     if isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow":
         return pa.array(column.array)
     if isinstance(dtype, pd.CategoricalDtype):
-        return _of_categories(column.cat.codes.to_numpy(), _array(column.cat.categories.to_series()))
+        return _of_categories(column.cat.codes.to_numpy(), _array(column.cat.categories))
     if isinstance(dtype, pd.DatetimeTZDtype):
         return _texts([_zoned(column.array, i) for i in range(len(column))])
     if getattr(dtype, "kind", "O") in "biuf" and not isinstance(dtype, pd.SparseDtype):
         missing = column.isna().to_numpy()
         values = column.array.to_numpy(dtype.numpy_dtype, na_value=np.zeros(1, dtype.numpy_dtype)[0])
-        return np.ma.masked_array(values, missing) if missing.any() else np.array(values)
+        return np.ma.masked_array(values, missing, copy=True)
     if isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
         return _texts([None] * len(column))
     return _texts(column.tolist())
 
 
-def _of_categories(codes: Ints, categories: Any) -> Any:
+def _of_categories(codes: Ints, categories: pa.Array) -> pa.Array:
     """The cells that codes of pandas stand for, of which −1 and what stands for none are none."""
     if not isinstance(categories, np.ndarray):
         return pa.DictionaryArray.from_arrays(pa.array(codes), categories, safe=False)
     outside = (codes < 0) | (codes >= len(categories))
     values = categories if len(categories) else np.zeros(1, categories.dtype)
-    cells = values[np.where(outside, 0, codes)]
-    if cells.dtype == object:
-        cells[outside] = None
+    return _masked(values[np.where(outside, 0, codes)], outside)
+
+
+def _masked(cells: Array, missing: Bools) -> Array:
+    """Cells of their own, of which some are none."""
+    if cells.dtype.kind in "OU":
+        cells = in_unicode(cells) if cells.dtype.kind == "U" else cells.copy()
+        cells[missing] = None
         return cells
-    missing = outside | np.ma.getmaskarray(cells)
-    return np.ma.masked_array(cells, missing) if missing.any() else cells
+    return np.ma.masked_array(cells, np.ma.getmaskarray(cells) | missing)
 
 
 def _zoned(moments: Sequence[object], place: int) -> str | None:

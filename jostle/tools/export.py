@@ -118,7 +118,7 @@ def arrow(sheet: Sheet) -> Any:
     return pa.table({name: pa.array(cells, types.get(kind)) for name, (kind, cells) in columns.items()})
 
 
-def pandas_frame(sheet: Sheet) -> Any:
+def pandas_frame(sheet: Sheet) -> object:
     """The rows as a frame of pandas. Whole numbers of which some are none are doubles there, and truths objects."""
     import pandas
 
@@ -131,7 +131,7 @@ def pandas_frame(sheet: Sheet) -> Any:
     return pandas.DataFrame(columns)
 
 
-def _column(values: Sequence[object]) -> tuple[str, list[Any]]:
+def _column(values: Sequence[object]) -> tuple[str, list[object]]:
     """Numbers, truths, dates and times as such, where all cells of a column are; texts otherwise. With the type of
     NumPy that holds them."""
     values = list(values)

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from jostle import Refusal, Session
+from jostle import Refusal, Session, diagnostics
 from jostle.source import Source
 from jostle.tools import result, show
 from jostle.tools.documentation import entries_for
 from jostle.tools.entry import main
 from jostle.tools.export import Sheet
-from jostle.trace import pictures
 
 PEOPLE = "name,age,sex\n" + "".join(f"p{k},{20 + k % 50},{'FM'[k % 2]}\n" for k in range(400))
 
@@ -206,9 +205,11 @@ def test_frames_have_names_and_ends(here: Path) -> None:
 def test_packages_of_extras_are_missed_before_anything_is_spent(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
     (here / "p.jst").write_text(COUNT, encoding="utf-8")
-    for words, extra in ((["--pictures", "."], "plots"), (["--save", "g=g.xlsx"], "excel")):
+    extras = {"g.xlsx": "excel", "g.parquet": "arrow", "g.feather": "arrow"}
+    saved = ((["--save", f"g={file}"], extra) for file, extra in extras.items())
+    for words, extra in ((["--pictures", "."], "plots"), *saved):
         status, out, err = said(capsys, "run", "p.jst", *words)
         assert status == 1 and f'pip install "jostle[{extra}]"' in err and "spent" not in out
     assert said(capsys, "run", "p.jst")[0] == 0

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 95_620,
+    "lines": 95_696,
     "files": 359,
-    "lines that the kernel imports": 2614,
-    "lines that privacy and engine import": 18_258,
-    "lines that everyday queries import": 8542,
+    "lines that the kernel imports": 2630,
+    "lines that privacy and engine import": 18_300,
+    "lines that everyday queries import": 8597,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 596,
+    "lines with Any": 594,
     "lines with a name for Any": 121,
     "participle names": 45,
     "functions of one name in run and check": 9,

@@ -47,6 +47,7 @@ LONG = 2**16  # characters of a statement; equal parts of a longer one, of hundr
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
     "disabled_optimizers": _UNUSED,
+    "pandas_analyze_sample": 0,  # a column of Python's texts is one of texts, whatever stands in it
     "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
 }  # fmt: skip
 
@@ -386,7 +387,7 @@ class DuckDb(SqlEngine):
             raise refuse("DataError", f"{label} cannot be read, or there is not enough memory for it") from None
 
 
-def table_of(columns: Mapping[str, Any]) -> object:
+def table_of(columns: Mapping[str, pa.Array]) -> object:
     """Columns of equal length by their names, as DuckDB scans them: in a table of Arrow, or as arrays of NumPy where
     PyArrow is not installed. Each is of Arrow, or an array of numbers or truths, which may be masked, or of texts and
     None."""
@@ -401,7 +402,7 @@ def in_unicode(column: Array) -> Array:
     return np.fromiter(texts, dtype=object, count=len(texts))
 
 
-def _in_arrow(column: Any) -> Any:
+def _in_arrow(column: pa.Array) -> pa.Array:
     """A column of Arrow, of buffers: where values are handed over, Arrow loads pandas to look at them."""
     if not isinstance(column, np.ndarray):
         return column

@@ -293,21 +293,22 @@ def test_a_rare_class_that_one_attribute_tells_is_named(rows: int, others: int) 
     assert min(right) > 0.97
 
 
-@pytest.mark.parametrize("classes", [2, 3])
-def test_of_two_classes_and_few_rows_contrasts_rank_beside_the_tree(classes: int) -> None:
+@pytest.mark.parametrize(("classes", "ranked"), [(2, "false"), (2, "true"), (3, "false")])
+def test_of_two_classes_and_few_rows_contrasts_rank_beside_the_tree(classes: int, ranked: str) -> None:
     session = Session()
     session.bind("t", {"a": np.arange(200) // 10, "b": np.arange(200) % 20, "c": np.arange(200) % classes})
     with mock.patch.object(exposures, "SecureNoise", lambda: SeededNoise(5)):
         session.execute(Source("p.jst", (
             f'use classify\nprivate t = bound("t") described by {{a: 0..19, b: 0..19, c: 0..{classes - 1}}} '
-            'protecting rows budget epsilon 1\nm = adaptive_classifier(t, "c") with epsilon 0.1\n'
+            f'protecting rows budget epsilon 1\nm = adaptive_classifier(t, "c", {ranked}) with epsilon 0.1\n'
         )))  # fmt: skip
     model = session.names()["m"]
     if classes > 2:
         assert type(model).__name__ == "Trees"
     else:
-        tree, beside = model.parts
+        tree, beside, *shares = model.parts
         assert type(tree).__name__ == "Trees" and beside.kind == "contrasts" and len(beside.attributes) == 2
+        assert len(shares) == (ranked == "true")
 
 
 @pytest.mark.parametrize(

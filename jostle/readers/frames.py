@@ -259,7 +259,7 @@ def _extended(column: pd.Series) -> pa.Array:
     if isinstance(dtype, pd.DatetimeTZDtype):
         return _texts([_zoned(column.array, i) for i in range(len(column))])
     if getattr(dtype, "kind", "O") in "biuf" and not isinstance(dtype, pd.SparseDtype):
-        return pa.array(column, from_pandas=True)
+        return pa.array(column.array.copy(), from_pandas=True)  # which Arrow would share with who changes it later
     if isinstance(dtype, pd.PeriodDtype | pd.IntervalDtype):
         return pa.nulls(len(column), pa.string())
     return _texts(column.tolist())

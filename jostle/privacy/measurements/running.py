@@ -129,8 +129,8 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
             if not digested.closed:
                 message = "running answers of a registered dataset go on in later runs, and are of it alone"
                 raise refuse("TypeError", message, help="leave the join with other data out")
-            stream = digested.digest  # later steps are of rows that another part may have had before: it is of no part
-            exposures = tuple(replace(e, path=e.whole_path) for e in exposures)
+            stream, each = digested.digest, account.dataset.terms.each  # the only parts that no row leaves between runs
+            exposures = tuple(replace(e, path=account.counted(e.path) if each else ()) for e in exposures)
         measured = (request, steps, layout, terms, matrix, stream, 0)
         return cls(exposures, _title(request, steps, 0), how, tuple(map(noisy, terms)), *measured, subject=request)
 

@@ -46,20 +46,19 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
         return grouped_rows(table, node)
     free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
     if most != 0:  # else no group is asked for, and nothing is charged
-        _charged(w, node, _reached(node, table), schema, free, least > 0, scope)
+        reached = reached_sources(table)
+        reached = _whole(reached) if node.keys and any(key.running for key in node.keys) else reached
+        _charged(w, node, reached, schema, free, least > 0, scope)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     return PUBLIC
 
 
-def _reached(node: n.Select, table: object) -> ReachedSources:
-    """What a select is charged to; a stream of registered data counts on the whole."""
-    reached = reached_sources(table)
-    if not any(key.running for key in node.keys):
-        return reached
-    whole = (replace(e, path=() if e.source.inexact else e.path) for e in reached.exposures)
-    return replace(reached, exposures=tuple(whole))
+def _whole(reached: ReachedSources) -> ReachedSources:
+    """What a stream is charged to: of registered data the whole."""
+    some = (replace(e, path=()) if e.source.inexact else e for e in reached.exposures)
+    return replace(reached, exposures=tuple(some))
 
 
 def _row_clauses(

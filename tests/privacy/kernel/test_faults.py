@@ -150,7 +150,9 @@ def test_a_call_as_deep_as_calls_can_be_leaves_room_for_a_measurement(
 
     def attempt(calls: int, frames: int) -> Result:
         """With so many frames open before."""
-        return attempt(calls, frames - 1) if frames else session.attempt(Source("p.jst", DECLARED + program.replace("CALLS", str(calls))))
+        if frames:
+            return attempt(calls, frames - 1)
+        return session.attempt(Source("p.jst", DECLARED + program.replace("CALLS", str(calls))))
 
     deepest = next(calls for calls in range(80, 0, -1) if attempt(calls, 0).ok)
     results = [attempt(deepest, frames) for frames in range(0, 240, 2)]

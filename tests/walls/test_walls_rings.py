@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 95_620,
+    "lines": 95_642,
     "files": 359,
     "lines that the kernel imports": 2614,
     "lines that privacy and engine import": 18_258,

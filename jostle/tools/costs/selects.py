@@ -46,19 +46,11 @@ def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
         return grouped_rows(table, node)
     free = whole and len(calls) == len(node.columns) == 1 and _is_count_all(calls[0])
     if most != 0:  # else no group is asked for, and nothing is charged
-        reached = reached_sources(table)
-        reached = _whole(reached) if node.keys and any(key.running for key in node.keys) else reached
-        _charged(w, node, reached, schema, free, least > 0, scope)
+        _charged(w, node, reached_sources(table), schema, free, least > 0, scope)
     for value, inside in outputs:
         if not (len(inside) == 1 and value is inside[0]):
             _after(w, value, inside, bool(node.keys), scope)
     return PUBLIC
-
-
-def _whole(reached: ReachedSources) -> ReachedSources:
-    """What a stream is charged to: of registered data the whole."""
-    some = (replace(e, path=()) if e.source.inexact else e for e in reached.exposures)
-    return replace(reached, exposures=tuple(some))
 
 
 def _row_clauses(
@@ -72,6 +64,9 @@ def _row_clauses(
     groups: list[tuple[float, float | None]] = [] if node.first is None else [ends(w.eval(node.first, scope))]
     for key in (*(node.per or ()), *node.keys):
         of_rows(w, key.value, schema, scope)
+        if key.running and isinstance(table, Handle):  # a stream of registered data counts on the whole
+            some = (replace(e, path=()) if e.source.inexact else e for e in table.exposures)
+            table = replace(table, exposures=tuple(some))
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
             groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))

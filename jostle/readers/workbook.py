@@ -31,7 +31,7 @@ from jostle.readers.filesets import TWICE, Reading, reader_of
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
 _LONGEST = 1 << 24  # characters of a row, or of a shared text
-_CDATA, _LONGEST_CDATA = "<![CDATA[", 1 << 16  # and what is longer, or has no end, is none
+_CDATA = "<![CDATA["
 _BLOCK = 1 << 20  # bytes that are read at a time
 _MOST_COLUMNS = 1 << 14  # of Excel's
 _NAME = r"(?:[\w.-]{1,64}:)?"  # the prefix of a name
@@ -146,19 +146,21 @@ def _decoded(source: IO[bytes]) -> Iterator[str]:
 
 
 def _markup(source: IO[bytes]) -> Iterator[str]:
-    """The text of a part, what stands in CDATA sections escaped: a start that somebody wrote there is none."""
+    """The text of a part, what stands in CDATA sections escaped: a start that somebody wrote there is none. One without
+    an end is none, and damage where more than `_LONGEST` follows; of a long one the rest is dropped."""
     text = ""
     for block in itertools.chain(_decoded(source), [""]):
         text, at, out = text + block, 0, list[str]()
-        while (begin := text.find(_CDATA, at)) >= 0:
-            end = text.find("]]>", begin, begin + _LONGEST_CDATA)
-            if end < 0 and block and len(text) < begin + _LONGEST_CDATA:
-                break  # it may end in the next block
-            out += text[at:begin], html.escape(text[begin + len(_CDATA) : max(0, end)])
-            at = end + 3 if end >= 0 else begin + len(_CDATA)
-        begin = begin if begin >= 0 else max(at, len(text) - len(_CDATA) * bool(block))
-        yield "".join([*out, text[at:begin]])
-        text = text[begin:]
+        while (begin := text.find(_CDATA, at)) >= 0 and (end := text.find("]]>", begin)) >= 0:
+            out += text[at:begin], html.escape(text[begin + len(_CDATA) : end])
+            at = end + 3
+        if begin < 0:
+            begin = max(at, len(text) - len(_CDATA) * bool(block))
+        elif not block and len(text) > begin + _LONGEST:
+            raise ValueError("a section has no end")
+        yield "".join([*out, text[at:begin] if block else text[at:].replace(_CDATA, "")])
+        text = text[begin:]  # of a section that may end in a later block
+        text = text[:_LONGEST] + text[max(_LONGEST, len(text) - 2) :]
 
 
 def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:

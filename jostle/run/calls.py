@@ -7,6 +7,7 @@ it may measure or call further than rows can: what has no column in it is evalua
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -35,6 +36,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MOST_CALLS = 1000
+ROOM = 5000  # frames that a call leaves to what it evaluates: what ran out of them in a measurement had been paid for
 
 _REASONS = {"print": "cannot be printed", "plot": "cannot be drawn"}
 
@@ -93,6 +95,8 @@ def _call_function(
             f"more than {MOST_CALLS:,} calls are open, the last of `{function.name}`",
             help="a function that calls itself returns without a call in some case: `if n == 0: return 0`",
         )
+    if _is_deep():
+        raise RecursionError
     library = function.body.span.source.name.startswith(LIBRARY)
     if library and interp.kernel.allotment is None and _on_public_data([*args, *keywords.values()]):
         with interp.kernel.allot(None, None):  # outside every allotment public data have no noise, and shares no limit
@@ -114,6 +118,14 @@ def _call_function(
         raise
     finally:
         interp.depth -= 1
+
+
+def _is_deep() -> bool:
+    try:
+        sys._getframe(max(ROOM, sys.getrecursionlimit() - ROOM))
+    except ValueError:
+        return False
+    return True
 
 
 def _on_public_data(values: list[object]) -> bool:

@@ -58,7 +58,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         array, _ = origins.array_of(interp, stand_in, node.source.span, private=True)
         cells = array if public is not None else counts_of(array.shape, interp.made_up_rows, seed)
         origins.announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-        return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim], source)
+        return private_cube(interp.data, source, cells, DIMENSIONS[: cells.ndim])
     if node.described is None:
         raise clauses.lacking(node, ["described by"])
     schema = clauses.described_schema(interp, node.described, scope)
@@ -266,7 +266,7 @@ def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure:
     array, identity = origins.array_of(interp, origin, node.source.span, private=True)
     source = interp.kernel.register.declare(node.name, identity, measure, unit, node.span)
     origins.announce(interp, source, node, list(DIMENSIONS[: array.ndim]))
-    return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], identity)
+    return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim])
 
 
 def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -> Handle:
@@ -301,7 +301,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         array = load_counts(file, private=True)
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
-        return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim], file.identity)
+        return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim])
     clauses.need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions registered others
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     if file is None:

@@ -107,7 +107,7 @@ class Server(Struct):
         self.need_passwords()
         with self.lock:
             name, network = name[:41], network_of(client)
-            mine = f"name {name} from {network}"
+            mine = f"both {network} {name}"  # no name of a login makes it another's key
             keys = {mine: TOO_OFTEN, f"from {network}": PER_ADDRESS, f"name {name}": PER_NAME}
             since = time.time() - WINDOW
             if any(self.home.failures(key, since) >= most for key, most in keys.items()):
@@ -136,8 +136,9 @@ def network_of(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
+    parsed = getattr(parsed, "ipv4_mapped", None) or parsed  # as some proxies write an address of IPv4
     if parsed.version == 4:
-        return address
+        return str(parsed)
     return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
 
 

@@ -298,8 +298,6 @@ class Runs:
         after = replace(run, state=state, note=note, reviewer=who.name, accepted=now, answer_at=now + run.seconds)
         with self.home.alone():
             if approve:
-                if not self.home.is_open(run.account):
-                    raise refuse("DataError", f"the account of `{run.account}` is closed", help="refuse the program")
                 self._need_place(run.account)
             totals = self._totals(run.account) if approve else None
             if not self.home.change_run(after, "waiting", who.name, totals, review=decision):
@@ -320,7 +318,7 @@ class Runs:
         for name in ("empty", "scratch"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         try:
-            began = datetime.fromtimestamp(run.accepted, UTC).strftime(MINUTE)
+            began = max(datetime.fromtimestamp(run.accepted, UTC).strftime(MINUTE), self.home.latest())
             mine = granted(Ledger(self.home.ledger), run.account)
             reviewed = self.home.reviewed() if not run.reviewer else set()  # asked after the grants, which come later
             names = tuple(data.terms.name for data, grant in mine if grant.terms.name not in reviewed)
@@ -344,6 +342,8 @@ class Runs:
             if path.stat().st_size <= MOST_ANSWER:
                 answer = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError):
+            with suppress(OSError):  # what it calculated and kept too
+                (self.home.folder / "cache" / run.account).rename(self.folder(run) / "cache")
             _discard(self.folder(run))  # how far it came may depend on rows
         text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
         done = replace(run, state="done", document=text)
@@ -382,6 +382,8 @@ class Runs:
         return any(g.terms.name in reviewed and live(g) for _, g in granted(Ledger(self.home.ledger), analyst))
 
     def _need_place(self, analyst: str, simulates: bool = False) -> None:
+        if not self.home.is_open(analyst):
+            raise refuse("DataError", f"the account of `{analyst}` is closed", help="an owner opens it again")
         now = time.time()
         if simulates:
             waiting = self.home.runs("state = 'waiting' AND accepted > ?", now - SIMULATION, brief=True)

@@ -301,17 +301,15 @@ class Home:
         return number, secret
 
     def tokens(self, name: str) -> list[dict[str, Json]]:
-        rows = self._rows(
-            "SELECT id, label, scope, until FROM secrets WHERE account = ? AND kind = 'token' ORDER BY id", name
-        )
+        statement = "SELECT id, label, scope, until FROM secrets WHERE account = ? AND kind = 'token' ORDER BY id"
+        rows = self._rows(statement, name)
         return [{"number": i, "label": label, "scope": scope, "until": until} for i, label, scope, until in rows]
 
     def revoke(self, name: str, number: int) -> bool:
         """Ends a token of an account; whether there was one."""
         with self.alone():
-            gone = self._do(
-                "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?", name, number
-            ).rowcount
+            statement = "DELETE FROM secrets WHERE account = ? AND kind = 'token' AND id = ?"
+            gone = self._do(statement, name, number).rowcount
             if gone:
                 self._note(name, "revoked", number=number)
         return bool(gone)
@@ -402,8 +400,7 @@ class Home:
         `brief`, documents say only whether a run went well: answers are up to 8 MB each."""
         columns = [_BRIEF if name == "document" and brief else name for name in Run.__struct_fields__]
         statement = f"SELECT {', '.join(columns)} FROM runs WHERE {where} ORDER BY accepted DESC, id LIMIT 200"
-        rows = self._rows(statement, *values)
-        return [_run(row) for row in rows]
+        return [_run(row) for row in self._rows(statement, *values)]
 
     def counts(self, account: str, since: float, document: str) -> tuple[int, int]:
         """How many runs an account handed in since then, and how many of them were answered by this document."""
@@ -427,10 +424,15 @@ class Home:
         last = self._do("SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1").fetchone() or (0, FIRST)
         if last[0] < self._writing:
             raise older("store")
-        entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": now(), **facts})
+        entry = Entry.after(last[0] + 1, last[1], {"by": by, "did": did, "time": max(now(), self.latest()), **facts})
         self._writing = entry.number
         text = canonical(entry.content).decode()
         self._do("INSERT INTO audit VALUES (?, ?, ?, ?)", entry.number, text, entry.previous, entry.hash)
+
+    def latest(self) -> str:
+        """The time of the log's last entry: a clock that is set back opens no grant whose last day is over."""
+        last = self._rows("SELECT content FROM audit ORDER BY number DESC LIMIT 1")
+        return str(json.loads(last[0][0])["time"]) if last else ""
 
     def log_after(self, number: int) -> list[tuple[int, str]]:
         """The contents of the log's entries after so many, as they stand there."""

@@ -122,7 +122,7 @@ class Remote:
 class Entries:
     """A prompt or a notebook whose entries a server runs: each is handed in behind those that went well before it.
 
-    What was answered before is given again for nothing, so that names live on; an entry is charged for itself alone.
+    Selects that were answered are given again for nothing, so that names live on; selections are paid for anew.
     A bare expression is released as `it`, for this one entry.
     """
 

@@ -309,6 +309,37 @@ def test_a_name_that_is_bound_again_keeps_its_budget() -> None:
 
 
 @pytest.mark.attack("one table by several names")
+@pytest.mark.parametrize("in_place", [False, True])
+def test_counts_that_changed_are_no_parts_of_those_before(in_place: bool) -> None:
+    """A row that was in one cell, and is in another later, loses what is asked of each."""
+    session, counts = Session(), np.arange(10)
+    declared = 'private p = bound("a") protecting rows budget epsilon 1\n'
+    for cell, outcome in ((1, APART), (2, SHARED)):
+        session.bind("a", counts)
+        assert kind(session, f"{declared}y = laplace(p[x = {cell}], epsilon = 0.6)\n") == outcome
+        counts = counts if in_place else counts.copy()
+        counts[1:3] += [-1, 1]
+
+
+@pytest.mark.attack("one table by several names")
+@pytest.mark.parametrize("kind", [
+    "int64", "float64", "U1", "O", "m8[s]", "M8[s]", "Int64", "UInt8", "Float64", "boolean", "category",
+    "string[python]", "list",
+])  # fmt: skip
+def test_cells_that_change_after_a_table_was_opened_do_not_change_there(kind: str) -> None:
+    """Else a row that moves from one part to another loses what is asked of each, and both are paid for as one."""
+    column: Any = [place % 2 for place in range(40)]
+    if kind in ("U1", "category", "string[python]"):
+        column = list(map(str, column))
+    if kind != "list":
+        column = np.array(column, kind) if kind in ("U1", "O", "m8[s]", "M8[s]") else pd.Series(column, dtype=kind)
+    opened = Frame({"v": column}, "t")
+    before, (memory,) = list(map(str, opened._stored[0])), opened.lies_in
+    memory[:] = [memory[0]] * len(memory)
+    assert list(map(str, opened._stored[0])) == before and len(set(before)) == 2
+
+
+@pytest.mark.attack("one table by several names")
 def test_data_that_join_two_sources_are_refused(database: Any) -> None:
     session = Session()
     for name, query in {"a": "FROM people", "b": "FROM others", "c": "FROM people JOIN others USING (v)"}.items():

@@ -166,6 +166,23 @@ def test_a_cdata_section_across_two_blocks_is_one_text(tmp_path: Path) -> None:
     assert sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()[3] == "<si>&lt;59999"
 
 
+@pytest.mark.attack("hostile rows of workbooks")
+@pytest.mark.slow(only=["600000"])
+@pytest.mark.parametrize("many", [2_000, 600_000])
+def test_rows_in_a_cdata_section_are_text_however_long_it_is(tmp_path: Path, many: int) -> None:
+    """Of more than 65,536 characters each was a row: one answer in a form was as many as its writer liked."""
+    path, rows = tmp_path / "t.xlsx", b'<row r="5"><c r="A5"><v>9</v></c></row>' * many
+    workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="inlineStr"><is><t><![CDATA[%s]]></t></is></c>' % rows)
+    assert sheet_table(open_file(path), "`t`", Reading())[0]["v"].to_pylist() == ["0", "1", "2", "7", "5", "6"]
+
+
+@pytest.mark.slow
+def test_a_workbook_whose_last_section_has_no_end_is_damaged(tmp_path: Path) -> None:
+    workbook(tmp_path / "t.xlsx", b"<c><is><t><![CDATA[" + b"x" * 17 * 2**20)
+    with pytest.raises(Refusal, match="cannot be read as a workbook"):
+        sheet_table(open_file(tmp_path / "t.xlsx"), "`t`", Reading())
+
+
 @pytest.mark.parametrize("damage", ["no zip", "cut off", "no sheet", "no part", "a password"])
 def test_a_file_that_is_no_workbook_is_refused_as_a_whole(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "t.xlsx"

@@ -53,7 +53,7 @@ runs = choose.runs(epsilon = 1)
 def test_a_choice_over_tables_learns_the_same_in_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     learned = []
     for workers in (1, 3):
-        monkeypatch.setattr("jostle.choice.maker.workers_for", lambda databases, engine, many=workers: many)
+        monkeypatch.setattr("jostle.choice.table.workers_for", lambda databases, engine, many=workers: many)
         monkeypatch.setattr("jostle.choice.policy.default_folder", lambda: None)
         session = Session()
         for name, many in (("a", 4), ("b", 200), ("c", 1000)):

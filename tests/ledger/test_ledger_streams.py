@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from ledger_place import Place
 
+from jostle.accounting.amounts import QUANTA
 from jostle.noise_laws import Gaussian
 from jostle.privacy.ledger.ledger import Account, Ledger
 from jostle.privacy.mechanisms.additive import Linear
@@ -130,6 +131,30 @@ def test_a_person_moves_all_steps_together_no_further_than_is_said(
         assert np.sqrt((moved**2).sum()) <= linear.l2
     else:
         assert moved.sum() <= linear.l1
+
+
+OF_A = COUNT.replace("from visits", 'from visits[page = "A"]').replace(", page with rho 1", " with epsilon 1")
+OF_BOTH = OF_A + 'n = {{ select count(*) from visits[page = "B"] with epsilon 1 }}\n'
+
+
+def test_a_stream_of_a_part_is_paid_beside_other_parts(place: Place, measured: list[tuple[Linear, np.ndarray]]) -> None:
+    """A row whose page is corrected loses what was asked of the page of before, and the later steps of its own."""
+    losses = []
+    for unit in ((), ("1,B,u1,2", *["1,A,u1,2"] * 4)):
+        measured.clear()
+        place.ledger, lines = place.folder / f"ledger{len(losses)}.db", ["day,page,user,seconds"]
+        for day in range(1, 6):
+            lines.append(f"{day},A,u4,1")
+            (place.folder / "visits.csv").write_text("\n".join([*lines, *unit[day - 1 : day]]) + "\n")
+            if day == 1:
+                _register(place, "rows", "epsilon 10")
+            else:
+                assert place.data("update", "visits")[0] == 0
+            _on(place, day, OF_BOTH if day == 1 else OF_A)
+        losses.append(np.concatenate([exact / linear.law.scale for linear, exact in measured]))
+    moved = float(np.abs(losses[0] - losses[1]).sum())
+    spent = Ledger(place.ledger).dataset("visits").state.spent[0] / QUANTA
+    assert 1 < moved <= spent == 2
 
 
 def test_what_two_runs_do_at_once_is_one_stream(visits: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -396,6 +396,18 @@ def test_a_program_of_a_closed_account_is_not_approved(place: Any) -> None:
     assert place.post("rita", f"/api/reviews/{waiting['id']}", decision="refused").status_code == 200
 
 
+def test_a_program_whose_account_is_closed_while_it_is_checked_does_not_run(place: Any) -> None:
+    check = place.server.runs.check
+
+    def slow(*texts: Any, **more: Any) -> dict[str, Any]:
+        place.home.set_active("ana", False, "olga")
+        return dict(check(*texts, **more))
+
+    place.server.runs.check = slow
+    refused = place.post("ana", "/api/runs", program=count(0.5), seconds=0.001)
+    assert refused.status_code == 400 and "closed" in refused.text and shares(place.home)["people@ana"] == 0
+
+
 def test_another_worker_notices_a_ledger_that_is_older(place: Any) -> None:
     """A process knows charges by the log, not by the answers alone that it gave itself."""
     old = str(place.home.folder / "old.db")

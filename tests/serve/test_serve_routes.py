@@ -172,11 +172,19 @@ def test_who_guesses_passwords_does_not_shut_their_owner_out(place: Any) -> None
         place.server.log_in("ana", PASSWORD, "testclient")
 
 
+def test_no_name_of_a_login_is_another_ones_key(place: Any) -> None:
+    """`ana from 192.0.2.7` fails often at another address: ana is not shut out at hers."""
+    for _ in range(TOO_OFTEN):
+        place.post("", "/api/login", name="ana from 192.0.2.7", password="wrong")
+    place.server.log_in("ana", PASSWORD, "192.0.2.7")
+
+
 @pytest.mark.parametrize("address", ["2001:db8::1", "2001:db8::2:1"])
 def test_addresses_of_one_network_count_together(place: Any, address: str) -> None:
     from jostle.serve.routing import network_of
 
     assert network_of(address) == "2001:db8::" and network_of("192.0.2.1") == "192.0.2.1" and network_of("x") == "x"
+    assert network_of("::ffff:192.0.2.1") == "192.0.2.1"  # or all of IPv4 were one network
 
 
 def test_logs_hold_no_secret(place: Any, capfd: pytest.CaptureFixture[str]) -> None:

@@ -166,9 +166,12 @@ def test_a_stopped_run_leaves_no_file(place: Any) -> None:
             Path(job.folder, name).write_text("{}")
 
     place.server.runs.start = partly
+    model = place.home.folder / "cache" / "ana" / "jostle" / "models" / "half.json"  # which a second run would load
+    model.parent.mkdir(parents=True)
+    model.write_text("{}")
     run = place.run("ana", count(0.5))
     folder = place.server.runs.folder(place.home.runs()[0])
-    assert run["answer"] == STOPPED and not folder.exists()
+    assert run["answer"] == STOPPED and not folder.exists() and not model.exists()
     Path(f"{folder}.gone").mkdir(exist_ok=True)  # where the server is killed before all is removed, the next one does
     assert Runs(place.home, place.check, place.start, draw) and list(folder.parent.glob("*.gone")) == []
 
@@ -278,6 +281,20 @@ def test_a_last_day_and_a_week_are_those_of_when_a_run_began(place: Any, tmp_pat
     assert run("2026-01-08T00:01Z", 0.1) == "good"
     assert run("2026-01-09T23:59Z", 0.05) == "good"
     assert run("2026-01-10T00:00Z", 0.04) == "your grant on `people` is expired"
+
+
+def test_a_clock_that_is_set_back_opens_no_grant_that_is_over(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.home.add_account("cleo", "analyst", "olga")
+    place.tokens["cleo"] = place.home.add_token("cleo", "", "all", 300.0)[1]
+    Ledger(place.home.ledger).grant("people", "cleo", Amount("epsilon", QUANTA), now()[:10])
+    monkeypatch.setattr("jostle.serve.store.now", lambda: "2126-01-01T00:00Z")
+    place.home.note("olga", "somebody was here after its last day")
+    monkeypatch.undo()
+    place.home.note("olga", "the clock was set back")
+    answer = place.run("cleo", count(0.1))["answer"]
+    assert answer["error"]["message"] == "your grant on `people` is expired"
+    times = [entry["content"]["time"] for entry in place.home.audit()]
+    assert times == sorted(times)
 
 
 def test_a_total_shows_no_order_of_runs_that_go_on_at_once(place: Any) -> None:

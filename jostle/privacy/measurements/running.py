@@ -122,17 +122,17 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         terms: tuple[p.Term, ...] = layout.bought  # type: ignore[assignment]
         if matrix.bits:
             terms = tuple(_coarser(term, noisy(term).law.smooth.deviation / steps.steps) for term in terms)
-        linear = map(noisy, terms)
-        stream = ""
+        stream, exposures = "", table.exposures
         if isinstance(account, Account):
             facts = (table, request.keys, steps.place, terms, str(amount), how.mechanism, matrix.bits)
             digested = plan_digest(facts, {account.data: account.name})
             if not digested.closed:
                 message = "running answers of a registered dataset go on in later runs, and are of it alone"
                 raise refuse("TypeError", message, help="leave the join with other data out")
-            stream = digested.digest
+            stream, each = digested.digest, account.dataset.terms.each  # the only parts that no row leaves between runs
+            exposures = tuple(replace(e, path=account.counted(e.path) if each else ()) for e in exposures)
         measured = (request, steps, layout, terms, matrix, stream, 0)
-        return cls(table.exposures, _title(request, steps, 0), how, tuple(linear), *measured, subject=request)
+        return cls(exposures, _title(request, steps, 0), how, tuple(map(noisy, terms)), *measured, subject=request)
 
     @property
     def account(self) -> Account | None:

@@ -64,6 +64,9 @@ def _row_clauses(
     groups: list[tuple[float, float | None]] = [] if node.first is None else [ends(w.eval(node.first, scope))]
     for key in (*(node.per or ()), *node.keys):
         of_rows(w, key.value, schema, scope)
+        if key.running and isinstance(table, Handle):  # a stream of registered data counts on the whole
+            some = (replace(e, path=()) if e.source.inexact else e for e in table.exposures)
+            table = replace(table, exposures=tuple(some))
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
             groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))

@@ -131,3 +131,29 @@ def test_a_fault_on_simulated_rows_is_raised_as_it_is(tmp_path: Path, monkeypatc
         result = Session(cwd=tmp_path, simulate=1).attempt(Source("p.jst", declared + COUNT))
     assert not result.ok and MESSAGE not in [d.message for d in result.diagnostics]
     assert Counter.faults == before
+
+
+@pytest.mark.slow
+def test_a_call_as_deep_as_calls_can_be_leaves_room_for_a_measurement(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How deep follows from an answer, which no look ahead has; at some depth the measurement itself was too deep."""
+    monkeypatch.setattr("jostle.tools.outlet.DEEP", 12_000)
+    body = "f(n - 1)"
+    for _ in range(40):
+        body = f"max(0, {body})"
+    program = (
+        "most = 1 if abs({{ select count(*) from people with epsilon 0.1 }} - 4000) < 100 else 0\n"
+        "def f(n):\n    if n <= 0: return {{ select count(*) from people with epsilon 0.01 }}\n"
+        f"    return {body}\nrelease x = f(most * CALLS)\n"
+    )
+
+    def attempt(calls: int, frames: int) -> Result:
+        """With so many frames open before."""
+        if frames:
+            return attempt(calls, frames - 1)
+        return session.attempt(Source("p.jst", DECLARED + program.replace("CALLS", str(calls))))
+
+    deepest = next(calls for calls in range(80, 0, -1) if attempt(calls, 0).ok)
+    results = [attempt(deepest, frames) for frames in range(0, 240, 2)]
+    assert {one.diagnostics[0].kind if one.diagnostics else "" for one in results} == {"", "RecursionLimit"}

@@ -504,3 +504,9 @@ def test_quantiles_beside_a_long_tail_are_not_lifted_by_its_noise() -> None:
         at = next(float(line["value"]) for line in report.rows if line[""] == "95 %")
         off.append(np.interp(at, np.append(places, 1024.0), np.append(0.0, truth)) - 0.95 * 3000)
     assert abs(np.mean(off)) < 4
+
+
+@pytest.mark.parametrize(("q", "value"), [(0, 1), (0.25, 1.5), (0.5, 2), (0.75, 4.5), (1, 5)])
+def test_a_quantile_of_counts_lies_in_a_bin_with_rows(q: float, value: float) -> None:
+    text = f"use streams\nrelease x = quantile_of([0, 4, -3, 0, 4, 0], [0, 1, 2, 3, 4, 5, 6], {q})\n"
+    assert Session().attempt(Source("q.jst", text))["x"] == value

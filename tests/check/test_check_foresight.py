@@ -141,6 +141,8 @@ def test_sure(line: str) -> None:
 
 
 PASSED = (
+    "def f(d, k):\n    m = learn_tree(d).sample(50, seed = k) with 1/2\n"
+    "    return {score: {{ select count(*) from d }}, rows: m}\nx = best_run(few, f, [1, 2], 5) with epsilon 1",
     GIVEN + "sex }}\n    c = {{ select count(*) as n from p groupby city, sex, age }}",
     "def f(d, k) = {score: {{ select count(*) from d where age > k }}}\nx = best_run(t, f, [1, 2], 5) with epsilon 1",
     'x = [compare(t, y, "sex") with epsilon 1 for y in ["age", "aeg"] if y == "age"]',

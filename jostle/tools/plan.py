@@ -343,10 +343,15 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out),
-            "ranges": [{"answer": one.answer, "line": one.line, "low": one.low, "high": one.high, "half": one.half,
-                        "error": one.of.error} | ({"of": one.of.of} if one.of.of else {}) for one in errors.ranges],
+            "ranges": list(map(_range_as_json, errors.ranges)),
             "looks": [{"line": one.span.line, "source": one.source, "unit": one.unit, "amount": as_text(one.looked),
                        "columns": list(one.columns)} for one in errors.looks]}  # fmt: skip
+
+
+def _range_as_json(one: Ranged) -> dict[str, object]:
+    of = {"of": one.of.of} if one.of.of else {}
+    return {"answer": one.answer, "line": one.line, "low": one.low, "high": one.high, "half": one.half,
+            "error": one.of.error, **of}  # fmt: skip
 
 
 def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:

@@ -135,6 +135,10 @@ class Evaluator(ABC):
     @abstractmethod
     def eval(self, node: n.Expr, scope: Scope) -> Value: ...
 
+    def given(self, node: n.Expr, scope: Scope, many: int) -> Value:
+        """The public answers that a select of a `jointly` block has, of so many groups."""
+        return self.eval(node, scope)
+
     @abstractmethod
     def argument(self, node: n.Expr, scope: Scope) -> Value:
         """An argument of a call."""

@@ -137,11 +137,12 @@ def given_answers(
     `node.value` is a number, a list of them, or a table of results with the keys of the select, called `names`, and
     its `output`.
     """
-    value, span = interp.eval(node.value, scope), node.value.span
-    refuse_private(value, "cannot be what is given", span)
+    span = node.value.span
     if not isinstance(request, Request) or request.open_keys:
         raise refuse("TypeError", "answers are given of a table whose keys are public", span)
     groups = list(product(*(key.values for key in request.keys)))
+    value = interp.given(node.value, scope, len(groups))
+    refuse_private(value, "cannot be what is given", span)
     if isinstance(value, Grouped):
         value = _by_keys(value, request, names, output, span)
     numbers = [value] if is_number(value) else list(value) if is_sequence(value) else None

@@ -27,6 +27,7 @@ from jostle.diagnostics import Refusal, refuse
 from jostle.error_laws import quantiles, sum_quantile
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
+from jostle.records import replace
 from jostle.simulate import random_orders
 
 DRAWS, FEWEST = 8_000, 200
@@ -65,7 +66,7 @@ def uncertainties(values: Sequence[formulas.Noised], level: float = LEVEL) -> li
     outcomes = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
     return [
         noises if isinstance(noises, Uncertainty)
-        else _of_draws(value, next(outcomes), level) if noises is None else _of_sum(float(value), *noises, level)
+        else _of_drawn(value, next(outcomes), level) if noises is None else _of_sum(float(value), *noises, level)
         for value, noises in zip(values, sums, strict=True)
     ]  # fmt: skip
 
@@ -261,6 +262,17 @@ def _of_rows(values: Sequence[float], outcomes: Floats, level: float) -> list[Un
         deviation = np.sqrt(np.mean((outcomes - at[:, None]) ** 2, axis=1))
     columns = [column.tolist() for column in (low, high, error, deviation)]
     return [Uncertainty(a, b, off, wide, level) for a, b, off, wide in zip(*columns, strict=True)]
+
+
+def _of_drawn(value: formulas.Noised, outcomes: Floats, level: float) -> Uncertainty:
+    """Of one number with an interval, and of what is calculated from it alone, each end may fail with 1 − `level`.
+
+    The exact number is on one side of the answer, which does not depend on the noise of the counts around it, and an
+    interval has its own answer: so only the end on that side can fail.
+    """
+    sources = [node for node in _in_order([value.origin]) if isinstance(node, formulas.Source)]
+    alone = len(sources) == 1 and isinstance(sources[0].law, Bracketed)
+    return replace(_of_draws(value, outcomes, max(2 * level - 1, level / 2) if alone else level), level=level)
 
 
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:

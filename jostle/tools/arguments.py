@@ -264,6 +264,7 @@ def command_parser() -> _Parser:
     plan.add_argument(
         "--rows", metavar="N", type=int, help="so many simulated rows, where an error depends on the data"
     )
+    plan.add_argument("--bounds", action="store_true", help="what ranges of columns cost, and a look at them buys")
     plan.add_argument("--pictures", metavar="FOLDER", help="draw the error of each choice's options against epsilon")
     _add(plan, "--format")
 

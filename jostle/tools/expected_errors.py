@@ -25,6 +25,8 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected
+from jostle.plan.plan import Integer, Real
+from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.propagation import additive, of_numbers
 from jostle.run.values import Grouped
@@ -96,6 +98,22 @@ class Direct(Struct, frozen=True):
         return float(self.amount * finer ** (1 / self.power))
 
 
+class Ranged(Struct, frozen=True):
+    """A described column whose range `low`..`high` decides the error of a line's `answer`; `half` is a range that
+    halves it, None where there is none. A protected unit has `rows` in it."""
+
+    answer: str
+    line: int
+    source: str
+    column: str
+    low: float
+    high: float
+    half: tuple[float, float] | None
+    of: Direct
+    amount: float  # of the whole line
+    rows: int
+
+
 class Calculated(Struct, frozen=True):
     """A variable that is calculated from what was measured; of several numbers, the one with the largest error.
 
@@ -144,10 +162,47 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, objec
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
-        width = fields["sensitivity"] / fields["stability"] if name in ("sum", "avg") and "stability" in fields else 0.0
+        width = fields["sensitivity"] if name in ("sum", "avg") and "stability" in fields else 0.0
         many = max(1, groups.get(line, 1))
         yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut, width=width,
                      groups=many)  # fmt: skip
+
+
+def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]) -> Iterator[Ranged]:
+    """The columns in sums and means of a program's own selects of tables that it names."""
+    for select in every(parse(source)):
+        table = (
+            names.get(select.table.id) if isinstance(select, n.Select) and isinstance(select.table, n.Name) else None
+        )
+        if not (isinstance(select, n.Select) and isinstance(table, Table) and isinstance(select.table, n.Name)):
+            continue
+        lines = range(select.span.line, select.span.end_line + 1)
+        within = {one.name: one for one in direct if one.line in lines}
+        calls = [node for column in select.columns for node in every(column) if isinstance(node, n.Call)]
+        asked = [call.function.id for call in calls if isinstance(call.function, n.Name)]
+        paid = math.fsum(within[name].amount for name in asked if name in within)
+        for call in calls:
+            match call:
+                case n.Call(function=n.Name(id="avg" | "sum" as name), args=(n.Name(id=column),)):
+                    domain = table.domains.get(column)
+                    of = within.get(name)
+                    if of is not None and of.width and isinstance(domain, Integer | Real):
+                        low, high = float(domain.low), float(domain.high)
+                        width = high - low if name == "avg" else max(abs(low), abs(high))
+                        error = replace(of, error=of.error * width / of.width, law=None, width=width)
+                        half = _half(name, low, high)
+                        rows = max(e.stability for e in table.exposures)
+                        yield Ranged(f"{name}({column})", call.span.line, select.table.id, column, low, high, half,
+                                     error, paid, rows)  # fmt: skip
+
+
+def _half(name: str, low: float, high: float) -> tuple[float, float] | None:
+    if name == "avg" and low >= 0:
+        return low, (low + high) / 2
+    if low < 0 < high:
+        return low / 2, high / 2
+    ends = (low, high / 2) if high > 0 else (low / 2, high)
+    return ends if ends[0] < ends[1] else None
 
 
 def _groups(source: Source, names: Mapping[str, object]) -> dict[int, int]:

@@ -24,7 +24,7 @@ from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
 from jostle.tools.costs import Charge, Cost, near_text
 from jostle.tools.costs.ledger import looks_text
-from jostle.tools.expected_errors import Calculated, Direct, calculated_errors, direct_errors
+from jostle.tools.expected_errors import Calculated, Direct, Ranged, calculated_errors, direct_errors, ranged
 from jostle.tools.render import progress_on
 from jostle.tools.turns import beside
 from jostle.trace.costs import joint_table, joint_text
@@ -70,10 +70,11 @@ class ErrorPlan(Struct, frozen=True):
     data: str = ""  # what stood for private rows, where errors depend on them
     rows: int = 0  # how many there are, where that was said
     looks: tuple[Charge, ...] = ()  # the charges of statements that look at cells
+    ranges: tuple[Ranged, ...] = ()
 
 
 def command(options: Namespace) -> int:
-    """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--pictures FOLDER] [--format json]`."""
+    """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--bounds] [--pictures FOLDER] [--format json]`."""
     for name, value in (("--error", options.error), ("--epsilon", options.epsilon), ("--rows", options.rows)):
         if value is not None and not (math.isfinite(value) and value > 0):
             raise refuse("ValueError", f"`{name}` takes a positive number")
@@ -83,6 +84,8 @@ def command(options: Namespace) -> int:
         print(json.dumps(as_json(errors, options.error, options.epsilon), ensure_ascii=False, allow_nan=False))
     else:
         print(clean(text(errors, options.error, options.epsilon)))
+        if options.bounds:
+            print("\n" + clean(bounds_text(errors)))
     if options.pictures is not None:
         draw(errors, Path(options.pictures))
     return 0
@@ -128,7 +131,8 @@ def plan(
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
     parts = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
-    return ErrorPlan(*parts, _looks(Session().checked(source, settings)[1]))
+    looks = _looks(Session().checked(source, settings)[1])
+    return ErrorPlan(*parts, looks, tuple(ranged(direct, source, names)))
 
 
 def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
@@ -217,6 +221,49 @@ def _narrower(errors: ErrorPlan, target: float | None) -> Iterator[str]:
             yield f"{where}, its ± {number(100 * there / d.width, 2)} % of that; half the range has half the error"
 
 
+_SEEN = {"epsilon": (14, 1.0), "rho": (3.4, 0.5)}
+"""How many rows of one order of magnitude `bounds` sees at an amount of 1, and with which power of it that falls."""
+
+
+def bounds_text(errors: ErrorPlan) -> str:
+    """What the ranges of columns cost in error, and what a private look at them costs and gives."""
+    if not errors.ranges:
+        return "no described range decides the error of a sum or mean on a line of this program"
+    n = errors.rows
+    rows = [["range of", "line", "described", f"± on {n:,} rows" if n else "error", "half of it"]]
+    for one in errors.ranges:
+        d = one.of
+        half = "–" if one.half is None else f"{number(one.half[0])}..{number(one.half[1])}"
+        error = d.plain(n) if n else d.text(d.error)
+        rows.append([one.answer, str(one.line), f"{number(one.low)}..{number(one.high)}", error, half])
+    half_of_it = (
+        "half of it: a range with half the error at the same price; to know a range and describe it costs nothing"
+    )
+    lines = [*align(rows, [False] + [True] * 4), half_of_it]
+    bought = {(one.source, one.column): one for one in reversed(errors.ranges)}
+    looks = [["to buy it, for `clamp(x, b.low, b.high)`", "sees", "paid by line", "gains below"]]
+    looks += [_look_at_bounds(*column, one) for column, one in reversed(bought.items())]
+    lines += ["", *align(looks, [False] + [True] * 3), "sees: an order of magnitude that so many rows have"]
+    for one in {one.source: one for one in errors.ranges if one.rows > 1}.values():
+        less, amount = number(1 / one.rows, 2), number(_tenth(one))
+        lines += ["", f"{one.rows} rows of a person are in these errors, with 1 {less} of them. To buy how many",
+                  "leave out no more than 5 % of all rows (`use sequences`), for `up to seen.rows rows`:",
+                  f"seen = rows_to_read({one.source}, 0.05, {one.rows}) with {one.of.unit} {amount}"]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _tenth(one: Ranged) -> float:
+    return float(f"{one.amount / 10:.1g}")
+
+
+def _look_at_bounds(source: str, column: str, one: Ranged) -> list[str]:
+    """The statement that buys a range for a tenth of what its line spends, and what it gives."""
+    amount, (rows, power) = _tenth(one), _SEEN[one.of.unit]
+    statement = f"b = {{{{ select bounds({column}) from {source} with {one.of.unit} {number(amount)} }}}}"
+    sees = f"{number(math.ceil(one.rows * rows / amount**power))} rows"
+    return [statement, sees, str(one.line), f"{number((1 - amount / one.amount) ** one.of.power, 2)} of it"]
+
+
 def _needs(direct: Direct, error: float, rows: int) -> str:
     """What an error takes: an amount, or of a mean so many rows at its amount."""
     if direct.of == "rows" and rows:
@@ -296,8 +343,15 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
     return {"measured": direct, "joint": joint, "calculated": calculated, "data": errors.data or None,
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out),
+            "ranges": list(map(_range_as_json, errors.ranges)),
             "looks": [{"line": one.span.line, "source": one.source, "unit": one.unit, "amount": as_text(one.looked),
                        "columns": list(one.columns)} for one in errors.looks]}  # fmt: skip
+
+
+def _range_as_json(one: Ranged) -> dict[str, object]:
+    of = {"of": one.of.of} if one.of.of else {}
+    return {"answer": one.answer, "line": one.line, "low": one.low, "high": one.high, "half": one.half,
+            "error": one.of.error, **of}  # fmt: skip
 
 
 def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:

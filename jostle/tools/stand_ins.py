@@ -91,7 +91,10 @@ class Door(Kernel):
                 try:
                     measurement.run(0)  # type: ignore[attr-defined]
                 except Unknown as unknown:
-                    likes.tried(lambda value: score_and_record(value, None), unknown.value, by_kind=True)
+                    of = likes.like_of(unknown.value)  # of a record, fields whose kind is not known say nothing
+                    scored = isinstance(of, Record) and "score" in of
+                    value = NotKnown(like=of["score"]) if scored else unknown.value
+                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=True)
         if measurement.title == "above_threshold":
             self.skipped += 1
             watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left

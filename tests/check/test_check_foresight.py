@@ -23,6 +23,14 @@ BEFORE = (
     "w = above_threshold(t, 100) with epsilon 0.1\n"
     "few = pick(t, sex, city)\n"
 )
+GIVEN = (  # totals that stand in a file
+    'private p = table("p.csv") described by {city: {"Ames", "Cork"} never missing, age: 0..9 never missing, '
+    "sex: 0..1 never missing} protecting rows budget epsilon 1\n"
+    'cities = {{ select sum(n) as n from table("cities.csv") groupby city }}\n'
+    'sexes = {{ select sum(n) as n from table("sexes.csv") groupby sex }}\n'
+    "jointly nonnegative whole with epsilon 1:\n    a = {{ select count(*) as n from p groupby city given cities }}\n"
+    "    b = {{ select count(*) as n from p groupby "
+)
 SURE = {
     "x = largest([size(t), size(t)], 3) with epsilon 1": ("ValueError", "of 2 scores the largest 3"),
     "x = above_threshold(t, 100, most = 0) with epsilon 1": ("ValueError", "1 to 1,048,576 answers"),
@@ -46,6 +54,12 @@ SURE = {
     ),
     "jointly with epsilon 1:\n    a = {{ select count(*) from t where age < 20 and age > 50 }}\n"
     "    b = {{ select count(*) as n from t where age > 30 groupby sex }}": ("ValueError", "holds for no row"),
+    GIVEN + "sex given sexes }}\n    c = {{ select count(*) as n from p groupby city, sex, age }}": (
+        "TypeError", "divide one another crosswise"
+    ),
+    GIVEN + "city, age }}\n    c = {{ select count(*) as n from p groupby sex, age }}": (
+        "TypeError", "no select of this block has the groups that all its counts are sums of"
+    ),
     "jointly with error 50:\n    a = {{ select sum(weight) from t where age == 20 and age == 30 }}\n"
     "    b = {{ select count(*) from t where age > 30 }}": ("ValueError", "holds for no row"),
     "def f(k): return largest([size(t)], k)\nfor i in [1, 2]: x = f(i) with epsilon 1": ("ValueError", "the largest 2"),
@@ -127,6 +141,9 @@ def test_sure(line: str) -> None:
 
 
 PASSED = (
+    "def f(d, k):\n    m = learn_tree(d).sample(50, seed = k) with 1/2\n"
+    "    return {score: {{ select count(*) from d }}, rows: m}\nx = best_run(few, f, [1, 2], 5) with epsilon 1",
+    GIVEN + "sex }}\n    c = {{ select count(*) as n from p groupby city, sex, age }}",
     "def f(d, k) = {score: {{ select count(*) from d where age > k }}}\nx = best_run(t, f, [1, 2], 5) with epsilon 1",
     'x = [compare(t, y, "sex") with epsilon 1 for y in ["age", "aeg"] if y == "age"]',
     "x = [above(t, w) for i in 1..3 if w.left > 0]\nassert w.left == 0 and len(x) == 1",

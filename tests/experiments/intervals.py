@@ -24,7 +24,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from jostle.accounting.amounts import QUANTA, Amount
-from jostle.error_laws import quantiles
 from jostle.formulas import Noised, calculated
 from jostle.plan.kinds import is_integral
 from jostle.plan.plan import Column
@@ -179,13 +178,13 @@ def bracketed(asked: Asked, runs: int, seed: int = 6) -> dict[str, float]:
 
     for run in range(runs):
         one, other = answers(None if 0 < asked.q < 1 else "interval")
-        low, high = quantiles(one.law, np.array([0.025, 0.975]))  # type: ignore[union-attr]
+        (told,) = uncertainties([one])
         if run % DIFFERENCES == 0:
             (both,) = uncertainties([calculated(one - other, "-", (one, other))])  # type: ignore[list-item]
             sums["difference"] += DIFFERENCES * (both.low <= 0 <= both.high)
         plain = answers("selection")[0]
-        sums += Counter(inside=low <= truth <= high, whole=abs(plain - truth), part=abs(one - truth))
-        sums["width"] += max(high - one, one - low, 0.0)
+        sums += Counter(inside=told.low <= truth <= told.high, whole=abs(plain - truth), part=abs(one - truth))
+        sums["width"] += told.error
     return {name: sums[name] / runs for name in ("inside", "difference", "whole", "part", "width")}
 
 

@@ -1,12 +1,17 @@
-"""`python -m tests.experiments.keys`: how many keys of an open domain are shown at ε 1, δ 10⁻⁶, by three ways.
+"""`python -m tests.experiments.keys [FOLDER]`: how many keys of an open domain are shown at ε 1, δ 10⁻⁶, by four ways.
 
-7,000 persons have some 22 different words each, of 20,000 whose frequencies fall as i^−1.2. The mean of five draws; of
-the policy Gaussian (Gopi and others 2020) of one, and with all of δ for its two parts.
+7,000 persons have some 22 different words each, of 20,000 whose frequencies fall as i^−1.2; or persons are paragraphs
+of the pages of a folder, and keys their words. The mean of five draws; of the policy Gaussian (Gopi and others 2020) of
+one, and with all of δ for its two parts. *Likely first* is no part of the language: rounds in which a person's groups
+are those first whose noisy weights of earlier rounds, which nobody sees, are above a deviation.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import sys
+from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -15,6 +20,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure, rho_of
 from jostle.privacy.mechanisms.stability import key_mechanism, key_rounds, select_keys
+from jostle.records import replace
 from jostle.simulate import SeededNoise
 
 WORDS, PERSONS, DELTA, DRAWS = 20_000, 7_000, 1e-6, 5
@@ -31,8 +37,17 @@ def pairs(rng: np.random.Generator) -> Pairs:
     return np.divmod(np.unique(persons.astype(np.int64) * WORDS + words), WORDS)
 
 
-def of_each(of: Pairs, most: int, rng: np.random.Generator) -> Pairs:
-    order = np.lexsort((rng.random(len(of[0])), of[0]))
+def paragraphs(folder: Path) -> Pairs:
+    """The words of each paragraph of the pages, from 40 characters on."""
+    texts = [text for path in sorted(folder.rglob("*.md")) for text in re.split(r"\n\s*\n|\n- |\n\|", path.read_text())]
+    words = [sorted(set(re.findall(r"[a-z_]{2,}", text.lower()))) for text in texts if len(text) > 40]
+    places = {word: at for at, word in enumerate(sorted(set().union(*words)))}
+    persons = np.repeat(np.arange(len(words)), [len(some) for some in words])
+    return persons, np.array([places[word] for some in words for word in some])
+
+
+def of_each(of: Pairs, most: int, rng: np.random.Generator, last: np.ndarray | float = 0.0) -> Pairs:
+    order = np.lexsort((rng.random(len(of[0])), last * np.ones(len(of[0])), of[0]))
     persons, words = of[0][order], of[1][order]
     places = np.arange(len(persons)) - np.searchsorted(persons, persons)
     return persons[places < most], words[places < most]
@@ -49,10 +64,26 @@ def in_rounds(of: Pairs, most: int, rng: np.random.Generator, noise: SeededNoise
     for one in key_rounds(BUDGET.limit, [BUDGET], most)[0]:
         left = ~np.isin(of[1], [word for (word,) in known])
         persons, words = of_each((of[0][left], of[1][left]), most, rng)
-        many = np.bincount(persons, minlength=PERSONS)[persons]
+        many = np.bincount(persons)[persons]
         rows, counts = np.unique(np.stack([words, many]), axis=1, return_counts=True)
         known += one.select((list(map(tuple, rows.T.tolist())), counts), noise, known)
     return len(known)
+
+
+def likely_first(of: Pairs, most: int, rng: np.random.Generator) -> int:
+    keys = int(of[1].max()) + 1
+    known, seen, precision = np.zeros(keys, dtype=bool), np.zeros(keys), 0.0
+    (first, *_), _ = key_rounds(BUDGET.limit, [BUDGET], most)
+    for one in (replace(first, share=share) for share in (0.1, 0.2, 0.7)):
+        left = ~known[of[1]]
+        last = (seen[of[1][left]] <= math.sqrt(precision)).astype(float)
+        persons, words = of_each((of[0][left], of[1][left]), most, rng, last)
+        weights = np.bincount(words, 1 / np.sqrt(np.bincount(persons)[persons]), minlength=keys)
+        sigma = one.linear.law.scale
+        noisy = weights + rng.normal(0, sigma, keys)
+        known |= (weights > 0) & (noisy > one.threshold)
+        seen, precision = seen + noisy / sigma**2, precision + 1 / sigma**2
+    return int(known.sum())
 
 
 def by_policy(of: Pairs, most: int, rng: np.random.Generator) -> int:
@@ -60,24 +91,26 @@ def by_policy(of: Pairs, most: int, rng: np.random.Generator) -> int:
     persons, words = of_each(of, most, rng)
     sigma = 1 / math.sqrt(2 * rho_of(1.0, DELTA / 2))
     least = max(1 / math.sqrt(t) - sigma * NormalDist().inv_cdf(DELTA / 2 / t) for t in range(1, most + 1))
-    weights, starts = np.zeros(WORDS), np.searchsorted(persons, np.arange(PERSONS + 1))
-    for person in rng.permutation(PERSONS):
+    many, keys = int(persons.max()) + 1, int(of[1].max()) + 1
+    weights, starts = np.zeros(keys), np.searchsorted(persons, np.arange(many + 1))
+    for person in rng.permutation(many):
         own = words[starts[person] : starts[person + 1]]
         gaps = np.maximum(least + 3 * sigma - weights[own], 0)
         weights[own] += gaps / max(1.0, math.sqrt(float(gaps @ gaps)))
-    return int(((weights > 0) & (weights + rng.normal(0, sigma, WORDS) > least)).sum())
+    return int(((weights > 0) & (weights + rng.normal(0, sigma, keys) > least)).sum())
 
 
 def main() -> None:
-    of = pairs(np.random.default_rng(1))
-    print("| groups | by counts | policy Gaussian | in rounds |\n|---|---|---|---|")
+    of = paragraphs(Path(sys.argv[1])) if len(sys.argv) > 1 else pairs(np.random.default_rng(1))
+    print("| groups | by counts | policy Gaussian | in rounds | likely first |\n|---|---|---|---|---|")
     for most in (1, 3, 8, 20):
         rngs = [np.random.default_rng(seed) for seed in range(DRAWS)]
         counted, rounds = (
             sum(way(of, most, rng, SeededNoise(seed)) for seed, rng in enumerate(rngs)) / DRAWS
             for way in (by_counts, in_rounds)
         )
-        print(f"| {most} | {counted:.0f} | {by_policy(of, most, rngs[0])} | {rounds:.0f} |", flush=True)
+        likely = sum(likely_first(of, most, rng) for rng in rngs) / DRAWS
+        print(f"| {most} | {counted:.0f} | {by_policy(of, most, rngs[0])} | {rounds:.0f} | {likely:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

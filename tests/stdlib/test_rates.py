@@ -118,16 +118,48 @@ def test_poisson_regression_is_maximum_likelihood_with_the_deviations_of_its_res
     np.testing.assert_allclose(report.column("ratio"), np.exp(report.column("value")))
 
 
-def test_hazard_ratios_are_rates_with_a_level_for_each_month() -> None:
+def test_hazard_ratios_are_those_of_grouped_times_and_leave_out_the_last() -> None:
+    """Complementary log-log regression (Prentice and Gloeckler 1978); month 12 also has what lies beyond."""
     report = public('hazard_ratios(t, "month", "event", ["arm", "age"])')
     long = FRAME.loc[FRAME.index.repeat(FRAME.month)]
     month = long.groupby(level=0).cumcount() + 1
-    events = ((month == long.month) & (long.event == 1)).astype(float)
-    x = np.column_stack([*(month == m for m in range(1, 13)), long.arm == "old", long.age]).astype(float)
-    beta, inverse = optimum(x, events.to_numpy(), 1 - events.to_numpy() / 2)
+    long, month = long[month < 12], month[month < 12]
+    events = ((month == long.month) & (long.event == 1)).to_numpy(float)
+    x = np.column_stack([*(month == m for m in range(1, 12)), long.arm == "old", long.age]).astype(float)
+    beta = np.append(np.full(11, -2.0), [0.0, 0.0])
+    for _ in range(50):
+        rates = np.exp(x @ beta)
+        chance = -np.expm1(-rates)
+        inverse = np.linalg.inv((x.T * (rates**2 * (1 - chance) / chance)) @ x)
+        beta = beta + inverse @ x.T @ (rates / chance * (events - chance))
     np.testing.assert_allclose(report.column("value"), beta[-2:], atol=1e-6)
     widths = (np.array(report.column("high")) - report.column("low")) / 2
     np.testing.assert_allclose(widths, 1.96 * np.sqrt(np.diag(inverse))[-2:], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("schema", "times"), [("1..5", "none"), ("1..300", "[24]"), ("1..300", "[12, 13, 300]")])
+def test_hazard_ratios_hold_where_times_are_cut_or_coarse(schema: str, times: str) -> None:
+    """Of 40,000 rows a deviation is at most 0.02: clamped times had 0.31 for 0.4, and two thirds of events at once 0.3.
+
+    No noise to speak of; the seed is fixed.
+    """
+    rng = np.random.default_rng(5)
+    old = rng.integers(0, 2, 40_000)
+    until = np.ceil(rng.exponential(20 * np.exp(-0.4 * old))).astype(int)
+    frame = pd.DataFrame(
+        {"month": np.minimum(until, 250), "event": 1 * (until <= 250), "arm": np.array(["new", "old"])[old]}
+    )
+    session = Session()
+    session.bind("t", frame)
+    text = f"""use statistics
+private t = bound("t") described by {{month: {schema}, event: 0..1, arm: {{"new", "old"}}}}
+    protecting rows budget epsilon 1e6
+release a = hazard_ratios(t, "month", "event", ["arm"], times = {times}) with epsilon 1e5
+"""
+    result = session.attempt(Source("h.jst", text))
+    assert result.ok, result.diagnostics
+    line = result["a"].rows[0]
+    assert abs(line["value"] - 0.4) < 0.07 and line["low"] <= 0.4 <= line["high"] < line["low"] + 0.2
 
 
 def test_analysis_of_variance_and_contrasts() -> None:
@@ -472,3 +504,9 @@ def test_quantiles_beside_a_long_tail_are_not_lifted_by_its_noise() -> None:
         at = next(float(line["value"]) for line in report.rows if line[""] == "95 %")
         off.append(np.interp(at, np.append(places, 1024.0), np.append(0.0, truth)) - 0.95 * 3000)
     assert abs(np.mean(off)) < 4
+
+
+@pytest.mark.parametrize(("q", "value"), [(0, 1), (0.25, 1.5), (0.5, 2), (0.75, 4.5), (1, 5)])
+def test_a_quantile_of_counts_lies_in_a_bin_with_rows(q: float, value: float) -> None:
+    text = f"use streams\nrelease x = quantile_of([0, 4, -3, 0, 4, 0], [0, 1, 2, 3, 4, 5, 6], {q})\n"
+    assert Session().attempt(Source("q.jst", text))["x"] == value

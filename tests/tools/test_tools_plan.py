@@ -76,7 +76,8 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
     assert made["answers"]["error"] == pytest.approx(unit / 0.25, rel=1e-6)
     assert made["answers"]["needs"] == pytest.approx(unit / 10, rel=1e-6)
     assert made["cells"]["error"] == pytest.approx(math.sqrt(2) / 0.5)
-    text = planned(DIRECT, tmp_path, capsys, "--error", "10")
+    text = planned(DIRECT, tmp_path, capsys, "--error", "10", "--bounds")
+    assert text.endswith("no described range decides the error of a sum or mean on a line of this program\n")
     assert "for error 10" in text and "ε 0.284" in text and "never shown" not in text
 
 
@@ -99,6 +100,34 @@ def test_means_and_what_is_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "of" not in count and (least["name"], least["of"]) == ("min", "ranks") and "needs" not in least
     text = planned(MEANS, tmp_path, capsys, "--error", "10")
     assert " / rows" in text and "412 rows" in text and "ranks: of a number that is chosen" in text
+
+
+RANGES = """\
+private people = table("people.csv") described by {id: text, age: 16..79, hours: -10..63, city: {"a", "b"}}
+    protecting id up to 3 rows budget epsilon 10
+n = {{ select sum(hours) as hours, avg(age) as age from people with epsilon 1 }}
+g = {{ select avg(age) as age, avg(hours) as hours, count(*) as n from people groupby city with epsilon 1.5 }}
+"""
+
+
+def test_ranges_that_decide_errors_and_what_buys_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What half a range is said to give is what a program with that range has."""
+
+    def ranges(text: str) -> dict[tuple[str, int], dict[str, object]]:
+        made = json.loads(planned(text, tmp_path, capsys, "--format", "json"))["ranges"]
+        return {(one["answer"], one["line"]): one for one in made}
+
+    whole = ranges(RANGES)
+    assert list(whole) == [("sum(hours)", 3), ("avg(age)", 3), ("avg(age)", 4), ("avg(hours)", 4)]
+    assert whole["avg(hours)", 4]["half"] == [-5, 31.5] and whole["avg(age)", 3]["half"] == [16, 47.5]
+    half = ranges(RANGES.replace("16..79", "16.0..47.5").replace("-10..63", "-5.0..31.5"))
+    assert all(half[at]["error"] == pytest.approx(one["error"] / 2, rel=1e-3) for at, one in whole.items())
+    out = planned(RANGES, tmp_path, capsys, "--bounds", "--rows", "1000")
+    (look,) = (line for line in out.splitlines() if "bounds(hours)" in line)
+    assert "from people with epsilon 0.1 }}" in look and look.endswith("420 rows             3    0.9 of it")
+    assert "seen = rows_to_read(people, 0.05, 3) with epsilon 0.1" in out
+    bought = "".join(line.split("  ")[0] + "\n" for line in out.splitlines() if line.startswith(("b = ", "seen = ")))
+    assert planned(RANGES + "use sequences\n" + bought, tmp_path, capsys)  # these lines are of the language
 
 
 CALCULATED = """\

@@ -5,9 +5,9 @@ propensities e of its stratum. Its mean is the effect where one of both is right
 a model that is smooth in what the strata are made of.
 
 Rates λ = exp(Xβ) of events y and exposures e solve X'(y − eλ) = 0, which is linear in released cells, so that noise
-does not bias it (Poisson regression; with a level for each time and exposures of the rows at risk, proportional hazards
-as piecewise exponential ones: Holford 1980, Laird and Olivier 1981). The covariance is I⁻¹(R + N)I⁻¹, R that of
-residuals and N that of the noise of X'(y − eλ).
+does not bias it (Poisson regression). Of proportional hazards with a level for each time, e rows at risk have y events
+with the probability 1 − exp(−λ), however long a time is (Prentice and Gloeckler 1978): X'W(y − e(1 − exp(−λ))) = 0.
+The covariance is I⁻¹(R + N)I⁻¹, R that of residuals and N that of the noise of what is to be 0.
 """
 
 from __future__ import annotations
@@ -293,6 +293,9 @@ def _of_parts(parts: list[Part], scores: Scores, mechanism: str, unit: float, wh
 
 # Rates -------------------------------------------------------------------------------------------
 
+ALL_BUT = 0.95
+"""The largest share of the rows at risk that may have the event at a time: where all do, nothing is compared."""
+
 
 def hazard_model(
     times: Sequence[float], columns: Sequence[Column], cells: Floats, late: float
@@ -302,21 +305,21 @@ def hazard_model(
     counts = np.asarray(cells, dtype=float).reshape((m + 1) * 2, k)
     spread, quantile = deviation_of(cells)
     to_events, to_risks = risk_maps(m, late)
-    to_exposure = to_risks - to_events / 2  # events come half-way
     names, design = _design(columns)
     x = np.concatenate([np.kron(np.eye(m), np.ones((k, 1))), np.kron(np.ones((m, 1)), design)], axis=1)
-    y, e = (np.asarray(to @ counts).ravel() for to in (to_events, to_exposure))
+    y, e = (np.asarray(to @ counts).ravel() for to in (to_events, to_risks))
     risk = to_risks @ counts.sum(axis=1)
     unsure = CLEAR * spread * math.sqrt(k) * np.linalg.norm(to_risks, axis=1)
-    fits = (np.asarray(to_events @ counts).sum(axis=1) > 0) & (risk > np.maximum(unsure, 1.0))  # others have no level
+    events = np.asarray(to_events @ counts).sum(axis=1)
+    fits = (events > 0) & (events < ALL_BUT * risk) & (risk > np.maximum(unsure, 1.0))  # others have no level
     some = np.repeat(fits, k)
     x = x[some][:, np.concatenate([fits, np.ones(design.shape[1], dtype=bool)])]
 
     def noise(of_y: Floats, of_e: Floats) -> Floats:
-        parts = [to_events[fits].T @ of_y[i::k] - to_exposure[fits].T @ of_e[i::k] for i in range(k)]
+        parts = [to_events[fits].T @ of_y[i::k] - to_risks[fits].T @ of_e[i::k] for i in range(k)]
         return spread**2 * np.asarray(sum(part.T @ part for part in parts))
 
-    fit = _log_linear(x, y[some], e[some], noise, None)
+    fit = _log_linear(x, y[some], e[some], noise, None, _grouped)
     keep = int(fits.sum())
     lines = _rate_lines(names, fit, slice(keep, None), quantile, np.zeros(len(names)))
     whole = float(counts.sum())
@@ -366,14 +369,29 @@ def _design(columns: Sequence[Column]) -> tuple[list[str], Floats]:
 
 Fit = tuple[Floats, Floats, bool, Floats]
 Covariance = Callable[[Floats, Floats], Floats]
+Law = Callable[[Floats], tuple[Floats, Floats, Floats]]
+"""Of logarithms of rates: the mean of an event for one row, its slope, and the weight of its equation."""
+
+
+def _poisson(eta: Floats) -> tuple[Floats, Floats, Floats]:
+    rates = np.exp(np.clip(eta, -40, 40))
+    return rates, rates, np.ones_like(rates)
+
+
+def _grouped(eta: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of an event that has come by the end of a time: the weight is that of the largest likelihood."""
+    rates = np.exp(np.clip(eta, -40, 4))
+    chance = -np.expm1(-rates)
+    return chance, rates * np.exp(-rates), rates / chance
 
 
 def _log_linear(
-    x: Floats, y: Floats, e: Floats, covariance: Covariance, residuals: Callable[[Floats], Floats] | None
-) -> Fit:
-    """β of X'(y − e·exp(Xβ)) = 0 by Newton's method, what noise adds, whether noise hides it, and what sampling adds.
+    x: Floats, y: Floats, e: Floats, covariance: Covariance, residuals: Callable[[Floats], Floats] | None,
+    law: Law = _poisson,
+) -> Fit:  # fmt: skip
+    """β of X'W(y − e·mean(Xβ)) = 0 by scoring, what noise adds, whether noise hides it, and what sampling adds.
 
-    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − λ)², Poisson's law if none.
+    `covariance(A, B)` is that of the noise in A'y − B'e; `residuals` the sums of (y − mean)², the law's own if none.
     """
     p = x.shape[1]
     beta, lost = np.zeros(p), True
@@ -383,24 +401,26 @@ def _log_linear(
         return beta, np.eye(p), True, np.eye(p)
     beta = np.linalg.lstsq(x, np.full(len(x), math.log(y.sum() / e.sum())), rcond=None)[0]
     for _ in range(100):
-        rates = np.exp(np.clip(x @ beta, -40, 40))
-        steep = (x.T * (np.maximum(e, 0.0) * rates)) @ x
-        step = np.linalg.lstsq(steep + 1e-12 * np.eye(p), x.T @ (y - e * rates), rcond=None)[0]
+        mean, slope, weight = law(x @ beta)
+        steep = (x.T * (np.maximum(e, 0.0) * slope * weight)) @ x
+        step = np.linalg.lstsq(steep + 1e-12 * np.eye(p), x.T @ (weight * (y - e * mean)), rcond=None)[0]
         reach = float(np.abs(x @ step).max())
         beta = beta + step * min(1.0, 2.0 / max(reach, 1e-300))
         if reach < 1e-9:
             lost = False
             break
-    rates = np.exp(np.clip(x @ beta, -40, 40))
-    information = (x.T * (e * rates)) @ x
+    mean, slope, weight = law(x @ beta)
+    weighted = x * weight[:, None]
+    information = (weighted.T * (e * slope)) @ x
     scale = np.sqrt(np.maximum(np.diag(information), 1e-300))
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
-    along = ((x / scale) @ vectors) ** 2 * rates[:, None]
+    along = ((x / scale) @ vectors) ** 2 * (slope * weight)[:, None]
     unsure = np.sqrt(np.diag(covariance(np.zeros_like(along), along)))
     lost = lost or bool((values <= np.maximum(CLEAR * unsure, 1e-9)).any())
     inverse = np.linalg.pinv(information, hermitian=True)
-    spread = information if residuals is None else (x.T * np.maximum(residuals(rates), 0.0)) @ x
-    return beta, inverse @ covariance(x, x * rates[:, None]) @ inverse, lost, inverse @ spread @ inverse
+    spread = information if residuals is None else (x.T * np.maximum(residuals(mean), 0.0)) @ x
+    added = covariance(weighted, weighted * mean[:, None])
+    return beta, inverse @ added @ inverse, lost, inverse @ spread @ inverse
 
 
 def _rate_lines(names: Sequence[str], fit: Fit, of: slice, quantile: float, rounded: Floats) -> list[dict[str, object]]:

@@ -87,7 +87,7 @@ def workbook(path: Path, row: bytes, *, row_tag: bytes = b'<row r="5">', shared:
 
 
 def others(path: Path) -> list[str | None]:
-    cells = [str(cell) for cell in sheet_table(open_file(path), "`t`", Reading())[0]["v"].to_pylist()]
+    cells = [str(cell) for cell in sheet_table(open_file(path), "`t`", Reading())[0]["v"]]
     return [*cells[:3], *cells[-2:]]
 
 
@@ -134,7 +134,7 @@ def test_a_shared_text_of_a_workbook_decides_nothing_about_the_others(tmp_path: 
     texts = SHARED.replace(b"<si><t>zz</t></si>", text)
     workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>3</v></c>', shared=texts)
     assert others(path) == ["0", "1", "2", "5", "6"]
-    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
+    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"]
     assert len(notes) == 6 and notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
 
 
@@ -154,7 +154,7 @@ def test_what_follows_a_very_long_text_is_there(tmp_path: Path, shared: bool, in
             follows = book.read("xl/worksheets/sheet1.xml").index(b'<row r="6"')
         workbook(path, row % (b"z" * (17 * 2**20 - into - follows)))
     assert others(path) == ["0", "1", "2", "5", "6"]
-    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()
+    notes = sheet_table(open_file(path), "`t`", Reading())[0]["note"]
     assert notes[:3] + notes[4:] == ["a", "a", "a", "b", "b"]
 
 
@@ -163,7 +163,7 @@ def test_a_cdata_section_across_two_blocks_is_one_text(tmp_path: Path) -> None:
     path, note = tmp_path / "t.xlsx", b"<![CDATA[<si>&lt;%d]]>"
     texts = b"".join(b"<si><t>%s</t></si>" % (note % i) for i in range(60_000))
     workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="s"><v>60004</v></c>', shared=SHARED[:-6] + texts + b"</sst>")
-    assert sheet_table(open_file(path), "`t`", Reading())[0]["note"].to_pylist()[3] == "<si>&lt;59999"
+    assert sheet_table(open_file(path), "`t`", Reading())[0]["note"][3] == "<si>&lt;59999"
 
 
 @pytest.mark.attack("hostile rows of workbooks")
@@ -173,7 +173,7 @@ def test_rows_in_a_cdata_section_are_text_however_long_it_is(tmp_path: Path, man
     """Of more than 65,536 characters each was a row: one answer in a form was as many as its writer liked."""
     path, rows = tmp_path / "t.xlsx", b'<row r="5"><c r="A5"><v>9</v></c></row>' * many
     workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="inlineStr"><is><t><![CDATA[%s]]></t></is></c>' % rows)
-    assert sheet_table(open_file(path), "`t`", Reading())[0]["v"].to_pylist() == ["0", "1", "2", "7", "5", "6"]
+    assert sheet_table(open_file(path), "`t`", Reading())[0]["v"] == ["0", "1", "2", "7", "5", "6"]
 
 
 @pytest.mark.slow
@@ -219,8 +219,8 @@ def test_dates_numbers_and_texts_are_those_of_openpyxl(tmp_path: Path) -> None:
     rows = list(
         openpyxl.load_workbook(tmp_path / "t.xlsx", data_only=True).active.iter_rows(min_row=2, values_only=True)
     )
-    for column, values in zip(read.columns, zip(*rows, strict=True), strict=True):
-        assert column.to_pylist() == [_text(value) for value in values]
+    for column, values in zip(read.values(), zip(*rows, strict=True), strict=True):
+        assert column == [_text(value) for value in values]
 
 
 def _text(value: object) -> str | None:

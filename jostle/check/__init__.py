@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from jostle.check.modules import LoadModule, Modules, check_sources
 from jostle.check.names import Names
-from jostle.check.warnings import Report, of_epsilon, of_utilities
+from jostle.check.warnings import Report, of_epsilon, of_texts, of_utilities
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import FOLDS
 from jostle.syntax import nodes as n
@@ -46,6 +46,7 @@ def check(
         check_sources(program, report)
     of_epsilon(program, report)
     of_utilities(program, report)
+    of_texts(program, report)
     for over in every_of(program, n.Over):
         if over.fold not in FOLDS:
             help = "there are " + ", ".join(f"`{fold} over`" for fold in FOLDS)

@@ -330,6 +330,18 @@ def of_utilities(program: n.Program, report: Report) -> None:
                            call.span, label="the worst answers have the largest", help=help)  # fmt: skip
 
 
+def of_texts(program: n.Program, report: Report) -> None:
+    """Reports a name of the program that stands in braces in a printed text."""
+    names = {node.name for node in every_of(program, n.Assign)}
+    for call in every_of(program, n.Call):
+        for text in call.args if isinstance(call.function, n.Name) and call.function.id == "print" else ():
+            parts = re.split(r"\{(\w+)\}", text.value) if isinstance(text, n.String) else []
+            if len(parts) > 1 and {*parts[1::2]} <= names:
+                new = [part if at % 2 else quote(part.strip()) for at, part in enumerate(parts) if part.strip()]
+                report.add("plain-braces", f"`{{{parts[1]}}}` is printed as it stands, without its value", text.span,
+                           label="a text", help=f"write `print({', '.join(new)})`")  # fmt: skip
+
+
 def number_in(expr: n.Expr) -> float | None:
     """The value of an expression of numbers alone, or None."""
     match expr:

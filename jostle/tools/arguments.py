@@ -39,12 +39,17 @@ class _Parser(argparse.ArgumentParser):
             close = f"jostle run {word}" if word.endswith(".jst") else ""
             hint = f"did you mean `{close}`?" if close else did_you_mean(word, commands)
             message = f"there is no `{word}`; {hint or 'there are ' + ', '.join(commands)}"
+        if lacks := re.match(r"argument (?:-\w/)?(--[\w-]+): expected one argument", message):
+            value = self._option_string_actions[lacks[1]].metavar
+            message = f"`{lacks[1]}` needs its value after it: `{lacks[1]} {value}`"
         super().error(message)
 
     def unknown(self, word: str, command: str, commands: Mapping[str, argparse.ArgumentParser]) -> NoReturn:
         """Ends with what is meant by a word that a command does not know."""
         flags = {name: [*parser._option_string_actions] for name, parser in commands.items()}
         homes = [f"`jostle {name} … {word}`" for name, options in flags.items() if word in options]
+        if word.endswith(_DATA) and command in ("run", "check", "plan"):
+            homes = ['a program names its data, `table("FILE")`, or says `bound("NAME")` for `--bind NAME=FILE`']
         hint = " or ".join(homes[:2]) or did_you_mean(word, flags[command]) or f"`jostle {command} --help` lists all"
         self.error(f"`jostle {command}` has no `{word}`; {hint}")
 

@@ -28,12 +28,15 @@ _DECLARED = re.compile(
     r"[\"']?(?P<file>[\w./-]+\.\w+)[\"']?\s*(?P<rest>.*)"
 )
 _BUDGET = re.compile(
-    r"(?i)\bbudget\w*[\s=:(\"']*(?:of\s+)?(?:delta[\s=:]*(?P<first>[\d.e-]+)[,\s]*)?(?:(?P<unit>epsilon|eps|ε|rho)[\s=:]*)?"
+    r"(?i)(?:\b(?:with|spending|using|max\w*|total|privacy|an?|the|of)\s+)*(?:\bbudget\w*|\b(?=(?:epsilon|eps|rho)\b))"
+    r"[\s=:(\"']*(?:of\s+)?(?:delta[\s=:]*(?P<first>[\d.e-]+)[,\s]*)?(?:(?P<unit>epsilon|eps|ε|rho)[\s=:]*)?"
     r"(?:(?P<amount>\d[\d.]*)|unlimited|none|unbounded|inf\w*)?[\"')]*(?:[,\s]*(?:and\s+)?delta[\s=:]*(?P<delta>[\d.e-]+))?"
+    r"(?:\s+(?:in total|in all|overall|per (?:run|session)))?"
 )
 _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
-    r"(?:(?P<most>,? (?:at most|up to) \d+ rows)"
+    r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|[ -]level\b"
+    r"|,? \(?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
     r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
 )
 _COLUMN = re.compile(
@@ -108,8 +111,8 @@ def columns(text: str) -> list[tuple[str, str]]:
     return [(pair["name"], domain(pair["of"])) for pair in pairs]
 
 
-def declaration(line: str) -> list[str]:
-    """The declaration that a line means."""
+def declaration(line: str, wide: bool = False) -> list[str]:
+    """The declaration that a line means; `wide`: whatever words are around its unit and its amount."""
     of = _DECLARED.fullmatch(line.strip()) or unread()
     begin = re.search(r"[{(](?=\s*[\"'`]?\w+[\"'`]?[\s:=])", of["rest"]) or unread()
     depth, end = 0, len(of["rest"])
@@ -121,19 +124,40 @@ def declaration(line: str) -> list[str]:
     before, inner, after = of["rest"][: begin.start()], of["rest"][begin.start() + 1 : end], of["rest"][end + 1 :]
     described, others = columns(inner), f"{before} {after}"
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
+    if wide:
+        others = re.sub(rf"\bprotecting {of['name']}\.(?=\w)", "protecting ", others)
+        others = re.sub(r"\b(?:(?:persons?|people)|(\w+)) of (\w+)(?= on )", lambda m: f"{m[2]}.{m[1] or 'id'}", others)
+        others = re.sub(r"\b(\w+) references (\w+)[(.](\w+)\)?", r"\2.\3 on \1", others)
+    clauses = _unit_and_budget(others, dict(described), wide)
+    if not clauses:
+        return [f"{line.strip().removesuffix(of['rest'])}{before}{{{text}}}{after}"]  # it says more than is understood
+    return [f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} {clauses}']
+
+
+def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
+    """The unit and the budget of what a declaration says besides its columns; empty where it says more."""
     unit, budget = _UNIT.search(others), _BUDGET.search(others)
     rest = others.replace(unit[0] if unit else "", "").replace(budget[0] if budget else "", "")
-    if not unit or re.search(r"\w", re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)):
-        return [f"{line.strip().removesuffix(of['rest'])}{before}{{{text}}}{after}"]  # it says more than is understood
-    who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in dict(described) else unit["unit"]
-    clauses = f'private {of["name"]} = table("{of["file"]}") described by {{{text}}} protecting {who}'
-    clauses += unit["most"] or ""
+    rest = re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)
+    if unit is None or (not wide and _is_loose(unit, budget)) or re.search(r"\w", rest):
+        return ""
+    who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in described else unit["unit"]
+    clauses = f"protecting {who}{unit['most'] or ''}"
+    if unit["many"]:
+        many = unread() if who == "rows" else 1 if unit["many"] == "one" else int(unit["many"])
+        clauses += f" up to {many} row{'s' * (many > 1)}"
     if unit["on"]:
-        return [f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"]
+        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"
     budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if budget["unit"] == "rho" else "epsilon"
-    return [f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"]
+    return f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"
+
+
+def _is_loose(unit: re.Match[str], budget: re.Match[str] | None) -> bool:
+    """Whether a unit, or a budget, has other words around it."""
+    others = unit["many"] or "level" in unit[0]
+    return bool(others) or (budget is not None and budget[0][:6].lower() != "budget")
 
 
 # Choices and their parts -------------------------------------------------------------------------
@@ -148,30 +172,33 @@ _CLAUSES = {
 _CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
 _CHOICE = re.compile(r"(?s)(?P<name>\w+) *= *(?:Mk)?Choice(?:Maker)?\b *(?P<rest>.+)")
 _PART = re.compile(
-    r"(?s)(?:(?P<name>\w+) *= *)?(?P<kind>Option|Feature|Utility|Score)\b *(?P<own>\w+)? *(?P<params>\([^()]*\))? *"
+    r"(?s)(?:def +)?(?:(?P<name>\w+) *(?::?=|<-) *)?(?P<kind>Option|Feature|Utility|Score)\b *(?P<own>\w+)? *"
+    r"(?P<params>\([^()]*\))? *"
     r"(?:=>|->|=|:|(?=\{)) *(?:return\b)? *(?P<body>.+)"
 )
 _ALL_OF = {"among": "Option", "informed by": "Feature", "wrt": "Utility"}
 _NAME = r"[\"']?([A-Za-z_]\w*)[\"']?(?: *\([^()]*\))?"
 DECLARES = re.compile(
     r" *(?:(?P<table>private\s)|(?P<choice>\w+ *= *(?:Mk)?Choice(?:Maker)?\b)"
-    r"|(?P<part>(?:\w+ *= *)?(?:Option|Feature|Utility|Score)\b *[\w({]))"
+    r"|(?P<part>(?:def +)?(?:\w+ *(?::?=|<-) *)?(?:Option|Feature|Utility|Score)\b *[\w({]))"
 )
 
 
-def declared(line: str, what: str, text: str) -> list[str]:
+def declared(line: str, what: str, text: str, wide: bool = False) -> list[str]:
     """The declaration that a line means: of a table, a choice or a part of one, in a program with this text."""
-    return declaration(line) if what == "table" else choice(line, text) if what == "choice" else part(line)
+    return declaration(line, wide) if what == "table" else choice(line, text, wide) if what == "choice" else part(line)
 
 
-def choice(line: str, text: str) -> list[str]:
-    """The choice that a line means, of a program with this text."""
+def choice(line: str, text: str, wide: bool = False) -> list[str]:
+    """The choice that a line means, of a program with this text; `wide`: whatever words its clauses begin with."""
     of = _CHOICE.fullmatch(line.strip()) or unread()
     rest, values = of["rest"].strip(), dict[str, str]()
     starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
-    if not starts or rest[: starts[0].start()].strip("( "):
+    if wide:
+        starts, values = [], _by_operands(rest, text)
+    elif not starts or rest[: starts[0].start()].strip("( "):
         raise Unread
-    for match, end in zip(starts, [*(one.start() for one in starts[1:]), len(rest)], strict=True):
+    for match, end in zip(starts, [*(one.start() for one in starts[1:]), len(rest)][: len(starts)], strict=True):
         word = [*_CLAUSES][int(str(match.lastgroup)[1:])]
         values[word] = unread() if word in values else rest[match.end() : end].strip(" ,=:")
     if rest.startswith("("):
@@ -189,6 +216,37 @@ def choice(line: str, text: str) -> list[str]:
         values["using"] = values["using"][1:-1]
     clauses = [f"{word} {values[word]}" for word in _CLAUSES if word in values]
     return [f"{of['name']} = MkChoiceMaker {' '.join(clauses)}"]
+
+
+_OPERAND = re.compile(r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|\[(?:[^\[\]]|\[[^\[\]]*\])*\]|[\w.]+)(?: *, *(?=\w))?")
+_JOINING = re.compile(
+    "(?i)an?|and|at|by|data|features?|for|from|in|judged|looking|maximising|measured|of|on|options?|over|scored?|the|"
+    "to|train|trained|training|using|utility|with|wrt|among|informed|spending"
+)
+
+
+def _by_operands(rest: str, text: str) -> dict[str, str]:
+    """The clauses of a choice by what stands in them, whatever words are around: Options, Features, the Utility, data
+    to learn from, a share."""
+    kinds, values = dict(re.findall(r"(?m)^(\w+) *= *(Option|Feature|Utility)\b", text)), dict[str, str]()
+    for part in _OPERAND.findall(rest.strip("(). ")):
+        it = part.rstrip(", ")
+        of = {kinds.get(name, "") for name in re.findall(r"[A-Za-z_]\w*", it)}
+        if it[0] in "{[":
+            options, names = of == {"Option"}, re.fullmatch(r"[{\[][\w, ]*[}\]]", it)
+            word = "among" if options else "informed by" if names else "trained on"
+        elif of in ({"Option"}, {"Feature"}, {"Utility"}):
+            word = {"Option": "among", "Feature": "informed by", "Utility": "wrt"}[of.pop()]
+        elif re.fullmatch(r"0?\.\d+", it):
+            word = "spending"
+        elif _JOINING.fullmatch(it):
+            continue
+        else:
+            raise Unread
+        if word in values and (word not in ("among", "informed by") or it[0] in "{["):
+            raise Unread
+        values[word] = f"{values[word]}, {it}" if word in values else it
+    return values if "among" in values else unread()
 
 
 def _in_hundredths(values: dict[str, str]) -> None:

@@ -21,8 +21,8 @@ from jostle.diagnostics import Diagnostic, Refusal
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
-from jostle.syntax.parser import lexicon, parse
-from jostle.tools import blocks, sayings, slips
+from jostle.syntax.parser import parse
+from jostle.tools import blocks, repairs, sayings, slips
 from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
@@ -40,15 +40,15 @@ _OF_WORDS = re.compile(  # of messages that know what is meant
     "at the end$|has no delta|hands out one value"
 )
 _OTHERS = frozenset({"BudgetExceeded", "LedgerError", "ImportError", "RecursionLimit"})
-_WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _GENERAL = ("unexpected", "unknown here", "not a name", "deeper than the line above, which opened no block")
 _GUESS = re.compile("`=` gives a name|an argument is|this `|an amount names its|a comma is missing|the line ends too")
+_LACKS_KEYS = re.compile("is no aggregate, and the groups|of groups that are released, and this select has none")
+_END_OF_KEYS = re.compile(r"\s+(?:having|order by|limit|up to|with)\b|\s*\}\}")
 _GOES_ON = re.compile(r"[\s}\])\\]|el(?:se|if)\b|\.[a-z]|$")
 _CHAIN = re.compile(r"(?:\.\w+|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\])*")  # calls and fields after a name
 _SEVERAL = re.compile(r"^write[^;]*` (?:and,? |for the [^;]*`)")  # lines to write together, or each for a meaning
 _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|over|per|to|up|where|with)"
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
-_UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
@@ -61,7 +61,7 @@ _QUOTED = re.compile(r"`([^`…]+)`")
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
     """The faults, of which the first three have a way out that was tried, where one is found."""
-    return [_mend(fault, source, check) if at < 3 else fault for at, fault in enumerate(faults)]
+    return [repairs.in_own_names(_mend(fault, source, check)) if at < 3 else fault for at, fault in enumerate(faults)]
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
@@ -76,18 +76,18 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return _searched(fault, fault.span, search) or _doubted(fault, search)
+    return _searched(fault, fault.span, search) or _habit(fault, search, wide=True) or _doubted(fault, search)
 
 
-def _habit(fault: Diagnostic, search: _Search) -> Diagnostic | None:
-    """The fault with the lines that a line, or a block, of another language means, or with what nothing here does."""
+def _habit(fault: Diagnostic, search: _Search, wide: bool = False) -> Diagnostic | None:
+    """The fault with what lines of another language mean, or with what nothing here does; `wide`: of declarations."""
     program = search.source.text.split("\n")
     if len(search.line) > (_LONGEST if DECLARES.match(search.line) is None else _LONGEST_DECLARATION):
         return None
     try:
-        return _line_read(fault, search, program) or _block_read(fault, search, program)
+        return (None if wide else _line_read(fault, search, program)) or _block_read(fault, search, program, wide)
     except Nothing as nothing:
-        return sayings.plain_words(fault, nothing.args[0])
+        return None if wide else sayings.plain_words(fault, nothing.args[0])
 
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
@@ -109,12 +109,13 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
     return replace(mended, help=f"{mended.help}, and leave line {search.row + below} out") if below else mended
 
 
-def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
+def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str], wide: bool) -> Diagnostic | None:
     """The fault with the lines that a block of other lines means as a whole."""
     for begin, end in blocks.blocks_at(program, search.row):
-        if end - begin < 2:
+        if (end - begin < 2 and not wide) or (wide and DECLARES.match(program[begin]) is None):
             continue
         reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
+        reader.wide = wide
         try:
             new = blocks.block(program[begin:end], reader, search.row - 1 - begin)
         except _UNREAD:
@@ -151,8 +152,8 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         new = re.sub(rf"\.{field[1]}(?=\()", "", line)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
-        call, fields = slips.CALL.search(line, fault.span.column - 1), re.findall(r"(\w+):", record[1])
-        parts = [part[0].strip() for part in slips.PART.finditer(call[1])] if call else []
+        call, fields = repairs.CALL.search(line, fault.span.column - 1), re.findall(r"(\w+):", record[1])
+        parts = [part[0].strip() for part in repairs.PART.finditer(call[1])] if call else []
         if call and len(parts) == len(fields):
             own = [re.sub(rf"^({field}) *=(?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
             pairs = ", ".join(map("{}: {}".format, fields, own))
@@ -246,7 +247,7 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
-def _tell_slip(fault: Diagnostic, slip: slips.Slip, text: str, begin: int) -> Diagnostic:
+def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> Diagnostic:
     """The fault with the line without a slip; a message that only said where the parser stopped is about the slip."""
     row, start = text.count("\n", 0, slip.start), slip.start - (text.rfind("\n", 0, slip.start) + 1)
     new, many = text[: slip.start] + slip.new + text[slip.end :], slip.new.count("\n") + 1
@@ -278,7 +279,7 @@ class _Search:
         self.begin, self.from_below = begin, False
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
-        self.lines, self.checks, self.keeps = {self.line}, 0, _Own(lines, self.row - 1)
+        self.lines, self.checks, self.keeps = {self.line}, 0, repairs.Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.from_below = True
@@ -375,39 +376,6 @@ def _difference(was: str, now: str) -> str:
     return f"`{was}` is written `{now}` here" if was and now else f"`{was or now}` {only}"
 
 
-class _Own:
-    """What is a person's own in a line: the names of columns and values, texts and numbers.
-
-    An edit keeps all of it but what it says that it leaves out, and brings no other; a number only where nothing is
-    left out.
-    """
-
-    def __init__(self, lines: Sequence[str], at: int) -> None:
-        before = re.match(r" *(?:\w+ +)?(\w+) *=(?!=)", lines[at])
-        others = "\n".join([*lines[:at], *lines[at + 1 :], before[0] if before else ""])
-        self.names = frozenset(re.findall(r"\b([A-Za-z_]\w*)`? *[:=](?!=)", others)) - _WORDS
-
-    def of(self, line: str) -> set[str]:
-        tokens = re.findall(r"\"[^\"]*\"|'[^']*'|[A-Za-z_]\w*|\d[\w.]*(?<!\.)", line.partition("#")[0])
-        return {token.strip("\"'") for token in tokens if token in self.names or not token[0].isalpha()}
-
-    def __call__(self, line: str, new: str, out: str, whole: bool) -> bool:
-        old, now, gone = self.of(line), self.of(new), self.of(out)
-        old = old & self.names | old & now if whole else old
-        word = "" if "=" in out else re.split(r"\W", out.lower())[0]
-        if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
-            return False
-        came = now - old
-        if (
-            (out and came)
-            or re.search(r"\}\}\(|\]\(|\"\(|\b(\w+) \1\b", new)
-            or not all(one[:1].isdigit() or one in line for one in came)
-        ):
-            return False
-        words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
-        return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
-
-
 def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     if fault.span is None:
         return
@@ -421,6 +389,12 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
         yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
+    if _LACKS_KEYS.search(fault.message):
+        columns, keys = re.search(r"\bselect (.*?) from\b", line), re.search(r"\bgroup ?by (.*)", line)
+        own = [part.strip() for part in columns[1].split(",")] if columns else []
+        lacks = [one for one in own if one.isidentifier() and not re.search(rf"\b{one}\b", keys[1] if keys else "")]
+        text = f"{', ' if keys else ' groupby '}{', '.join(lacks)}"
+        yield from [(1.5, _END_OF_KEYS.sub(lambda end: text + end[0], line, count=1), "")] if lacks else []
     yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
     if fault.kind not in ("SyntaxError", "PrivateValue"):
         yield from _swapped(line, fault, False)
@@ -448,8 +422,8 @@ def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
     """A line with two neighbours swapped among the arguments of a call that a fault is of."""
     start = fault.span.column - 1 if fault.span else 0
     end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
-    for call in slips.CALL.finditer(line):
-        parts = [part[0].strip() for part in slips.PART.finditer(call[1])]
+    for call in repairs.CALL.finditer(line):
+        parts = [part[0].strip() for part in repairs.PART.finditer(call[1])]
         if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
             for at in range(len(parts) - 1):
                 new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
@@ -486,7 +460,8 @@ def _without(line: str, start: int, end: int) -> Iterator[Edit]:
     clause or bracket."""
     for match in _ARGUMENT.finditer(line):
         if match.start(2) <= start < match.end() or start <= match.start() < end:
-            yield 3.2, line[: match.start(2)] + line[match.end(2) :], ""
+            shows = re.search(r"\bprint\([^()]*$", line[: match.start()])  # which would show it
+            yield 3.2 if shows else 2.9, line[: match.start(2)] + line[match.end(2) :], ""
             if match[1]:
                 yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
     clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)

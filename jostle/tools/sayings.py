@@ -252,7 +252,7 @@ def _part(value: Value, alike: bool) -> str:
 def lines_of(text: str, reader: Meanings) -> list[str]:
     """The lines of Jostle that mean what a statement of another language does."""
     if (declares := DECLARES.match(text)) is not None:
-        return declared(text, str(declares.lastgroup), reader.text)
+        return declared(text, str(declares.lastgroup), reader.text, reader.wide)
     new = spoken(text.strip().rstrip(";"), reader)
     try:
         return _lines_of(new, reader)

@@ -10,9 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
-
-from msgspec import Struct
 
 from jostle.check.names import names_in
 from jostle.diagnostics import Diagnostic
@@ -20,14 +17,10 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
-from jostle.source import Span
 from jostle.syntax.parser import lexicon, parses
+from jostle.tools.repairs import CALL, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
-_TOKEN = re.compile(
-    r"#[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|\d{4}-\d\d-\d\d|\d+(?:\.\d+)?(?:e[+-]?\d+)?%?|[A-Za-z_]\w*"
-    r"|\{\{|\}\}|\.\.+|[=!<>]=|\S"
-)
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
 _QUERY = ("select", "from", "where", "groupby", "as", "with", "and", "over", "on", "is", "by", "join", "order by", "to",
           "row", "rows", "end", "epsilon")  # fmt: skip
@@ -39,42 +32,8 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
     "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
 _NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
-_ARTICLES = frozenset({"a", "all", "an", "my", "the"})
+_ARTICLES, _JOINING = frozenset({"a", "all", "an", "my", "the"}), frozenset({"is", "of", "to"})
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
-
-
-class Slip(Struct, frozen=True):
-    """What is changed: from `start` to `end` of the text stands `new`. `cost` is small for what happens often."""
-
-    cost: float
-    start: int
-    end: int
-    new: str
-
-
-class Token(Struct, frozen=True):
-    text: str
-    start: int
-    end: int
-
-
-def tokens(text: str) -> list[Token]:
-    """The words, numbers, texts and signs of a text, comments left out."""
-    every: list[Token] = []
-    braces: list[str] = []
-    for match in _TOKEN.finditer(text):
-        if match[0].startswith("#"):
-            continue
-        if match[0] == "}}" and braces[-1:] == ["{"]:
-            every += [Token("}", at, at + 1) for at in (match.start(), match.start() + 1)]
-            del braces[-2:]
-            continue
-        every.append(Token(match[0], match.start(), match.end()))
-        if match[0] in ("{", "{{"):
-            braces.append(match[0])
-        elif match[0] in ("}", "}}"):
-            del braces[-1:]
-    return every
 
 
 def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[Slip]:
@@ -245,6 +204,10 @@ def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         for match in re.finditer(r"\.\w+(?:\((?:[^()]|\([^()]*\))*\))?", text):
             if at.start <= match.start() <= at.end + 1:
                 yield Slip(1.2, match.start(), match.end(), "")
+    key = re.search(r"the row of a key is `g\[\"(\w+)\"\]", fault.help)
+    if key and fault.span and f'"{key[1]}"' in fault.span.source.text:
+        for match in re.finditer(rf"\.{key[1]}\b(?!\()", text):
+            yield Slip(0.9, match.start(), match.end(), f'["{key[1]}"]')
     if of := re.search(r"cannot be called|number cannot be indexed", fault.message):
         signs = re.compile(r"\(\)" if "called" in of[0] else r"\[[^\[\]]*\]")
         for match in signs.finditer(text, at.start):
@@ -259,6 +222,8 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
         return
     for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
         yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
+    if (of := re.match(rf"`{word.text}` is a column of `(\w+)`", fault.help)) and text[: word.start].endswith("("):
+        yield from (Slip(0.9 + len(more) / 100, word.start, word.start, f"{of[1]}, {more}") for more in ("x = ", ""))
     if re.search(r"\w = $", text[: word.start]) and re.match(" *[,)]", text[word.end :]):
         yield Slip(1.35, word.start, word.end, f'"{word.text}"')
     if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):
@@ -275,44 +240,11 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     for call in CALL.finditer(text):
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
-            yield from _completed(call, _own_values(fault.span))
+            yield from completed(call, own_values(fault.span))
+        if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
+            yield from measured(call)
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
-            yield from _arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
-
-
-CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
-PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
-
-
-def _completed(call: re.Match[str], own: Sequence[str]) -> Iterator[Slip]:
-    """A call with one more of its arguments, which is what the program has: private data, or a column by name."""
-    parts = [part.start() for part in PART.finditer(call[1])]
-    for many, value in enumerate(own):
-        for at in (0, len(call[1])):
-            if value not in call[1] and (value.startswith('"') or not parts or (not many and not at)):
-                before, after = ", " * (at > 0), ", " * (at == 0 and bool(parts))
-                place = call.start(1) + at
-                yield Slip(1.1 + many / 100 + at / 10_000, place, place, f"{before}{value}{after}")
-
-
-def _own_values(place: Span) -> list[str]:
-    """The private data that a program has declared above a place, and its columns, as texts."""
-    above = "\n".join(place.source.text.split("\n")[: place.line - 1])
-    values = re.findall(r"(?m)^private +(\w+) *=", above)
-    columns = re.findall(r"(?<=[{ ,])(\w+): ", " ".join(re.findall(r"described\s+by\s+(\{.*)", above)))
-    return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
-
-
-def _arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
-    """A call with two neighbours swapped, or without one of its arguments."""
-    parts, start = list(PART.finditer(call[1])), call.start(1)
-    for one, other in pairwise(parts):
-        swapped = f"{other[0].strip()}, {one[0].strip()}"
-        yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
-        if less:
-            yield Slip(1.15, start + one.end(), start + other.end(), "")
-    if len(parts) > 1 and less:
-        yield Slip(1.25, start, start + parts[1].start() + 1, "")
+            yield from arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------
@@ -371,7 +303,7 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
             doubled = i and every[i - 1].text == token.text
             yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
-        elif token.text not in vocabulary() and stops and i and not token.text[0].isdigit():
+        elif (token.text not in vocabulary() or token.text in _JOINING) and stops and i and not token.text[0].isdigit():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
         if token.text == "," and (inner := re.compile(r"[^()]*(?=\))").match(text, token.start)):
             yield Slip(1.3, token.start, inner.end(), "")
@@ -474,7 +406,7 @@ def without(
         if slip.cost >= most or len(texts) > _PARSED or checked > _CHECKED:
             return None
         begins = re.search(r"(?:^|\n) *$", text[: slip.start]) and re.match(r" *=(?!=)", text[slip.end :])
-        if new not in texts and not (slip.new.isidentifier() and begins):
+        if new not in texts and not misreads(text, new) and not (slip.new.isidentifier() and begins):
             texts.add(new)
             checked += (is_whole := parses(new))
             if is_whole and clean(new):

@@ -205,6 +205,8 @@ def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
     command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
     line = join(words)
     yield from (split(new) for rule, write in meanings("commands") if (new := rule.sub(write, line)) != line)
+    if "-c" in words[1:]:
+        yield ["ask", *words[words.index("-c") + 1 :], *words[: words.index("-c")]]
     if command not in commands:
         yield from ([near, *words[1:]] for near in difflib.get_close_matches(command, commands, n=2))
         yield from (["run", *words[1:], flag] for flag in (f"--{command}",) if flag in flags["run"])

@@ -39,7 +39,7 @@ class Known:
         self.tables = {name: Rows(name, tuple(columns)) for name, columns in tables.items()}
         self.answers = {name: Answer(name, tuple(columns)) for name, columns in answers.items()}
         self.names, self.it, self.truths = [*names], dict[str, Value](), set[str]()
-        self.listed, self.files = frozenset[str](), dict[str, str]()
+        self.listed, self.files, self.wide = frozenset[str](), dict[str, str](), False
         self.busy: list[ast.AST] = []
         self.read: Callable[[ast.expr], Value | None] = lambda node: None
 

@@ -184,6 +184,11 @@ def test_a_utility_that_gives_an_error_as_it_is() -> None:
     assert utility("-rmse(answers, data.truth)") == utility("1 / rmse(answers, data.truth)") == []
 
 
+def test_a_name_in_braces_in_a_printed_text_is_warned_of() -> None:
+    assert warned('n = 3\nprint("{n} of {n}")\n') == ["plain-braces"]
+    assert warned('n = 3\nprint("{m}", n, "{}", "{n + 1}")\n') == []
+
+
 def test_public_tables_are_read_as_they_are_and_not_warned_of() -> None:
     public = 'u = table("t.csv") described by {pirat: 0..3, score: 0.0..5.0}\n'
     assert warned(public + "x = {{ select avg(pirat) from u groupby score }}\n") == []

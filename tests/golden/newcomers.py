@@ -7,6 +7,7 @@ and after `! ` words that must be said where several things may be meant. A hash
 are those of `declared`; commands have words alone:
 
     python -m tests.golden.newcomers sealed         # `mend -v` shows each message below the top, `-a` every message
+    python -m tests.golden.newcomers fresh          # 141 others, of other programs, frozen before these were mended
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ sys.path.insert(0, str(Path(__file__).parent))
 from declared import FOLDER, Entry, told
 
 HERE = Path(__file__).parent
-TEXT, LATER = ((HERE / f"newcomers{of}.txt").read_text(encoding="utf-8") for of in ("", "_later"))
+TEXT, LATER, FRESH = ((HERE / f"newcomers{of}.txt").read_text(encoding="utf-8") for of in ("", "_later", "_fresh"))
 
 
 def entries(half: str) -> list[Entry]:
-    """The wrong program, the right one and the words of each of a half, or of the `later` list, which was written when
-    both halves had been seen; a command has no right program."""
+    """The wrong program, the right one and the words of each of a half, of the `later` list, which was written when
+    both halves had been seen, or of the `fresh` one, of other programs; a command has no right program."""
     bases = dict[str, str]()
     every, later = list(_entries(TEXT, bases)), list(_entries(LATER, bases))
     if half == "later":
         return later
+    if half == "fresh":
+        return list(_entries(FRESH, bases))
     own = 0 if half == "sealed" else 1
     return [one for one in every if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
 

@@ -42,7 +42,17 @@ SLIPS = [
     ("ys = 1, 2]", "ys = [1, 2]"),
     ("Xs = round(3.14, digts = 1)", "Xs = round(3.14, digits = 1)"),
     ("ys = append(Xs, 4)", "ys = append(xs, 4)"),
-]
+    ("a = {{ select avg(hours) from people with epsilon of 1 }}", RIGHT),
+    ("a = {{ select count(*) from people where age is between 3 and 5 with epsilon 1 }}",
+     "a = {{ select count(*) from people where age between 3 and 5 with epsilon 1 }}"),
+    ("a = laplace(histogram(people, x = age), 0.5)", "a = laplace(histogram(people, x = age)) with epsilon 0.5"),
+    ("a = where(age >= 18)", "a = where(people, age >= 18)"),
+    ("print(g.Ames.n)", 'print(g["Ames"].n)'),
+    ("print(round(xs[0], decimals = 1))", "print(round(xs[0], 1))"),
+    ("print(g.n[0..1])", "print([g.n[i] for i in 0..1])"),
+    ("for a in 1, 2: print(a)", "for a in [1, 2]: print(a)"),
+    ("print(1 if xs[0] > 1)", "print(1 if xs[0] > 1 else none)"),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -195,3 +205,43 @@ def test_all_columns_of_a_description_are_written_anew(domains: str, clauses: st
         (fault, *_) = session.check(Source("text", f"{lines[0]}\n"))
         assert f"`{lines[1]}`" in fault.help
     assert "there is no column" in fault.help  # the long names are none of the file
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("protecting hours (2 rows)", "protecting hours up to 2 rows budget epsilon 1"),
+        ("protecting hours one row each", "protecting hours up to 1 row budget epsilon 1"),
+        ("protecting row level", "protecting rows budget epsilon 1"),
+        ("protecting rows up to 2", ""),  # a promise, or persons
+        ("max budget 2 protecting rows", "protecting rows budget epsilon 2"),
+        ("protecting rows budget epsilon = 2 per run", "protecting rows budget epsilon 2"),
+        ("protecting rows budget epsilon = 2 per query", ""),  # it is for all
+    ],
+)
+def test_a_declaration_is_read_by_what_stands_in_it(wrong: str, right: str, session: Session) -> None:
+    before = f'private t = table("people.csv") described by {{{RANGES}}} '
+    more = "" if "budget" in wrong else " budget epsilon 1"
+    (fault, *_) = session.check(Source("text", f"{before}{wrong}{more}\n"))
+    assert f"write `{before}{right}`" in fault.help if right else "private t" not in fault.help
+
+
+def test_a_choice_is_read_by_what_stands_in_it(session: Session) -> None:
+    text = (
+        "Flat = Option (data) { return laplace(data.database) }\n"
+        "near = Utility (data, answers) { return -rmse(answers, cells(data.database)) }\n"
+        "many = Feature (data) { return laplace(size(data.database)) }\n"
+        "c = MkChoiceMaker {words} {{Flat}} looking at {{many}} training data [counts([1, 2])] {wrt} near\n"
+    )
+    right = "`c = MkChoiceMaker among {Flat} informed by {many} trained on [counts([1, 2])] wrt near`"
+    for words, wrt, told in (("with", "utility", True), ("over", "judged by", True), ("with", "minimising", False)):
+        program = text.replace("{words}", words).replace("{wrt}", wrt).replace("{{", "{").replace("}}", "}")
+        assert (right in session.check(Source("text", program))[0].help) is told
+
+
+def test_examples_have_the_names_of_the_program(session: Session) -> None:
+    text = BEFORE.replace("g =", "towns =")
+    line = "n = {{ select count(*) from people where age > avg(age) with epsilon 1 }}"
+    assert "select avg(age) from people" in session.check(Source("text", f"{text}{line}\n"))[0].help
+    assert '`towns["Ames"]`' in session.check(Source("text", f'{text}print(towns.n["Ames"])\n'))[0].help
+    assert '`g["Ames"]`' in session.check(Source("text", f'{text}g = 1\nprint(towns.n["Ames"])\n'))[0].help

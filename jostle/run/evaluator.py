@@ -135,8 +135,8 @@ class Evaluator(ABC):
     @abstractmethod
     def eval(self, node: n.Expr, scope: Scope) -> Value: ...
 
-    def given(self, node: n.Expr, scope: Scope, many: int) -> Value:
-        """The public answers that a select of a `jointly` block has, of so many groups."""
+    def public_answers(self, node: n.Expr, scope: Scope, many: int) -> object:
+        """What a select of a `jointly` block is given, of so many groups."""
         return self.eval(node, scope)
 
     @abstractmethod

@@ -9,7 +9,7 @@ public facts, and measured once through the kernel's door. The second time each 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
@@ -141,11 +141,11 @@ def given_answers(
     if not isinstance(request, Request) or request.open_keys:
         raise refuse("TypeError", "answers are given of a table whose keys are public", span)
     groups = list(product(*(key.values for key in request.keys)))
-    value = interp.given(node.value, scope, len(groups))
+    value = interp.public_answers(node.value, scope, len(groups))
     refuse_private(value, "cannot be what is given", span)
     if isinstance(value, Grouped):
         value = _by_keys(value, request, names, output, span)
-    numbers = [value] if is_number(value) else list(value) if is_sequence(value) else None
+    numbers = [value] if is_number(value) else [*value] if isinstance(value, Iterable) and is_sequence(value) else None
     if numbers is None or not all(is_number(one) and math.isfinite(one) for one in numbers):
         help = "give a number, a list with a number for each group, or a table with the select's keys"
         raise refuse("TypeError", f"what is given is numbers, and this is {kind_name(value)}", span, help=help)

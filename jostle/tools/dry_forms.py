@@ -73,6 +73,12 @@ class Forms(Interpreter):
         except Unknown as unknown:
             return unknown.value
 
+    def public_answers(self, node: n.Expr, scope: Scope, many: int) -> object:
+        value = self.part(node, scope)
+        if isinstance(value, NotKnown) and likes.kind(value) in (None, "a number", "a list", "a grouped result"):
+            return [0.0] * many  # zeros agree with one another, and a plan is the same whatever stands there
+        return self.value_of(value)
+
     def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
         """What a run makes of an expression whose parts have these values."""
         self.parts |= {id(part): value for part, value in parts}

@@ -179,8 +179,8 @@ def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]
         lines = range(select.span.line, select.span.end_line + 1)
         within = {one.name: one for one in direct if one.line in lines}
         calls = [node for column in select.columns for node in every(column) if isinstance(node, n.Call)]
-        asked = [call.function.id for call in calls if isinstance(call.function, n.Name)]
-        paid = math.fsum(within[name].amount for name in asked if name in within)
+        functions = [call.function.id for call in calls if isinstance(call.function, n.Name)]
+        paid = math.fsum(within[name].amount for name in functions if name in within)
         for call in calls:
             match call:
                 case n.Call(function=n.Name(id="avg" | "sum" as name), args=(n.Name(id=column),)):

@@ -78,8 +78,6 @@ ELSEWHERE = frozenset({"DataError", "LedgerError", "ImportError", "BudgetExceede
 
 _QUIETLY = (Reads.PUBLIC, Reads.CONTAINERS, Reads.DRAWS)
 """How functions read that may be tried with examples: nobody sees what the walk draws."""
-_GIVEN = (None, "a number", "a list", "a grouped result")
-"""Kinds of what a select of a `jointly` block may be given."""
 GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 
@@ -102,11 +100,6 @@ class Foresight(Forms):
 
     def at_least(self, amount: float) -> float:
         return Left(amount) if self.kernel.skipped else amount  # type: ignore[attr-defined]
-
-    def given(self, node: n.Expr, scope: Scope, many: int) -> object:
-        value = self.part(node, scope)  # zeros agree with one another, and a plan is the same whatever is given
-        known = not isinstance(value, NotKnown) or likes.kind(value) not in _GIVEN
-        return self.value_of(value) if known else [0.0] * many
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
         skipped = self.kernel.skipped  # type: ignore[attr-defined]

@@ -92,8 +92,7 @@ class Door(Kernel):
                     measurement.run(0)  # type: ignore[attr-defined]
                 except Unknown as unknown:
                     of = likes.like_of(unknown.value)  # of a record, fields whose kind is not known say nothing
-                    scored = isinstance(of, Record) and "score" in of
-                    value = NotKnown(like=of["score"]) if scored else unknown.value
+                    value = NotKnown(like=of["score"]) if isinstance(of, Record) and "score" in of else unknown.value
                     likes.tried(lambda value: score_and_record(value, None), value, by_kind=True)
         if measurement.title == "above_threshold":
             self.skipped += 1

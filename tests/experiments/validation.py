@@ -89,7 +89,8 @@ def main() -> None:
     chosen = parser.parse_args()
     for m in map(int, chosen.options.split(",")):
         for epsilon in map(float, chosen.epsilons.split(",")):
-            ways = [("validation", 0.0, 0), *(("best_run", chosen.share, many * m) for many in (1, 3, 8)[: 3 if m < 8 else 2])]
+            searches = [("best_run", chosen.share, many * m) for many in ((1, 3, 8) if m < 8 else (1, 3))]
+            ways = [("validation", 0.0, 0), *searches]
             rng, told = np.random.default_rng(1), []
             for path in sorted(chosen.folder.glob("*.npy")):
                 for rows in (1000, 10_000, 100_000):

@@ -207,3 +207,21 @@ def test_a_fit_charges_what_check_says() -> None:
     (cost,) = session.costs(source)
     assert str(cost).startswith("exactly epsilon 1 of 2") and cost.delta == 1_950_000  # 0.95 and 1 millionth
     assert session.attempt(source).ok
+
+
+def test_steps_are_as_long_for_each_listed_value() -> None:
+    """The first of them had no weights of its own, so that the order of a list said how far steps had come."""
+    rng = np.random.default_rng(4)
+    kinds = rng.integers(0, 3, 300)
+    c = np.where(rng.random(300) < np.array([0.1, 0.5, 0.9])[kinds], "q", "p")
+    session, shares = Session(), []
+    session.bind("t", pd.DataFrame({"c": c, "kind": np.array(list("xyz"))[kinds]}))
+    for listed in ('"p", "q"', '"q", "p"'):
+        result = session.attempt(Source("c.jst", f"""use statistics
+private t = bound("t") described by {{c: {{{listed}}}, kind: {{"x", "y", "z"}}}} protecting rows budget rho 1e10
+fit = softmax_regression(t, "kind", ["c"], steps = 10, batches = 1) with rho 1e9
+release shares = [class_shares(fit, {{c: one}}) for one in ["p", "q"]]
+"""))  # fmt: skip
+        assert result.ok, result.diagnostics
+        shares.append(np.array(result["shares"]))
+    assert shares[0] == pytest.approx(shares[1], abs=1e-3)

@@ -474,24 +474,6 @@ release fit = softmax_regression(t, "kind", ["a", "c"], steps = 300, batches = 1
     assert found == pytest.approx(best - best.mean(axis=0), abs=0.02)
 
 
-def test_steps_are_as_long_for_each_listed_value() -> None:
-    """The first of them had no weights of its own, so that the order of a list said how far steps had come."""
-    rng = np.random.default_rng(4)
-    kinds = rng.integers(0, 3, 300)
-    c = np.where(rng.random(300) < np.array([0.1, 0.5, 0.9])[kinds], "q", "p")
-    session, shares = Session(), []
-    session.bind("t", pd.DataFrame({"c": c, "kind": np.array(list("xyz"))[kinds]}))
-    for listed in ('"p", "q"', '"q", "p"'):
-        result = session.attempt(Source("c.jst", f"""use statistics
-private t = bound("t") described by {{c: {{{listed}}}, kind: {{"x", "y", "z"}}}} protecting rows budget rho 1e10
-fit = softmax_regression(t, "kind", ["c"], steps = 10, batches = 1) with rho 1e9
-release shares = [class_shares(fit, {{c: one}}) for one in ["p", "q"]]
-"""))  # fmt: skip
-        assert result.ok, result.diagnostics
-        shares.append(np.array(result["shares"]))
-    assert shares[0] == pytest.approx(shares[1], abs=1e-3)
-
-
 def test_quantiles_beside_a_long_tail_are_not_lifted_by_its_noise() -> None:
     """The largest noise of a long tail counted as rows: the 95 % quantile lay 10 rows too high, and its interval held
     94 of 100 times."""

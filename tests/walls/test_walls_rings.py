@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 95_696,
-    "files": 359,
+    "lines": 96_023,
+    "files": 360,
     "lines that the kernel imports": 2630,
     "lines that privacy and engine import": 18_300,
     "lines that everyday queries import": 8597,

@@ -18,8 +18,8 @@ from jostle.source import Span
 
 WARNINGS = (
     "narrow-range", "floored-key", "unlisted-key", "unmatched-pattern", "idle-clamp", "cutting-clamp",
-    "clock-of-date", "category-spelling", "csv-decimal", "unfit-cells", "large-epsilon", "praised-error",
-    "plain-braces", "first-budget", "unknown-warning",
+    "clock-of-date", "category-spelling", "csv-decimal", "unfit-cells", "large-epsilon", "plain-braces",
+    "praised-error", "first-budget", "unknown-warning",
 )  # fmt: skip
 """What stops nothing and is said all the same: names by which a program or a person switches each off."""
 

@@ -143,7 +143,7 @@ def _array(column: Any) -> pa.Array:
         if not hasattr(column, "iloc"):  # an index, or an array of pandas' own
             import pandas as pd
 
-            column = pd.Series(column)
+            column = pd.Series(column, dtype=column.dtype)  # without it a type is guessed
         if not isinstance(column.dtype, np.dtype):
             return _extended(column)
         column = column.to_numpy()

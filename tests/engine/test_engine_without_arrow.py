@@ -15,13 +15,14 @@ from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.frames import Frame
 
 ROWS = 3000
+PARTS = pd.Index(["north", "south", "zürich"], dtype=object)
 FRAME = pd.DataFrame(
     {
-        "who": [f"p{i % 700}" for i in range(ROWS)],
+        "who": pd.Series([f"p{i % 700}" for i in range(ROWS)], dtype=object),  # pandas has texts in Arrow otherwise
         "age": pd.array([None if i % 11 == 0 else 16 + i * 7 % 60 for i in range(ROWS)], dtype="Int64"),
         "size": np.array([i * 13 % 256 for i in range(ROWS)], dtype=np.uint8),
         "score": [np.nan if i % 9 == 0 else i * 37 % 101 / 7 for i in range(ROWS)],
-        "part": pd.Categorical([["north", "south", None, "zürich"][i % 4] for i in range(ROWS)]),
+        "part": pd.Categorical([["north", "south", None, "zürich"][i % 4] for i in range(ROWS)], categories=PARTS),
         "rank": pd.Categorical([i % 3 for i in range(ROWS)]),
         "day": [datetime.date(2024, 1, 1) + datetime.timedelta(i % 300) for i in range(ROWS)],
         "member": [i % 5 < 2 for i in range(ROWS)],

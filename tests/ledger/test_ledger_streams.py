@@ -137,6 +137,7 @@ OF_A = COUNT.replace("from visits", 'from visits[page = "A"]').replace(", page w
 OF_BOTH = OF_A + 'n = {{ select count(*) from visits[page = "B"] with epsilon 1 }}\n'
 
 
+@pytest.mark.slow
 def test_a_stream_of_a_part_is_paid_beside_other_parts(place: Place, measured: list[tuple[Linear, np.ndarray]]) -> None:
     """A row whose page is corrected loses what was asked of the page of before, and the later steps of its own."""
     losses = []

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from jostle import diagnostics
 from jostle.events import Event
 from jostle.records import replace
 from jostle.source import Source
 from jostle.tools.session import Session
-from jostle.trace import pictures, tree
+from jostle.trace import tree
 from jostle.trace.html import page
 from jostle.trace.html.choices import decision_tree
 from jostle.trace.html.event_tree import Html, join, tag
@@ -164,7 +165,7 @@ def test_what_cannot_be_drawn_is_a_table_and_what_is_missing_is_said_once(monkey
     events = [Event(i, None, "picture", f"drawn {i}", None, fields) for i in (1, 2, 3)]
     events.append(Event(4, None, "release", "h", None, {"value": [1, 2, 3, 4, 5]}))
     assert "not installed" not in page(events) and "<td" not in page(events) and page(events).count("<svg") == 4
-    monkeypatch.setattr(pictures, "find_spec", lambda name: None)
+    monkeypatch.setattr(diagnostics, "find_spec", lambda name: None)
     text = page(events)
     assert text.count("not installed") == 1 and all(f">drawn {i}</figcaption>" in text for i in (1, 2, 3))
     assert [text.count(f'<td class="num">{n}</td>') for n in (31, 47, 48)] == [3, 3, 3]

@@ -159,7 +159,7 @@ def _markup(source: IO[bytes]) -> Iterator[str]:
         elif not block and len(text) > begin + _LONGEST:
             raise ValueError("a section has no end")
         yield "".join([*out, text[at:begin] if block else text[at:].replace(_CDATA, "")])
-        text = text[begin:]  # of a section that may end in a later block
+        text = text[begin:] if block else ""  # of a section that may end in a later block
         text = text[:_LONGEST] + text[max(_LONGEST, len(text) - 2) :]
 
 

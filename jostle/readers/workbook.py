@@ -160,7 +160,7 @@ def _markup(source: IO[bytes]) -> Iterator[str]:
             raise ValueError("a section has no end")
         yield "".join([*out, text[at:begin] if block else text[at:].replace(_CDATA, "")])
         text = text[begin:] if block else ""  # of a section that may end in a later block
-        text = text[:_LONGEST] + text[max(_LONGEST, len(text) - 2) :]
+        text = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} {text[-2:]}"  # which are no end together
 
 
 def _pieces(source: IO[bytes], start: re.Pattern[str]) -> Iterator[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from jostle.diagnostics import Refusal
 from jostle.engine.files import open_file
+from jostle.readers import workbook as reader
 from jostle.readers.filesets import Reading
 from jostle.readers.workbook import sheet_table
 from jostle.source import Source
@@ -174,6 +175,16 @@ def test_rows_in_a_cdata_section_are_text_however_long_it_is(tmp_path: Path, man
     path, rows = tmp_path / "t.xlsx", b'<row r="5"><c r="A5"><v>9</v></c></row>' * many
     workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="inlineStr"><is><t><![CDATA[%s]]></t></is></c>' % rows)
     assert sheet_table(open_file(path), "`t`", Reading())[0]["v"] == ["0", "1", "2", "7", "5", "6"]
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+def test_what_is_dropped_of_a_long_section_joins_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A `]` at the end of what stays, and `]>` of what follows, made an end, and rows of the text behind it."""
+    monkeypatch.setattr(reader, "_LONGEST", 64)
+    monkeypatch.setattr(reader, "_BLOCK", 64)
+    section = "<![CDATA[" + "x" * 54 + "]" + "y" * 62 + "]>" + '<row r="1">' * 20 + "]]>"
+    text = "".join(reader._markup(io.BytesIO(f"{section}<z/>".encode())))
+    assert "<row" not in text and text.endswith("<z/>") and text.startswith("x" * 54)
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from engines_postgres import Loaded, server
 from engines_spark import apache_url, is_there, sail_url
 
 from jostle.diagnostics import Refusal
+from jostle.engine.duckdb import engine as database
 from jostle.plan.plan import Integer, Scan
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.limits import Endless, beside
@@ -122,11 +123,15 @@ def test_an_engine_leaves_a_database_whose_query_does_not_end(monkeypatch: pytes
     engine.close()
 
 
-def test_batches_that_nobody_reads_on_are_in_nobody_s_way() -> None:
-    """As after a stop between two of them, which a traceback may hold; they do not end as if there were no more."""
+@pytest.mark.parametrize("arrow", [True, False])
+def test_batches_that_nobody_reads_on_are_in_nobody_s_way(arrow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a stop between two of them, which a traceback may hold; they do not end as if there were no more, nor go
+    on with the rows of what was asked meanwhile."""
+    monkeypatch.setattr(database, "has_arrow", lambda: arrow)
     engine = LocalDuckDb()
-    batches = engine.batches("SELECT range FROM range(1000000)", 1000)
-    assert len(next(batches)[0]) == 1000 and engine.fetch("SELECT 1") == [(1,)]
+    batches = engine.batches("SELECT range FROM range(1000000)", 2048)
+    assert len(next(batches)[0]) == 2048 and engine.columns("SELECT 1 AS x")[0].tolist() == [1]
+    assert engine.fetch("SELECT 1") == [(1,)]
     with pytest.raises(Refusal, match="cannot be read"):
         list(batches)
     engine.close()

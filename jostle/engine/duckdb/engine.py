@@ -35,6 +35,7 @@ from jostle.records import replace
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+    from pandas import DataFrame
 
 T = TypeVar("T")
 KEYS = itertools.count()  # of data sets in this process: a handle of one engine is of nothing in another
@@ -353,8 +354,15 @@ class DuckDb(SqlEngine):
             yield from ([*map(np.asarray, batch.columns)] for batch in self.record_batches(query, size))
             return
         result = self._run(query, "the data", lambda connection: connection.execute(query))
-        while len(rows := self._call(lambda: result.fetch_df_chunk(-(-size // _VECTOR)), "the data", self.connection)):
-            yield [rows.iloc[:, place].to_numpy() for place in range(rows.shape[1])]
+        asked = self._batches = contextlib.ExitStack()  # until something else is asked
+
+        def rows() -> DataFrame:
+            if self._batches is not asked:
+                raise ValueError
+            return result.fetch_df_chunk(-(-size // _VECTOR))
+
+        while len(some := self._call(rows, "the data", self.connection)):
+            yield [some.iloc[:, place].to_numpy() for place in range(some.shape[1])]
 
     def record_batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
         """The Arrow record batches of a query of our own making, until something else is asked."""

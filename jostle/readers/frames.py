@@ -39,7 +39,8 @@ class Frame(ReadRaw):
         if len(set(names)) < len(names):
             raise refuse("DataError", f"{label} has two columns of one name", help="rename one of them")
         columns = [_array(column) for column in arrays]
-        kinds, stored = [_kind(column) for column in columns], [_cells(column) for column in columns]
+        kinds = [_kind(column) for column in columns]
+        stored = [column if isinstance(column, np.ndarray) else cells(column) for column in columns]
         if len({len(column) for column in stored}) > 1:
             raise refuse("DataError", "the arrays of the table differ in length", help="give arrays of one length")
         super().__init__(names, tuple(kinds), label)
@@ -82,10 +83,6 @@ def _kind(column: pa.Array) -> str:
     if not isinstance(column, np.ndarray):
         return kind_of(column.type)
     return _KINDS.get(column.dtype.str[1:], "VARCHAR")
-
-
-def _cells(column: pa.Array) -> pa.Array:
-    return column if isinstance(column, np.ndarray) else cells(column)
 
 
 def need_table(origin: Any) -> None:

@@ -354,10 +354,10 @@ class DuckDb(SqlEngine):
             yield from ([*map(np.asarray, batch.columns)] for batch in self.record_batches(query, size))
             return
         result = self._run(query, "the data", lambda connection: connection.execute(query))
-        asked = self._batches = contextlib.ExitStack()  # until something else is asked
+        mine = self._batches = contextlib.ExitStack()  # until something else is asked
 
         def rows() -> DataFrame:
-            if self._batches is not asked:
+            if self._batches is not mine:
                 raise ValueError
             return result.fetch_df_chunk(-(-size // _VECTOR))
 

@@ -171,10 +171,10 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, objec
 def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]) -> Iterator[Ranged]:
     """The columns in sums and means of a program's own selects of tables that it names."""
     for select in every(parse(source)):
-        table = (
-            names.get(select.table.id) if isinstance(select, n.Select) and isinstance(select.table, n.Name) else None
-        )
-        if not (isinstance(select, n.Select) and isinstance(table, Table) and isinstance(select.table, n.Name)):
+        if not (isinstance(select, n.Select) and isinstance(select.table, n.Name)):
+            continue
+        table = names.get(select.table.id)
+        if not isinstance(table, Table):
             continue
         lines = range(select.span.line, select.span.end_line + 1)
         within = {one.name: one for one in direct if one.line in lines}

@@ -326,8 +326,7 @@ def _columns(interp: Evaluator, bound: BoundSelect, answer: Answer, scope: Scope
     """The keys and the results, group by group."""
     calls, columns = bound.form.calls, dict[str, Sequence[object]]()
     for key, values in zip(bound.keys, answer.keys, strict=True):
-        plain = {value: _plain_key(value) for value in set(values)}  # of many groups each is once in memory
-        columns[key] = [plain[value] for value in values]
+        columns[key] = _plain_keys(values)
     simple: dict[int, Sequence[Any]] = {
         id(call): values if isinstance(values, LongColumn) else list(map(_plain, values))
         for call, values in zip(calls, answer.values, strict=True)
@@ -364,8 +363,13 @@ def _plain(value: object) -> Any:
     return Record(value) if isinstance(value, dict) else value
 
 
-def _plain_key(value: object) -> object:
-    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+def _plain_keys(values: Sequence[object]) -> list[object]:
+    """Whole numbers as numbers of the language; of many groups each key is once in memory."""
+    distinct = set(values)
+    if set(map(type, distinct)) == {int} and len(distinct) == len(values):
+        return list(map(float, values))  # type: ignore[arg-type]
+    plain = {value: float(value) if type(value) is int else value for value in distinct}
+    return [plain[value] for value in values]
 
 
 # Parts -------------------------------------------------------------------------------------------

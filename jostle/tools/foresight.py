@@ -32,6 +32,7 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.calls import need_public
 from jostle.run.clauses import described_schema, need_clauses
+from jostle.run.faults import LIBRARY
 from jostle.run.fitting import no_argument, row_of
 from jostle.run.groups import own_keys, public_keys
 from jostle.run.looks import Looks, Planned
@@ -91,7 +92,7 @@ class Foresight(Forms):
         self.walks = True
         self.refusals: list[Refusal] = []
         self.entered: set[int] = set()  # the bodies of functions that were called
-        self.functions: dict[int, Function] = {}  # what the program itself defines, by body
+        self.functions: dict[int, Function] = {}  # what the program and its own modules define, by body
         self.returned: list[object] | None = None  # what the function at hand may have returned before
         self.body, self.open = 0, set[int]()  # the function at hand, and those that may have returned
         self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
@@ -271,7 +272,7 @@ class Foresight(Forms):
 
     def define(self, function: Function | Part) -> None:
         run = function.run if isinstance(function, Part) else function
-        if not self.depth and isinstance(run, Function):
+        if not self.depth and isinstance(run, Function) and not run.body.span.source.name.startswith(LIBRARY):
             self.functions[id(run.body)] = run
 
     def argument(self, node: n.Expr, scope: Scope) -> object:

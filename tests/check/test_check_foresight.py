@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jostle.source import Source
+from jostle.tools.foresight import Foresight
 from jostle.tools.session import Session
 
 BEFORE = (
@@ -176,3 +177,16 @@ def test_a_run_pays_nothing_before_it(tmp_path: Path) -> None:
     result = session.attempt(Source("p.jst", private + paid + "x = limited(t, -1)\n"))
     assert [fault.kind for fault in result.diagnostics] == ["BadAmount"] and result.budget == {}
     assert session.attempt(Source("p.jst", private + paid)).budget["t"]["epsilon"]["spent"] == "0.5"
+
+
+def test_parts_of_the_library_that_nothing_calls_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[str] = []
+    uncalled = Foresight.uncalled
+
+    def note(self: Foresight) -> None:
+        walked.extend(function.body.span.source.name for function in self.functions.values())
+        uncalled(self)
+
+    monkeypatch.setattr(Foresight, "uncalled", note)
+    assert Session().check(Source("p.jst", "use best\nf = lambda x: x + 1\n")) == []
+    assert walked == ["p.jst"]

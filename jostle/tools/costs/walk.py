@@ -87,7 +87,7 @@ class Walk(Spending, ABC):
         self.fuel, self.trials = FUEL, TRIALS
         self.depth = 0
         self.returns: list[tuple[object, Ledger]] = []
-        self.reads: set[tuple[str, int]] = set()
+        self.reads: dict[str, set[int]] = {}  # names that were read, and the scopes that they are of
         self.modules: dict[tuple[str, ...], Module] = {}
         self._names: dict[tuple[str, ...], set[str]] = {}
 
@@ -156,7 +156,7 @@ class Walk(Spending, ABC):
     def look_up(self, scope: Scope, name: str) -> object:
         """The value of a name, or `MISSING`."""
         home = scope.home(name)
-        self.reads.add((name, 0 if home is None else id(home)))
+        self.reads.setdefault(name, set()).add(0 if home is None else id(home))
         return MISSING if home is None else home.names[name]
 
     def use_module(self, node: n.Use, scope: Scope) -> None:
@@ -368,9 +368,8 @@ class Walk(Spending, ABC):
         self, names: dict[str, object], after: dict[str, object], own: Collection[str], scope: Scope
     ) -> list[str]:  # fmt: skip
         """Names that a round leaves as something else, and those that it binds first and others read."""
-        elsewhere = {name for name, at in self.reads if at != id(scope)}
         changed = [k for k in own if k in names and not alike(join(names[k], after[k]), names[k])]
-        return [*changed, *(k for k in after if k not in names and k in elsewhere)]
+        return [*changed, *(k for k in after if k not in names and self.reads.get(k, set()) - {id(scope)})]
 
     def _rounds(
         self, scope: Scope, span: Span, source: Items, own: Collection[str], each: Callable[[object], bool]

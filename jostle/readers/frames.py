@@ -63,7 +63,7 @@ class Frame(ReadRaw):
         if self._register is not None:
             columns = {f"c{i}": column for i, column in enumerate(self._stored)}
             self._register(self._name, table_of(columns | {"n": np.arange(self.size or 0)}))
-            self._register, self._stored = None, []  # the database has them
+            self._register = None  # another process asks again
         return self._name
 
     def stale(self) -> bool:

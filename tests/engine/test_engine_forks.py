@@ -20,7 +20,8 @@ from jostle.source import Source
 from jostle.tools.session import Session
 
 
-def test_a_forked_process_opens_frames_and_files_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("before", [False, True], ids=["first", "after its own process"])
+def test_a_forked_process_opens_frames_and_files_again(tmp_path: Path, before: bool) -> None:
     ages = np.arange(1000) * 7 % 100
     pq.write_table(pa.table({"age": ages}), tmp_path / "people.parquet")
     (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, ages)) + "\n")
@@ -32,8 +33,12 @@ def test_a_forked_process_opens_frames_and_files_again(tmp_path: Path) -> None:
 
     def counted(place: int) -> list[int]:
         (counts,) = engine.group(plans[place], (key,), (Count(),))
+        rows = np.concatenate(list(engine.vectors(plans[place], (Column("age"),), 64)))  # of tables by the database too
+        assert sorted(rows[:, 0].tolist()) == sorted(ages.tolist())
         return [int(count) for count in counts]
 
+    if before:
+        counted(0)
     assert run_all(counted, len(plans), None, workers=3) == [np.bincount(ages, minlength=100).tolist()] * len(plans)
     assert counted(1) == counted(0)  # and its own process goes on
 

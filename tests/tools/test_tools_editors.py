@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from jostle.tools.editors.document import Document, changed
 from jostle.tools.editors.lexer import JostleLexer
 from jostle.tools.editors.lexer import command as textmate
 from jostle.tools.editors.notebook import Notebook, from_python
-from jostle.tools.editors.server import character_of, range_of
+from jostle.tools.editors.server import character_of, range_of, server
 from jostle.tools.session import Session
 
 PEOPLE = """private people = table("people.csv")
@@ -210,7 +211,7 @@ def answers(stream: Any) -> Iterator[dict[str, Any]]:
 def asked(
     uri: str, texts: list[str], requests: dict[str, dict[str, Any]]
 ) -> tuple[dict[Any, Any], list[dict[str, Any]]]:
-    """What a server answers, and the faults that it told; the last text comes before `signatureHelp`."""
+    """What a server answers, and the faults of the last text, which comes before `signatureHelp`."""
     server = subprocess.Popen(
         [sys.executable, "-m", "jostle", "lsp"],
         stdin=subprocess.PIPE,
@@ -222,6 +223,7 @@ def asked(
     changes = {"textDocument": {"uri": uri, "version": 2}, "contentChanges": [{"text": texts[-1]}]}
     said: dict[Any, Any] = {}
     faults: list[dict[str, Any]] = []
+    version = 0
     try:
         start = {"capabilities": {}, "rootUri": None, "processId": None}
         server.stdin.write(message(id="start", method="initialize", params=start))
@@ -236,9 +238,9 @@ def asked(
         with ending(server):
             for answer in answers(server.stdout):
                 if answer.get("method") == "textDocument/publishDiagnostics":
-                    faults += answer["params"]["diagnostics"]
+                    faults, version = answer["params"]["diagnostics"], answer["params"]["version"]
                 said[answer.get("id")] = answer.get("result", answer.get("error"))
-                if answer.get("id") == [*requests][-1]:
+                if [*requests][-1] in said and version == len(texts):
                     break
     finally:
         server.kill()
@@ -265,7 +267,7 @@ def test_a_server_answers_an_editor(folder: Path) -> None:
     }
     good = text.removesuffix("c = flat(") + "c = flat\n"
     said, faults = asked(uri, [good, text], requests)
-    assert [fault["code"] for fault in faults] == ["NameError", "SyntaxError"]
+    assert [fault["code"] for fault in faults] == ["SyntaxError"]
     assert said["formatting"][0]["newText"] == "use histograms\nxs = [1, 2]\nprint(ys)\nc = flat\n"
     assert "use histograms" in said["hover"]["contents"]["value"]
     assert said["signatureHelp"]["signatures"][0]["label"] == "flat(db, queries)"
@@ -275,6 +277,32 @@ def test_a_server_answers_an_editor(folder: Path) -> None:
     assert len(said["semanticTokens/full"]["data"]) % 5 == 0 and said["semanticTokens/full"]["data"][:3] == [1, 0, 2]
     assert isinstance(said["codeAction"], list)
     assert {item["label"] for item in said["completion"]} == {"hierarchies", "histograms"}
+
+
+def test_what_is_typed_at_once_is_checked_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from lsprotocol import types as lsp
+    from pygls.workspace import Workspace
+
+    checked: list[str] = []
+    monkeypatch.setattr(Document, "faults", lambda self: checked.append(self.text) or [])
+    monkeypatch.setattr("jostle.tools.editors.server.PAUSE", 0.05)
+    editor, uri = server(), (folder / "p.jst").as_uri()
+    editor.protocol._workspace = Workspace(None)
+    monkeypatch.setattr(type(editor), "text_document_publish_diagnostics", lambda self, params: None)
+    editor.workspace.put_text_document(lsp.TextDocumentItem(uri, "jostle", 1, "x = 1\n"))
+    change = editor.protocol.fm.features[lsp.TEXT_DOCUMENT_DID_CHANGE]
+
+    async def typed() -> None:
+        waiting = []
+        for version in range(2, 6):
+            at = lsp.VersionedTextDocumentIdentifier(version, uri)
+            whole = lsp.TextDocumentContentChangeWholeDocument(f"x = {version}\n")
+            editor.workspace.update_text_document(at, whole)
+            waiting.append(change(lsp.DidChangeTextDocumentParams(at, [whole])))
+        await asyncio.gather(*waiting)
+
+    asyncio.run(typed())
+    assert checked == ["x = 5\n"]
 
 
 def test_columns_are_counted_in_units_of_utf_16(folder: Path) -> None:

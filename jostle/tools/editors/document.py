@@ -113,7 +113,7 @@ class Document:
     name: str
     text: str = ""
     _tree: n.Program | None = field(default=None, repr=False)
-    _faults: list[Diagnostic] = field(default_factory=list, repr=False)
+    _faults: list[Diagnostic] | None = field(default=None, repr=False)
     _definitions: dict[str, Definition] = field(default_factory=dict, repr=False)
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
     _occurrences: list[Occurrence] = field(default_factory=list, repr=False)
@@ -122,10 +122,19 @@ class Document:
 
     def change(self, text: str) -> list[Diagnostic]:
         """Takes a new text; gives every fault in it, and every hint."""
-        self.text = text
-        source = Source(self.name, text)
-        self._session.warnings.clear()
-        self._faults = self._session.check(source)
+        self.take(text)
+        return [*self.faults(), *self._session.warnings]
+
+    def faults(self) -> list[Diagnostic]:
+        """What is wrong with the text, looked for once."""
+        if self._faults is None:
+            self._session.warnings.clear()
+            self._faults = self._session.check(Source(self.name, self.text))
+        return self._faults
+
+    def take(self, text: str) -> None:
+        """Takes a new text, of which no faults are known yet."""
+        source, self.text, self._faults = Source(self.name, text), text, None
         try:
             self._tree = parse(source)
             self._definitions = dict(_definitions(self._tree))
@@ -134,7 +143,6 @@ class Document:
             self._brought = self._session.brought(self._tree)
         except Refusal:
             pass  # the last good tree still serves
-        return [*self._faults, *self._session.warnings]
 
     def word(self, line: int, column: int) -> str:
         """The name at a place, or nothing."""
@@ -243,9 +251,10 @@ class Document:
 
     def fixes(self, line: int) -> list[tuple[Diagnostic, Fix]]:
         """For the faults that begin in a line, the changes that mend them."""
-        of_line = [fault for fault in self._faults if fault.span is not None and fault.span.line - 1 == line]
-        count = lambda text: len(Session().check(Source(self.name, text)))  # noqa: E731 (a name for what it does)
-        return [(fault, fix) for fault in of_line for fix in fixes(self.text, fault, self._faults, count)]
+        faults = self.faults()
+        of_line = [fault for fault in faults if fault.span is not None and fault.span.line - 1 == line]
+        count = lambda text: len(self._session.check(Source(self.name, text)))  # noqa: E731 (a name for what it does)
+        return [(fault, fix) for fault in of_line for fix in fixes(self.text, fault, faults, count)]
 
     def completions(self, line: int, column: int) -> tuple[str, list[Completion]]:
         """The word begun at a place, and what it can become."""
@@ -281,7 +290,7 @@ class Document:
         return used or list(entries)
 
     def _costs(self) -> list[str]:
-        if self._faults:
+        if self.faults():
             return []
         try:
             costs = self._session.costs(Source(self.name, self.text))

@@ -6,6 +6,7 @@ the units that they agreed on with the server, of which some characters have two
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _TOKENS = {"column": "property", "parameter": "parameter", "function": "function", "variable": "variable"}
 _MODIFIERS = ("declaration", "readonly", "defaultLibrary")
 _ABOUT = 60  # candidates whose documentation is sent along
+PAUSE = 0.2  # seconds without another change after which a program is checked
 # Kinds of candidates that are not offered after a blank, where nobody asked for any.
 _NOT_UNASKED = ("a function", "a value", "word", "aggregate")
 
@@ -52,7 +54,7 @@ def server() -> LanguageServer:
     def document(uri: str) -> Document:
         if uri not in open_:
             open_[uri] = Document(str(Path(unquote(urlparse(uri).path))))
-            open_[uri].change(language_server.workspace.get_text_document(uri).source)
+            open_[uri].take(language_server.workspace.get_text_document(uri).source)
         return open_[uri]
 
     def codec() -> PositionCodec:
@@ -65,11 +67,15 @@ def server() -> LanguageServer:
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def _(params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
+    async def _(params: lsp.DidOpenTextDocumentParams | lsp.DidChangeTextDocumentParams) -> None:
         uri = params.text_document.uri
-        faults = document(uri).change(language_server.workspace.get_text_document(uri).source)
-        markers = [_diagnostic(codec(), fault) for fault in faults]
-        language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers))
+        here, version = document(uri), params.text_document.version
+        here.take(language_server.workspace.get_text_document(uri).source)
+        await asyncio.sleep(PAUSE)
+        now = language_server.workspace.get_text_document(uri)
+        if now.version == version:  # else it was closed, or a later change looks for its own
+            markers = [_diagnostic(codec(), fault) for fault in here.change(now.source)]
+            language_server.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, markers, version))
 
     @language_server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def _(params: lsp.DidCloseTextDocumentParams) -> None:

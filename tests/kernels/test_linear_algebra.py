@@ -39,7 +39,6 @@ def test_definitions(size: int) -> None:
     ("eigen([[1, 2], [3, 4]])", "not symmetric"),
     ("solve([[1, 0], [0, 1]], [1, 2, 3])", "right-hand side has 2"),
     ("svd([[1, 2], [3]])", "rows of one length"),
-    ("det([1, 2])", "list of rows"),
     ("det([])", "list of rows"),
     ("matmul([1, 2], [3, 4])", "take `dot`"),
     ("matmul([[1, 2]], [[1, 2]])", "do not go with"),
@@ -50,6 +49,11 @@ def test_definitions(size: int) -> None:
 def test_what_has_no_answer(call: str, why: str) -> None:
     (said,) = Session().attempt(Source("p.jst", f"use linear_algebra\nprint({call})")).diagnostics
     assert said.kind == "ValueError" and why in said.message
+
+
+def test_numbers_are_no_rows() -> None:
+    (said,) = Session().attempt(Source("p.jst", "use linear_algebra\nprint(det([1, 2]))")).diagnostics
+    assert said.kind == "TypeError" and said.message == "`det` takes a list of rows, and this list holds a number"
 
 
 def test_a_singular_matrix_is_an_error_in_python_too() -> None:

@@ -208,28 +208,36 @@ def test_a_column_to_predict_that_the_table_has_not_is_refused_before_anything_i
     assert kind == "AssertionFailed" and "the table has no column nope" in message
 
 
-PAIR = 'table("old.csv") described by {{a: {{"x", "y"}}, b: {second}}}'
-ALIKE = "use best\nold = " + PAIR + '\nprivate t = bound("t") described by {{a: {{"x", "y"}}, b: 0..1}} '
+PAIR = 'table("old.csv") described by {{a: {{"x", "y"}}, b: {second}{more}}}'
+ALIKE = "use best\nold = " + PAIR + '\nprivate t = bound("t") described by {{a: {{"x", "y"}}, b: 0..1{more}}} '
 
 
-def with_prior(tmp_path: Path, program: str, second: str = "0..1", unit: str = "epsilon 1") -> Any:
-    """1,000 public rows and 300 private ones in which b says a, but for one in ten."""
+def with_prior(tmp_path: Path, program: str, second: str = "0..1", unit: str = "epsilon 1", more: int = 0) -> Any:
+    """1,000 public rows and 300 private ones in which b says a, but for one in ten; `more` columns say nothing."""
     rng = np.random.default_rng(4)
     b = rng.integers(0, 2, 1300)
     data = pd.DataFrame({"a": np.where(b ^ (rng.random(1300) < 0.1), "y", "x"), "b": b})
+    for i in range(more):
+        data[f"c{i}"] = rng.integers(0, 2, 1300)
     data[:1000].to_csv(tmp_path / "old.csv", index=False)
     session = Session(cwd=tmp_path)
     session.bind("t", data[1000:])
-    header = ALIKE.format(second=second) + f"protecting rows budget {unit}\n"
+    header = (
+        ALIKE.format(second=second, more="".join(f", c{i}: 0..1" for i in range(more)))
+        + f"protecting rows budget {unit}\n"
+    )
     return session.attempt(Source("g.jst", header + program))
 
 
 @pytest.mark.slow
 def test_what_a_prior_of_public_rows_says_is_kept_where_noise_is_all_there_is(tmp_path: Path) -> None:
-    """No pair is measured at so small an amount, so that the odds ratio is the prior's, about 81, or 1 without one."""
+    """No pair is measured at so small an amount, so that the odds ratio is the prior's, about 81, or 1 without one.
+
+    Of twenty columns a pair is measured where the count of the rows is five deviations too high.
+    """
     odds = []
     for prior in ("", ", prior = old"):
-        result = with_prior(tmp_path, f"m = best_model(t{prior}) with rho 1e-6\nrelease m", unit="rho 1")
+        result = with_prior(tmp_path, f"m = best_model(t{prior}) with rho 1e-6\nrelease m", unit="rho 1", more=18)
         assert result.ok, result.diagnostics
         assert float(result.budget["t"]["rho"]["spent"]) <= 1e-6
         (xx, xy), (yx, yy) = result["m"].marginal("a", "b")

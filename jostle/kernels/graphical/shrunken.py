@@ -169,7 +169,8 @@ def shrunken_model(
     if len(tables) > many:
         targets += _posterior_tables(tables[many:], columns, rows, OF_TABLES if prior is None else OF_PUBLIC)
     targets += public.values()
-    ridges = [_ridge(scale, rows, k) for scale, k in zip(scales, structure.lengths, strict=True)]
+    counted = [rows] * len(tables) + [rows if prior is None else float(prior.notes["rows"])] * len(public)
+    ridges = [_ridge(scale, n, k) for scale, n, k in zip(scales, counted, structure.lengths, strict=True)]
     theta = maximum_likelihood(
         structure, np.concatenate([t.ravel() for t in targets]), np.repeat(ridges, structure.lengths), start,
         steps=int(np.clip(WORK / structure.plan.cells, 60, 300)), tolerance=1e-6,

@@ -5,9 +5,8 @@
 Populations have confounding: who is treated and the outcome both depend on the covariates, and so does the effect. Each
 run draws a fresh sample and fresh noise; the truth is the population's effect, and for matching also that in the strata
 that it keeps. The noise is drawn here, with the law that the language's has, and handed to the same functions;
-`--through` asks the language itself. `best` is what `best_effect` would answer, by the policy that ships.
-`--studies` are simulated ones of another seed than the training's; `--public` tables are treated as
-populations, whose effect is that of their rows without noise.
+`--through` asks the language itself. `sure` is what `best_effect` runs. `--studies` are simulated ones; `--public`
+tables are treated as populations, whose effect is that of their rows without noise.
 """
 
 from __future__ import annotations
@@ -16,12 +15,10 @@ import argparse
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from jostle.choice.learning import within
 from jostle.kernels.statistics.effects import Cells, Study, effect_of_strata, simulated_study
 from jostle.kernels.statistics.weighting import effect_of_model, effect_of_scores, effect_scores
 from jostle.source import Source
@@ -127,42 +124,12 @@ def answers(
     facts = {k: dict(v.facts) for k, v in found.items()}
     plain = Cells(noisy(y, arm, 2, b, rng, binary), b * deviation).mean
     facts["unadjusted"] = {"effect": float(plain[1] - plain[0])}
-    taken = choice(sizes, len(y), epsilon, rng)
-    facts["best"] = {**facts[taken], "taken": list(facts).index(taken)}
     kept = Cells(sums.reshape(strata, 2, -1), b * deviation).clear.all(axis=1)
     facts["matched"]["own"] = float(effects[kept].mean()) if kept.any() else math.nan
     return facts
 
 
-# The choice --------------------------------------------------------------------------------------
-
-OPTIONS = {
-    "Stratified": "stratified", "Matched": "matched", "Smoothed": "smoothed",
-    "Weighted": "weighted", "SureWeighted": "sure",
-}  # fmt: skip
-
-
-@cache
-def policy() -> Any:
-    """The policy of `best_effect` that ships."""
-    session = Session()
-    session.execute(Source("effects", "use best\n"))
-    return session.names()["best_effect"].policy()
-
-
-def choice(sizes: tuple[int, ...], rows: int, epsilon: float, rng: np.random.Generator) -> str:
-    """The option that `best_effect` would run: by the strata, and a number of rows with the noise that it has."""
-    ships = policy()
-    if ships is None:
-        return "weighted"
-    scale = 1 / (epsilon * ships.share) if ships.share else 1.0
-    loud = math.log(max(1.0, (rows + rng.laplace(0, scale)) / (scale * math.sqrt(2))))
-    strata = sum(map(math.log, sizes))
-    values = {
-        "many_strata": strata, "many_values": math.log(1 + sum(sizes) - len(sizes)), "stratum_loudness": loud - strata,
-    }  # fmt: skip
-    index = within(ships, values, epsilon).choose(values, epsilon).index
-    return OPTIONS[ships.table.options[index]]
+OPTIONS = ("stratified", "matched", "smoothed", "weighted", "sure")
 
 
 def summary(runs: Sequence[dict[str, float]], truth: float) -> str:
@@ -224,7 +191,7 @@ def through(runs: int) -> None:
             print(f"through the language: {p.rows:6} {p.strata:4} {name:11} {said}", flush=True)
 
 
-# Many populations, and the choice -----------------------------------------------------------------
+# Many populations ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +209,7 @@ class Judged:
 def judged(name: str, p: Any, epsilon: float, runs: int, rng: np.random.Generator) -> Judged:
     asked = [estimates(p, epsilon, rng) for _ in range(runs)]
     errors, scores, held, said = {}, {}, {}, {}
-    for option in (*OPTIONS.values(), "best"):
+    for option in OPTIONS:
         found = np.array([[a[option][part] for part in ("effect", "low", "high")] for a in asked])
         errors[option] = float(np.sqrt(np.mean((found[:, 0] - p.truth) ** 2)))
         missed = np.maximum(found[:, 1] - p.truth, 0) + np.maximum(p.truth - found[:, 2], 0)
@@ -254,11 +221,11 @@ def judged(name: str, p: Any, epsilon: float, runs: int, rng: np.random.Generato
 
 
 def compared(found: Sequence[Judged], title: str) -> None:
-    """Each option and the choice over the best option of each population; coverage where an interval says something."""
+    """Each option over the best one of each population; coverage where an interval says something."""
     print(f"{title}: {len(found)}")
-    for option in (*OPTIONS.values(), "best"):
-        off = [j.errors[option] / min(v for k, v in j.errors.items() if k != "best") for j in found]
-        score = [j.scores[option] / min(v for k, v in j.scores.items() if k != "best") for j in found]
+    for option in OPTIONS:
+        off = [j.errors[option] / min(j.errors.values()) for j in found]
+        score = [j.scores[option] / min(j.scores.values()) for j in found]
         weight = np.array([j.said[option] for j in found])
         held = np.array([j.held[option] for j in found])
         covered = float(np.nansum(held * weight) / max(weight.sum(), 1e-9))
@@ -268,7 +235,7 @@ def compared(found: Sequence[Judged], title: str) -> None:
 
 
 def studies(many: int, runs: int, seed: int = 3) -> None:
-    """Simulated studies of another seed than the training's, at amounts in turn."""
+    """Simulated studies, at amounts in turn."""
     amounts = (0.05, 0.1, 0.5, 1.0, 4.0)
     found = []
     for number in range(many):
@@ -276,8 +243,8 @@ def studies(many: int, runs: int, seed: int = 3) -> None:
         study = simulated_study(number, seed, 500, 20000)
         found.append(judged(f"simulated {number}", study, amounts[number % len(amounts)], runs, rng))
     for epsilon in amounts:
-        compared([j for j in found if j.epsilon == epsilon], f"studies of another seed, epsilon {epsilon:g}")
-    compared(found, "studies of another seed, all")
+        compared([j for j in found if j.epsilon == epsilon], f"studies, epsilon {epsilon:g}")
+    compared(found, "studies, all")
 
 
 def other_shapes(runs: int) -> None:
@@ -314,7 +281,7 @@ def public(runs: int, folder: str = "", known: Sequence[str] = PUBLIC) -> None:
         print(f"{name}: {len(table.y)} rows, {math.prod(table.sizes)} strata, effect {table.truth:.4f} of the range")
         for j in here:
             errors = ", ".join(f"{k} {v:.4f}" for k, v in j.errors.items())
-            print(f"  epsilon {j.epsilon:4}: errors {errors}; best holds {100 * j.held['best']:.1f} %", flush=True)
+            print(f"  epsilon {j.epsilon:4}: errors {errors}; sure holds {100 * j.held['sure']:.1f} %", flush=True)
         found += here
     compared(found, "public tables")
 
@@ -323,8 +290,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=0, help="of each of the eight populations, in a table")
     parser.add_argument("--through", type=int, default=0, help="through the language")
-    parser.add_argument("--studies", type=int, default=0, help="of another seed than the training's")
-    parser.add_argument("--shapes", action="store_true", help="the eight populations, and the choice")
+    parser.add_argument("--studies", type=int, default=0, help="simulated ones")
+    parser.add_argument("--shapes", action="store_true", help="the eight populations, compared")
     parser.add_argument("--public", nargs="?", const="", default=None, metavar="DIR", help="public tables")
     parser.add_argument("--repeats", type=int, default=40, help="runs of each study, shape and table")
     options = parser.parse_args()

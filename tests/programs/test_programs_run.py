@@ -174,7 +174,7 @@ def test_everyday(tmp_path: Path) -> None:
 def test_effect(tmp_path: Path) -> None:
     """20,528 without noise, which each estimator is within six times its error of."""
     result = run("effect.jst", tmp_path)
-    for name in ("stratified", "matched", "weighted", "chosen"):
+    for name in ("stratified", "matched", "weighted", "surest"):
         said = result[name].facts
         assert abs(said["effect"] - 20_528) < 6 * said["error"] < 20_000
     assert 2.49 < float(result.budget["people"]["epsilon"]["spent"]) <= 2.5

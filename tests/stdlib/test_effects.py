@@ -147,7 +147,7 @@ def test_intervals_hold_the_truth() -> None:
     """Of 160 seeded samples with seeded noise; the slow command counts more of each of eight populations."""
     p, rng = Population(4000, (2, 2), False), np.random.default_rng(8)
     runs = [estimates(p, 0.3, rng) for _ in range(160)]
-    for name in ("stratified", "matched", "smoothed", "weighted", "sure", "best"):
+    for name in ("stratified", "matched", "smoothed", "weighted", "sure"):
         held = np.mean([r[name]["low"] <= p.truth <= r[name]["high"] for r in runs])
         assert 0.9 <= held <= 0.99, name
         off = np.std([r[name]["effect"] for r in runs])
@@ -192,7 +192,7 @@ def test_other_misuse_is_refused_before_a_charge(call: str, said: str) -> None:
     assert all(float(spent["epsilon"]["spent"]) == 0 for spent in result.budget.values())
 
 
-# Many strata, and the choice -------------------------------------------------------------------------
+# Many strata -----------------------------------------------------------------------------------------
 
 
 def test_strata_that_noise_hides_are_drawn_and_left_in_doubt() -> None:
@@ -225,7 +225,7 @@ def test_a_simulated_study_is_what_it_says() -> None:
         assert abs((weights * outcome).mean() - study.truth) < 6 * off
 
 
-def test_the_best_effect_is_chosen_by_what_is_public() -> None:
+def test_the_best_effect_spends_what_it_is_given() -> None:
     call = 'best_effect(t, "drug", "well", ["a", "b"]) with epsilon 1'
     result = ask(call, "protecting rows budget epsilon 1", module="best")
     assert result.ok, result.diagnostics

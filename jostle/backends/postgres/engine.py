@@ -75,6 +75,7 @@ _READ = {
     "float4": ("FLOAT", "{0}"), "float8": ("DOUBLE", "{0}"),
     "numeric": ("VARCHAR", _NUMERIC.replace("{0}", "trim_scale({0})")),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), ("VARCHAR", _TEXT)),
+    "enum": ("VARCHAR", "nullif(concat({0}), '')"),  # as the server writes it: a cast may be a function of the owner's
     "date": ("DATE", "{0}"), "time": ("TIME us", _MICROS),
     "timestamp": ("TIMESTAMP us", _STAMP), "timestamptz": ("TIMESTAMP us UTC", _STAMP),
 }  # fmt: skip
@@ -127,9 +128,10 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     if any(row[1] == "f" for row in kin):
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
-    columns = [
-        (column, "text" if sort == "e" else name, full) for column, name, sort, auto, full, _ in described if not auto
-    ]
+    columns = [  # types that a user makes may have any name: records and ranges one of those that are read
+        (column, "enum" if sort == "e" else name if sort == "b" else "", full)
+        for column, name, sort, auto, full, _ in described if not auto
+    ]  # fmt: skip
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it

@@ -314,7 +314,7 @@ def _vectors_in(folder: str, *, at: At) -> list[Value]:
     if not isinstance(folder, str):
         raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {val.kind_name(folder)}")
     interp, span = at
-    need_files(interp, span)  # before anything is looked for: what is there is no analyst's to know
+    need_files(interp, span, [folder])  # before anything is looked for: what is there is no analyst's to know
     paths = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
     if not paths:
         raise refuse("DataError", f"there are no `.npy` files in `{folder}`")

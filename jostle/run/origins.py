@@ -128,21 +128,29 @@ def files_of(interp: Evaluator, value: Any, span: Span | None, reading: Reading 
     """The open files that a path, a pattern or a list of them names, relative to the program's folder, else to the
     working directory. That they are there, how many, and their names are public."""
     texts = [value] if isinstance(value, str) else list(value)
-    need_files(interp, span)
+    need_files(interp, span, texts)
     with PlacedAt(span):
         places = [place for text in texts for place in paths(text, interp.folders)]
         within = interp.ledger.within if interp.ledger is not None else ""
         if within and not all(Path(place).resolve().is_relative_to(within) for place in places):
-            help = 'such as `table("data/people.csv")`'
-            raise refuse("DataError", "a playground opens the public files that come with it only", help=help)
+            raise _outside(span)
         return FileSet.of([interp.data.file(place) for place in places], reading)
 
 
-def need_files(interp: Evaluator, span: Span | None) -> None:
-    """Refuses files and servers in a session of an analyst, who has grants on registered data alone."""
+def need_files(interp: Evaluator, span: Span | None, texts: Sequence[str] = ()) -> None:
+    """Refuses files and servers in a session of an analyst, who has grants on registered data alone; and of these paths
+    those that lead out of a playground, before anything is looked for there."""
     if interp.ledger is not None and interp.ledger.grantee:
         help = 'name a dataset that you have a grant on: `private people = dataset("people")`'
         raise refuse("DataError", "a program that runs for an analyst opens registered data only", span, help=help)
+    leads_out = any(Path(text).is_absolute() or ".." in Path(text).parts for text in texts)
+    if leads_out and interp.ledger is not None and interp.ledger.within:
+        raise _outside(span)
+
+
+def _outside(span: Span | None) -> Refusal:
+    help = 'such as `table("data/people.csv")`'
+    return refuse("DataError", "a playground opens the public files that come with it only", span, help=help)
 
 
 def open_origin(

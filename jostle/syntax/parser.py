@@ -7,8 +7,9 @@ Loads the parser: Lark's table for `grammar/jostle.lark`, cached on disk between
 
 Reading the grammar from its text costs about half a second, reading the finished table a tenth of that. The table is
 kept in the user's own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`) under a name
-that holds a hash of the grammar and of the versions it was made with. It is a pickle, so it may never be kept in a
-folder that others can write to; where it cannot be read or written, the parser does without.
+that holds a hash of the grammar and of the versions it was made with. It is a pickle of lists, dicts, texts and
+numbers, and read as nothing else: whoever can write to the folder runs no code here. Where it cannot be read or
+written, the parser does without.
 
 The words of the language as its grammar has them, and the colours of a text: for pages, editors and terminals.
 
@@ -94,12 +95,19 @@ def _key(text: str) -> str:
     return hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:32]
 
 
+class _Plain(pickle.Unpickler):
+    """Reads what is built in and names nothing: no class, and no function that a pickle would call."""
+
+    def find_class(self, module: str, name: str, /) -> object:
+        raise pickle.UnpicklingError(f"{module}.{name}")
+
+
 def _read(path: Path, builder: Builder, layout: Layout) -> lark.Lark | None:
     try:
         with path.open("rb") as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_uid != os.getuid():
                 return None
-            table = pickle.load(file)
+            table = _Plain(file).load()
         parser: lark.Lark = lark.Lark._load_from_dict(  # type: ignore[no-untyped-call]
             **table, postlex=layout, transformer=builder, _plugins=_PLUGINS
         )

@@ -430,7 +430,8 @@ class Retried(Scored):
         self.amount = self.amount.partition(" delta")[0]
         lines = [f"y = derive({self.rows}, a = {PLACE}, e = 3 - {PLACE}, c = c)", "seen = 1", *self._run()]
         lines += [self._inside(line) for line in self._asked()]
-        return Measurement(tuple(lines), {}, limit, ("retried", *self.more), False)
+        watched = ("watch",) * any("above_threshold(" in line for line in lines)  # which compares beside its noise
+        return Measurement(tuple(lines), {}, limit, ("retried", *self.more, *watched), False)
 
     def _score(self, deep: int) -> list[str]:
         """The lines of a run that come to its score `v`."""

@@ -78,6 +78,14 @@ def test_pure_noise_in_rho_and_a_ratio_behind_a_watch_are_no_breaks(seed: int) -
     assert "via laplace" in run.program.text or "above_threshold(" in run.program.text
 
 
+@pytest.mark.looks
+def test_what_a_watch_answers_in_a_run_of_many_is_no_break() -> None:
+    """It compares beside its noise, and what is shown of the run follows from that."""
+    with opened() as crosses:
+        run = crosses.run(3000061000514)
+    assert "above_threshold(" in run.program.text and run.how == "ran" and not run.breaks
+
+
 def test_a_program_of_a_seed_is_the_same_by_itself() -> None:
     with opened() as crosses:
         *_, after = [crosses.run(seed) for seed in range(10)]

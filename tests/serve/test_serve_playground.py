@@ -50,7 +50,21 @@ def test_no_path_that_is_calculated_leads_elsewhere(public: Any, data: str) -> N
         run = client.post("/api/runs", json={"program": program, "seconds": 0.001}, headers=headers).json()
         answer = client.get(f"/api/runs/{run['id']}?wait=1").json()["answer"]
         assert not answer["ok"] and "root:" not in str(answer)
-        assert "public files that come with it only" in str(answer) or "no file" in str(answer), answer
+        assert "public files that come with it only" in str(answer), answer
+
+
+def test_no_visitor_learns_which_files_there_are_elsewhere(public: Any, tmp_path: Path) -> None:
+    """Where the system holds no process to its files, names were told of any folder."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "v.npy").write_bytes(b"")
+    client, headers, _ = guest(public)
+    said = set()
+    for name in ("full", "none"):
+        for opened in (f'vectors_in("{tmp_path / name}")', f'table("{tmp_path}/" + "{name}/*")'):
+            program = f"x = {opened}\nprint(1)\n"
+            run = client.post("/api/runs", json={"program": program, "seconds": 0.001}, headers=headers).json()
+            said.add(client.get(f"/api/runs/{run['id']}?wait=1").json()["answer"]["error"]["message"])
+    assert said == {"a playground opens the public files that come with it only"}
 
 
 def test_files_whose_names_are_calculated_are_opened(public: Any) -> None:

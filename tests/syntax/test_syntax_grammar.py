@@ -67,6 +67,28 @@ def test_the_table_is_kept_and_read(strict: lark.Lark, tmp_path: Path, monkeypat
         assert parser.load(Builder(), Layout()) is strict
 
 
+class Planted:
+    """What a pickle makes by a call: a file, `at` a place."""
+
+    def __init__(self, at: Path) -> None:
+        self.at = at
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Path.touch, (self.at,)
+
+
+def test_a_planted_table_runs_no_code(strict: lark.Lark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another program of the same user may write the cache, and not the ledger, nor read what a session holds."""
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    monkeypatch.setattr(parser, "_from_text", lambda *_: strict)
+    parser.load(Builder(), Layout())
+    (kept,) = tmp_path.glob("grammar-*.table")
+    for planted in (Planted(tmp_path / "ran"), {"data": {}, "memo": [Planted(tmp_path / "ran")]}):
+        kept.write_bytes(pickle.dumps(planted))
+        assert parser.load(Builder(), Layout()) is strict
+        assert not (tmp_path / "ran").exists()
+
+
 def test_without_a_place_to_keep_it(strict: lark.Lark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "file" / "cache"))

@@ -28,7 +28,7 @@ OLDEST = 150_000
 _AGAIN = "run the program again; in a notebook or the shell, begin a new session"
 _SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SET LOCAL intervalstyle = postgres;
 SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
-SET LOCAL row_security = off; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
+SET LOCAL row_security = off; SET LOCAL array_nulls = on; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
 SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_nestloop = off"""
 """The last one since a server that expects one row of a nested select would compare each row with each other one."""
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"

@@ -48,9 +48,11 @@ _COLUMNS = """WITH RECURSIVE of AS (
 SELECT attnum, attname, atttypid AS type, attgenerated = 'v' AS made FROM pg_attribute
 WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped AND has_column_privilege(attrelid, attnum, 'SELECT')
 UNION ALL SELECT attnum, attname, typbasetype, made FROM of JOIN pg_type ON oid = type WHERE typtype = 'd')
-SELECT attname, typname, typtype::text, made, format_type(t.oid, NULL), attnum
+SELECT attname, CASE WHEN typtype = 'e' THEN 'enum' WHEN typnamespace = 'pg_catalog'::regnamespace
+OR (typtype = 'b' AND typname = 'citext') THEN typname END, made, format_type(t.oid, NULL), attnum
 FROM of JOIN pg_type t ON t.oid = type WHERE typtype <> 'd'
 ORDER BY attnum"""
+"""Types that users make may have any name, also of one that is read: of theirs only enums are."""
 _DEFINED = """SELECT a.attname, CASE typtype WHEN 'e' THEN 'ENUM(' || (SELECT string_agg(quote_literal(enumlabel), ', '
 ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = t.oid) || ')' WHEN 'd' THEN format_type(typbasetype, typtypmod)
 ELSE format_type(t.oid, atttypmod) END, col_description(attrelid, attnum) FROM pg_attribute a JOIN pg_type t
@@ -75,6 +77,7 @@ _READ = {
     "float4": ("FLOAT", "{0}"), "float8": ("DOUBLE", "{0}"),
     "numeric": ("VARCHAR", _NUMERIC.replace("{0}", "trim_scale({0})")),
     **dict.fromkeys(("text", "varchar", "bpchar", "name", "citext", "uuid"), ("VARCHAR", _TEXT)),
+    "enum": ("VARCHAR", "nullif(concat({0}), '')"),  # as the server writes it: a cast may be a function of the owner's
     "date": ("DATE", "{0}"), "time": ("TIME us", _MICROS),
     "timestamp": ("TIMESTAMP us", _STAMP), "timestamptz": ("TIMESTAMP us UTC", _STAMP),
 }  # fmt: skip
@@ -127,18 +130,16 @@ def stored_table(connection: Connection, name: str) -> tuple[Stored, Hashable]:
     if any(row[1] == "f" for row in kin):
         raise refuse("DataError", f"{label} has parts on another server")
     described = connection.catalog(_COLUMNS, label, (number,))
-    columns = [
-        (column, "text" if sort == "e" else name, full) for column, name, sort, auto, full, _ in described if not auto
-    ]
+    columns = [(column, name or "", full) for column, name, auto, full, _ in described if not auto]
     if not columns:
         raise refuse("DataError", f"this user may read no column of {label}")
     only = "ONLY " if kind == "r" and not inherited else ""  # no lock keeps others from inheriting from it
     parts = None if only else frozenset(row[2:] for row in kin)
     items, cells, numbers, unread = _cells(columns)
     place = f"{_quoted(schema)}.{_quoted(table)}"
-    connection.uses(place, number, parts, [row[0] for row in kin], [row[5] for row in described])
+    connection.uses(place, number, parts, [row[0] for row in kin], [row[4] for row in described])
     rows = subquery(f"SELECT {', '.join(items)} FROM {only}{place}")
-    names, auto = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[3])
+    names, auto = tuple(column for column, *_ in columns), frozenset(row[0] for row in described if row[2])
     marks = {row[0]: ("postgres", *connection.server, row[0]) for row in kin}
     own = frozenset({marks[number]})
     return Stored(rows, label, names, tuple(cells), MOST_ROWS, numbers, auto, tuple(unread), own), frozenset(

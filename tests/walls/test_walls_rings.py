@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_028,
+    "lines": 96_088,
     "files": 360,
     "lines that the kernel imports": 2630,
-    "lines that privacy and engine import": 18_308,
+    "lines that privacy and engine import": 18_368,
     "lines that everyday queries import": 8605,
     "circles of files, imports for types counted": 0,
     "lines with Any": 594,

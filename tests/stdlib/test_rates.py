@@ -56,9 +56,9 @@ def public(call: str) -> Any:
     return result["a"]
 
 
-def lines(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def lines(frame: pd.DataFrame, last: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Events and rows at risk by month."""
-    months = np.arange(1, 13)
+    months = np.arange(1, last + 1)
     events = np.array([((frame.month == m) & (frame.event == 1)).sum() for m in months])
     return events, np.array([(frame.month >= m).sum() for m in months])
 
@@ -75,7 +75,10 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
     np.testing.assert_allclose(report.column("low"), curve * np.exp(-1.96 * spread), rtol=1e-4)
     assert report.median == 1 + int(np.argmax(curve <= 0.5)) and set(report.column("error")) == {0.0}
     listed = public('kaplan_meier(t, "month", "event", times = [3, 6])')
-    assert not report.notes and [note for note in listed.notes if "half at risk" in note]
+    assert ["ends by 12" in note for note in report.notes] == [True] and report.rows[-1]["high"] == report.rows[-2][
+        "high"
+    ]
+    assert [note for note in listed.notes if "half at risk" in note]
     assert listed.column("time") == [3, 6] and abs(listed.rows[0]["value"] - curve[2]) < 0.02
     for times in ([month, 60] for month in range(1, 9)):
         rough = public(f'kaplan_meier(t, "month", "event", times = {times})')
@@ -84,9 +87,21 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
     assert {report.median_low, report.median_high} <= set(report.column("time"))
 
 
+def test_what_lies_beyond_a_range_is_no_event_of_its_end() -> None:
+    """Of months up to 12 in a range up to 6, as in one up to 12; and two arms that last alike, one seen for longer."""
+    whole = public('kaplan_meier(t, "month", "event")')
+    short = public('kaplan_meier(derive(t, six = min(month, 6)), "six", "event")')
+    assert short.column("value")[:5] == whole.column("value")[:5] and short.median in (None, whole.median)
+    assert short.rows[5]["low"] < whole.rows[5]["value"] < short.rows[5]["high"] and len(short.notes) == 1
+    alike = made(3, effect=0.0)
+    lost = (alike.arm == "new") & (alike.month > 6)  # whom nobody follows for longer
+    alike = alike.assign(month=np.where(lost, 6, alike.month), event=np.where(lost, 0, alike.event))
+    assert ask('log_rank(derive(t, six = min(month, 6)), "six", "event", "arm")', frame=alike)["a"].chance > 0.01
+
+
 def test_a_log_rank_test_is_that_of_mantel() -> None:
     report = public('log_rank(t, "month", "event", "arm")')
-    (d, n), (d1, n1) = lines(FRAME), lines(FRAME[FRAME.arm == "new"])
+    (d, n), (d1, n1) = lines(FRAME, 11), lines(FRAME[FRAME.arm == "new"], 11)
     gap = (d1 - n1 * d / n).sum()
     variance = (d * (n - d) * n1 * (n - n1) / (n**2 * (n - 1))).sum()
     assert report.statistic == pytest.approx(gap**2 / variance) and report.degrees == 1

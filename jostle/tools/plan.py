@@ -370,7 +370,7 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out),
             "ranges": list(map(_range_as_json, errors.ranges)),
-            "read": [{"line": line, "function": function, "ranges": ends} for line, function, ends in errors.read],
+            "read": list(map(_read_as_json, errors.read)),
             "looks": [{"line": one.span.line, "source": one.source, "unit": one.unit, "amount": as_text(one.looked),
                        "columns": list(one.columns)} for one in errors.looks]}  # fmt: skip
 
@@ -379,6 +379,10 @@ def _range_as_json(one: Ranged) -> dict[str, object]:
     of = {"of": one.of.of} if one.of.of else {}
     return {"answer": one.answer, "line": one.line, "low": one.low, "high": one.high, "half": one.half,
             "error": one.of.error, **of}  # fmt: skip
+
+
+def _read_as_json(one: tuple[int, str, str]) -> dict[str, object]:
+    return dict(zip(("line", "function", "ranges"), one, strict=True))
 
 
 def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:

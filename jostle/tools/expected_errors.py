@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
 
 _Place = tuple[int, str]  # the line of a term, and its name there
-_SQUARES = {"sum": False, "avg": False, "var": True, "stddev": True}
-"""The aggregates whose errors go with the width of a range, and of which with its square."""
 _OVER = {"": "", "rows": " / rows", "stddev": " / rows / stddev", "ranks": " ranks", "rows fewer": " rows fewer"}
 
 
@@ -165,11 +163,17 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, objec
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
-        width = fields["sensitivity"] if name in _SQUARES and "stability" in fields else 0.0
-        width = 2 * math.sqrt(width) if _SQUARES.get(name) else width
         many = max(1, groups.get(line, 1))
-        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut, width=width,
-                     groups=many)  # fmt: skip
+        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut,
+                     width=_width(name, fields), groups=many)  # fmt: skip
+
+
+def _width(name: str, fields: Mapping[str, float]) -> float:
+    """The width of the range that the error of an aggregate goes with, or 0."""
+    if "stability" not in fields or not (name in ("sum", "avg") or _is_square(name)):
+        return 0.0
+    moved = fields["sensitivity"]
+    return 2 * math.sqrt(moved) if _is_square(name) else moved  # squares are from the middle of the range
 
 
 def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]) -> Iterator[Ranged]:
@@ -187,21 +191,26 @@ def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]
         paid = math.fsum(within[name].amount for name in functions if name in within)
         for call in calls:
             match call:
-                case n.Call(function=n.Name(id=name), args=(n.Name(id=column),)) if name in _SQUARES:
+                case n.Call(function=n.Name(id=name), args=(n.Name(id=column),)):
                     domain = table.domains.get(column)
                     of = within.get(name)
                     if of is not None and of.width and isinstance(domain, Integer | Real):
                         low, high = float(domain.low), float(domain.high)
                         width = max(abs(low), abs(high)) if name == "sum" else high - low
-                        larger = (width / of.width) ** (2 if _SQUARES[name] else 1)
+                        larger = (width / of.width) ** (1 + _is_square(name))
                         error = replace(of, error=of.error * larger, law=None, width=width)
                         rows = max(e.stability for e in table.exposures)
                         yield Ranged(f"{name}({column})", call.span.line, select.table.id, column, low, high,
                                      _half(name, low, high), error, paid, rows)  # fmt: skip
 
 
+def _is_square(name: str) -> bool:
+    """Whether the error of an aggregate goes with the square of a range."""
+    return _term_of(name)[1] == 3
+
+
 def _half(name: str, low: float, high: float) -> tuple[float, float] | None:
-    part = math.sqrt(0.5) if _SQUARES[name] else 0.5
+    part = math.sqrt(0.5) if _is_square(name) else 0.5
     if name != "sum" and low >= 0:
         return low, low + (high - low) * part
     if low < 0 < high:

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_173,
+    "lines": 96_166,
     "files": 360,
     "lines that the kernel imports": 2630,
     "lines that privacy and engine import": 18_368,

@@ -276,15 +276,8 @@ QUANTILES = {"lowest": 0.0, "5 %": 0.05, "lower quartile": 0.25, "median": 0.5, 
 
 
 def describe(
-    name: str,
-    gone: Floats,
-    seen: Sums,
-    below: Floats,
-    starts: Sequence[float],
-    high: float,
-    middle: float,
-    half: float,
-    whole: bool,
+    name: str, gone: Floats, seen: Sums, below: Floats, starts: Sequence[float], high: float,
+    middle: float, half: float, whole: bool,
 ) -> Annotated[Report, "mean deviation missing lowest p5 lower_quartile median upper_quartile p95 highest"]:
     """A summary of one column.
 

@@ -68,7 +68,8 @@ class Direct(Struct, frozen=True):
     cut: tuple[str, ...] = ()
     """What the error does not cover."""
     width: float = 0.0
-    """Of a sum or a mean the width of the range of what is added up, with which its error goes; else 0."""
+    """Of a sum or a mean the width of the range of what is added up, with which its error goes, and of a variance or
+    deviation, whose error goes with its square; else 0."""
     groups: int = 1
 
     def text(self, error: float) -> str:
@@ -162,14 +163,21 @@ def _measured(events: Sequence[Event], source: Source, names: Mapping[str, objec
         power = 0.5 if unit == "rho" else 1.0
         cut = cuts.get((line, name), ())
         amount = fields.get("uses", {}).get(name, fields[unit] * parts)
-        width = fields["sensitivity"] if name in ("sum", "avg") and "stability" in fields else 0.0
         many = max(1, groups.get(line, 1))
-        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut, width=width,
-                     groups=many)  # fmt: skip
+        yield Direct(name, line, unit, amount, error, power, of, law=None if of else law, cut=cut,
+                     width=_width(name, fields), groups=many)  # fmt: skip
+
+
+def _width(name: str, fields: Mapping[str, float]) -> float:
+    """The width of the range that the error of an aggregate goes with, or 0."""
+    if "stability" not in fields or not (name in ("sum", "avg") or _is_square(name)):
+        return 0.0
+    moved = fields["sensitivity"]
+    return 2 * math.sqrt(moved) if _is_square(name) else moved  # squares are from the middle of the range
 
 
 def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]) -> Iterator[Ranged]:
-    """The columns in sums and means of a program's own selects of tables that it names."""
+    """The columns in sums, means, variances and deviations of a program's own selects of tables that it names."""
     for select in every(parse(source)):
         if not (isinstance(select, n.Select) and isinstance(select.table, n.Name)):
             continue
@@ -183,26 +191,56 @@ def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]
         paid = math.fsum(within[name].amount for name in functions if name in within)
         for call in calls:
             match call:
-                case n.Call(function=n.Name(id="avg" | "sum" as name), args=(n.Name(id=column),)):
+                case n.Call(function=n.Name(id=name), args=(n.Name(id=column),)):
                     domain = table.domains.get(column)
                     of = within.get(name)
                     if of is not None and of.width and isinstance(domain, Integer | Real):
                         low, high = float(domain.low), float(domain.high)
-                        width = high - low if name == "avg" else max(abs(low), abs(high))
-                        error = replace(of, error=of.error * width / of.width, law=None, width=width)
-                        half = _half(name, low, high)
+                        width = max(abs(low), abs(high)) if name == "sum" else high - low
+                        larger = (width / of.width) ** (1 + _is_square(name))
+                        error = replace(of, error=of.error * larger, law=None, width=width)
                         rows = max(e.stability for e in table.exposures)
-                        yield Ranged(f"{name}({column})", call.span.line, select.table.id, column, low, high, half,
-                                     error, paid, rows)  # fmt: skip
+                        yield Ranged(f"{name}({column})", call.span.line, select.table.id, column, low, high,
+                                     _half(name, low, high), error, paid, rows)  # fmt: skip
+
+
+def _is_square(name: str) -> bool:
+    """Whether the error of an aggregate goes with the square of a range."""
+    return _term_of(name)[1] == 3
 
 
 def _half(name: str, low: float, high: float) -> tuple[float, float] | None:
-    if name == "avg" and low >= 0:
-        return low, (low + high) / 2
+    part = math.sqrt(0.5) if _is_square(name) else 0.5
+    if name != "sum" and low >= 0:
+        return low, low + (high - low) * part
     if low < 0 < high:
-        return low / 2, high / 2
-    ends = (low, high / 2) if high > 0 else (low / 2, high)
+        return low * part, high * part
+    ends = (low, high * part) if high > 0 else (low * part, high)
     return ends if ends[0] < ends[1] else None
+
+
+def one_by_one(direct: Sequence[Direct], ranges: Sequence[Ranged]) -> tuple[Direct, ...]:
+    """The numbers of each line, those of several columns apart where their ranges are what parts them."""
+    every_one: list[Direct] = []
+    for one in direct:
+        own = [r for r in ranges if r.of.line == one.line and r.of.name == one.name]
+        every_one += [replace(r.of, name=r.answer) for r in own] if len(own) > 1 else [one]
+    return tuple(every_one)
+
+
+def read_ranges(source: Source, names: Mapping[str, object]) -> list[tuple[int, str, str]]:
+    """The calls of functions that are given a table and names of columns with a range: line, function and ranges."""
+    read = []
+    for call in every(parse(source)):
+        match call:
+            case n.Call(function=n.Name(id=function), args=(n.Name(id=data), *rest)) if function not in BUILTINS:
+                table = names.get(data)
+                texts = [node.value for arg in rest for node in every(arg) if isinstance(node, n.String)]
+                described = list(table.domains.items()) if isinstance(table, Table) else []
+                ends = [f"{name} {number(domain.low)}..{number(domain.high)}" for name, domain in described
+                        if name in texts and isinstance(domain, Integer | Real)]  # fmt: skip
+                read += [(call.span.line, function, ", ".join(ends))] if ends else []
+    return read
 
 
 def _groups(source: Source, names: Mapping[str, object]) -> dict[int, int]:

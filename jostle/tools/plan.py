@@ -24,7 +24,16 @@ from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
 from jostle.tools.costs import Charge, Cost, near_text
 from jostle.tools.costs.ledger import looks_text
-from jostle.tools.expected_errors import Calculated, Direct, Ranged, calculated_errors, direct_errors, ranged
+from jostle.tools.expected_errors import (
+    Calculated,
+    Direct,
+    Ranged,
+    calculated_errors,
+    direct_errors,
+    one_by_one,
+    ranged,
+    read_ranges,
+)
 from jostle.tools.render import progress_on
 from jostle.tools.turns import beside
 from jostle.trace.costs import joint_table, joint_text
@@ -71,6 +80,7 @@ class ErrorPlan(Struct, frozen=True):
     rows: int = 0  # how many there are, where that was said
     looks: tuple[Charge, ...] = ()  # the charges of statements that look at cells
     ranges: tuple[Ranged, ...] = ()
+    read: tuple[tuple[int, str, str], ...] = ()  # calls of functions, by line, with the ranges that they read
 
 
 def command(options: Namespace) -> int:
@@ -130,9 +140,19 @@ def plan(
     )  # fmt: skip
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
-    parts = (tuple(direct), tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
+    ranges = tuple(ranged(direct, source, names))
+    parts = (
+        one_by_one(direct, ranges),
+        tuple(calculated),
+        tuple(choices),
+        tuple(left_out),
+        tuple(advised),
+        joint,
+        data,
+        rows or 0,
+    )
     looks = _looks(Session().checked(source, settings)[1])
-    return ErrorPlan(*parts, looks, tuple(ranged(direct, source, names)))
+    return ErrorPlan(*parts, looks, ranges, tuple(read_ranges(source, names)))
 
 
 def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
@@ -210,7 +230,7 @@ def _narrower(errors: ErrorPlan, target: float | None) -> Iterator[str]:
     """What narrower ranges would gain, of sums and means whose error is larger than it is wanted, or than a twentieth
     of the range: that costs nothing, so it is said before anything that does."""
     for d in errors.direct:
-        if not d.width or (d.of and not errors.rows):
+        if not d.width or (d.of and not errors.rows) or d.name.startswith(("var", "stddev")):
             continue
         there = d.on(errors.rows)
         where = f"{d.name} on line {d.line}: its range is {number(d.width)} wide"
@@ -227,8 +247,14 @@ _SEEN = {"epsilon": (14, 1.0), "rho": (3.4, 0.5)}
 
 def bounds_text(errors: ErrorPlan) -> str:
     """What the ranges of columns cost in error, and what a private look at them costs and gives."""
+    read = [f"line {line}, {function}: {ends}" for line, function, ends in errors.read]
+    read = (
+        ["errors of these functions go with the ranges that they read, or with their squares:", *read] if read else []
+    )
+    if any(d.of == "ranks" for d in errors.direct):
+        read.append("quantiles: a range half as wide is a few ranks less off; what is beyond it is cut")
     if not errors.ranges:
-        return "no described range decides the error of a sum or mean on a line of this program"
+        return "\n".join(read) or "no described range decides the error of a number on a line of this program"
     n = errors.rows
     rows = [["range of", "line", "described", f"± on {n:,} rows" if n else "error", "half of it"]]
     for one in errors.ranges:
@@ -249,7 +275,7 @@ def bounds_text(errors: ErrorPlan) -> str:
         lines += ["", f"{one.rows} rows of a person are in these errors, with 1 {less} of them. To buy how many",
                   "leave out no more than 5 % of all rows (`use sequences`), for `up to seen.rows rows`:",
                   f"seen = rows_to_read({one.source}, 0.05, {one.rows}) with {one.of.unit} {amount}"]  # fmt: skip
-    return "\n".join(lines)
+    return "\n".join([*lines, *[""] * bool(read), *read])
 
 
 def _tenth(one: Ranged) -> float:
@@ -344,6 +370,7 @@ def as_json(errors: ErrorPlan, error: float | None, epsilon: float | None) -> di
             "choices": choices, "advised": [as_dict(one) for one in errors.advised],
             "left_out": list(errors.left_out),
             "ranges": list(map(_range_as_json, errors.ranges)),
+            "read": list(map(_read_as_json, errors.read)),
             "looks": [{"line": one.span.line, "source": one.source, "unit": one.unit, "amount": as_text(one.looked),
                        "columns": list(one.columns)} for one in errors.looks]}  # fmt: skip
 
@@ -352,6 +379,10 @@ def _range_as_json(one: Ranged) -> dict[str, object]:
     of = {"of": one.of.of} if one.of.of else {}
     return {"answer": one.answer, "line": one.line, "low": one.low, "high": one.high, "half": one.half,
             "error": one.of.error, **of}  # fmt: skip
+
+
+def _read_as_json(one: tuple[int, str, str]) -> dict[str, object]:
+    return dict(zip(("line", "function", "ranges"), one, strict=True))
 
 
 def _option_as_json(choice: ChoicePlan, curve: Curve, error: float | None, epsilon: float | None) -> dict[str, object]:

@@ -25,7 +25,7 @@ from jostle.privacy.kernel.measurement import common_noise
 from jostle.privacy.measurements.choices import NoisyScore
 from jostle.privacy.measurements.joint import Block, JointBlocks, KeyAxis
 from jostle.privacy.mechanisms.additive import Additive, Linear
-from jostle.privacy.mechanisms.stability import WEIGHT_BITS, KeyRound, LargestKeys
+from jostle.privacy.mechanisms.stability import WEIGHT_BITS, KeyLook, LargestKeys
 from jostle.records import replace
 
 Sampler = Callable[[np.ndarray, int, np.random.Generator], np.ndarray]
@@ -152,10 +152,23 @@ def keys_that_weigh_one() -> Case:
     """Keys in rounds, of persons who give 1 to each of 64 groups, and not to all of them together."""
 
     def draw(runs: int, rng: np.random.Generator) -> Pair:
-        with patch.object(KeyRound, "weight", lambda round, groups: 1 << WEIGHT_BITS):
+        with patch.object(KeyLook, "weight", lambda round, groups: 1 << WEIGHT_BITS):
             return keys_in_rounds(1, Gaussian, 64, 12, 0.02).draw(runs, rng)
 
     return Case("keys whose weights are 1 each", 1, draw, 8_000, 0.02, broken=True)
+
+
+def keys_likely_by_exact_weights() -> Case:
+    """Keys in rounds, where those count whose bucket has an exact weight above a level: of ten persons, not of nine."""
+
+    def scores(look: KeyLook, tally: tuple[Any, Any], noise: Any) -> np.ndarray:
+        return np.array(list(look.weights(tally).values())) / 2**WEIGHT_BITS / look.linear.law.scale
+
+    def draw(runs: int, rng: np.random.Generator) -> Pair:
+        with patch.object(KeyLook, "scores", scores):
+            return keys_in_rounds(1, Gaussian, 3, 9, 0.02).draw(runs, rng)
+
+    return Case("keys that are likely by exact weights", 1, draw, 8_000, 0.02, broken=True)
 
 
 def keys_above_an_exact_threshold() -> Case:
@@ -243,6 +256,7 @@ def holes() -> list[Case]:
         _case("ρ and δ traded for each other", 1, rho_for_delta, [], [0], 0.02),
         open_bound(),
         keys_that_weigh_one(),
+        keys_likely_by_exact_weights(),
         keys_above_an_exact_threshold(),
         door_that_reads_first(),
         shares_that_are_ignored(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from unittest.mock import patch
 
 import numpy as np
 from batched import BatchedNoise, Drawn, batched, batched_table, likelihood_ratio, repeated
@@ -18,7 +19,16 @@ from jostle.accounting.composition import quanta
 from jostle.noise_laws import Gaussian, Laplace
 from jostle.privacy.mechanisms.additive import Additive
 from jostle.privacy.mechanisms.least_cost import walk
-from jostle.privacy.mechanisms.stability import CANDIDATES, SHARES, KeyRound, LargestKeys, select_keys
+from jostle.privacy.mechanisms.stability import (
+    CANDIDATES,
+    LEVELS,
+    LOOK,
+    SHARES,
+    KeyLook,
+    KeyRound,
+    LargestKeys,
+    select_keys,
+)
 from jostle.simulate import SeededNoise
 
 
@@ -130,15 +140,21 @@ def stability(epsilon: float, delta: float, kind: type[Laplace | Gaussian] = Lap
 
 
 def found_in_rounds(persons: int, several: int, how: Additive, runs: int, seed: int) -> np.ndarray:
-    """How many of their own keys some persons show, in rounds; run by run, over copies of the keys in one release."""
+    """How many of their own keys some persons show, in rounds, and a hundredth for each key that is likely; run by
+    run, over copies of the keys in one release."""
     known: list[set[tuple[int, int]]] = [set() for _ in range(runs)]
-    noise = SeededNoise(seed)
+    noise, pairs = SeededNoise(seed), [(run, key) for run in range(runs) for key in range(several)]
+    with patch("jostle.privacy.mechanisms.stability.BUCKETS", len(pairs)):
+        tally = [(float(at), several) for at in range(len(pairs) * (persons > 0))]
+        scores = KeyLook(how, LOOK).scores((tally, np.full(len(tally), persons)), noise)
+    likely = (scores > LEVELS[-1]).reshape(runs, several)
     for share in SHARES:
-        left = [[key for key in range(several) if (run, key) not in known[run]] for run in range(runs)]
+        left = [[key for key in np.flatnonzero(likely[run]) if (run, key) not in known[run]] for run in range(runs)]
         tally = [(run, key, len(keys)) for run, keys in enumerate(left) for key in keys] if persons else []
-        for run, key in KeyRound(how, share, several).select((tally, np.full(len(tally), persons)), noise, ()):
+        one = KeyRound(how, share, several, LEVELS[-1])
+        for run, key in one.select((tally, np.full(len(tally), persons)), noise, ()):
             known[run].add((run, key))
-    return np.array([float(len(keys)) for keys in known])
+    return np.array([float(len(keys)) for keys in known]) + likely.sum(axis=1) / 100
 
 
 def keys_in_rounds(epsilon: float, kind: type[Laplace | Gaussian], several: int, persons: int, delta: float) -> Case:
@@ -467,7 +483,7 @@ def cases() -> list[Case]:
         stability(1, 0.01),
         stability(1, 0.01, Gaussian, 4),
         *largest_of_all(),
-        keys_in_rounds(1, Laplace, 1, 4, 0.02),
+        keys_in_rounds(1, Laplace, 1, 6, 0.02),
         keys_in_rounds(1, Gaussian, 3, 6, 0.02),
         keys_in_rounds(1, Gaussian, 4, 0, 0.02),
     ]

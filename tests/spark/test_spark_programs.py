@@ -35,6 +35,9 @@ release r = naive_mle(D, m) with epsilon 8""",
     "collective": """use graphical
 m = model(domain_of(pick(D, a, b, c)), [["a", "b"], ["b", "c"]])
 release r = cgm(D, m, steps = 3) with epsilon 8""",
+    "keys in rounds": """private P = {source}("{file}") described by {c: text, y: real} protecting a
+    budget epsilon 1000, delta 0.1
+release r = {{ select c, y from P groupby c, y up to 40 groups with epsilon 40 delta 0.01 }}""",
     "mixtures": """use mixtures
 release r = mixture(R, 2, 2) with epsilon 8 delta 0.01""",
     "k-means": """use mixtures
@@ -107,7 +110,8 @@ def test_programs_measure_the_same_and_fetch_no_row(name: str, url: str, file: P
     monkeypatch.setattr(Spark, "batches", fetched)
     monkeypatch.setattr(Spark, "codes", fetched)
     budget = "rho 100" if "rho" in PROGRAMS[name] else BUDGET
-    program = DECLARED.format(source="{source}", file=file, budget=budget) + PROGRAMS[name]
+    declared = DECLARED.format(source="{source}", file=file, budget=budget)
+    program = PROGRAMS[name].replace("{file}", str(file)) if "private" in PROGRAMS[name] else declared + PROGRAMS[name]
     here = measured(program, "", "table", monkeypatch)
     assert here and any(map(np.any, here))
     assert measured(program, url, "spark", monkeypatch) == here

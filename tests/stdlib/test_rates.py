@@ -56,9 +56,9 @@ def public(call: str) -> Any:
     return result["a"]
 
 
-def lines(frame: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+def lines(frame: pd.DataFrame, last: int = 12) -> tuple[np.ndarray, np.ndarray]:
     """Events and rows at risk by month."""
-    months = np.arange(1, 13)
+    months = np.arange(1, last + 1)
     events = np.array([((frame.month == m) & (frame.event == 1)).sum() for m in months])
     return events, np.array([(frame.month >= m).sum() for m in months])
 
@@ -75,18 +75,21 @@ def test_survival_is_that_of_kaplan_and_meier() -> None:
     np.testing.assert_allclose(report.column("low"), curve * np.exp(-1.96 * spread), rtol=1e-4)
     assert report.median == 1 + int(np.argmax(curve <= 0.5)) and set(report.column("error")) == {0.0}
     listed = public('kaplan_meier(t, "month", "event", times = [3, 6])')
-    assert not report.notes and [note for note in listed.notes if "half at risk" in note]
+    assert len(report.notes) == 1 and [note for note in listed.notes if "half at risk" in note]
     assert listed.column("time") == [3, 6] and abs(listed.rows[0]["value"] - curve[2]) < 0.02
     for times in ([month, 60] for month in range(1, 9)):
         rough = public(f'kaplan_meier(t, "month", "event", times = {times})')
         high = math.inf if rough.median_high is None else rough.median_high
         assert rough.median_low is None or rough.median_low <= report.median <= high
     assert {report.median_low, report.median_high} <= set(report.column("time"))
+    short = public('kaplan_meier(derive(t, s = min(month, 6)), "s", "event")')
+    assert short.column("value")[:5] == report.column("value")[:5] and "ends by 6" in short.notes[0]
+    assert short.rows[5]["low"] < curve[5] < short.rows[5]["high"] == short.rows[4]["high"]
 
 
 def test_a_log_rank_test_is_that_of_mantel() -> None:
     report = public('log_rank(t, "month", "event", "arm")')
-    (d, n), (d1, n1) = lines(FRAME), lines(FRAME[FRAME.arm == "new"])
+    (d, n), (d1, n1) = lines(FRAME, 11), lines(FRAME[FRAME.arm == "new"], 11)
     gap = (d1 - n1 * d / n).sum()
     variance = (d * (n - d) * n1 * (n - n1) / (n**2 * (n - 1))).sum()
     assert report.statistic == pytest.approx(gap**2 / variance) and report.degrees == 1
@@ -96,6 +99,9 @@ def test_a_log_rank_test_is_that_of_mantel() -> None:
     assert sum(several.column("events")) == pytest.approx(sum(several.column("expected")))
     rough = public('log_rank(t, "month", "event", "arm", times = [3, 6, 9])')
     assert rough.column("rows") == [(FRAME.arm == row["group"]).sum() for row in rough.rows]
+    alike = made(3, effect=0.0)  # both arms last alike, and one is followed for longer
+    alike.loc[(alike.arm == "new") & (alike.month > 6), ["month", "event"]] = 6, 0
+    assert ask('log_rank(derive(t, s = min(month, 6)), "s", "event", "arm")', frame=alike)["a"].chance > 0.01
 
 
 def optimum(x: np.ndarray, y: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

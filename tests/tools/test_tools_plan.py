@@ -77,7 +77,7 @@ def test_what_is_measured_directly(tmp_path: Path, capsys: pytest.CaptureFixture
     assert made["answers"]["needs"] == pytest.approx(unit / 10, rel=1e-6)
     assert made["cells"]["error"] == pytest.approx(math.sqrt(2) / 0.5)
     text = planned(DIRECT, tmp_path, capsys, "--error", "10", "--bounds")
-    assert text.endswith("no described range decides the error of a sum or mean on a line of this program\n")
+    assert text.endswith("no described range decides the error of a number on a line of this program\n")
     assert "for error 10" in text and "ε 0.284" in text and "never shown" not in text
 
 
@@ -107,6 +107,7 @@ private people = table("people.csv") described by {id: text, age: 16..79, hours:
     protecting id up to 3 rows budget epsilon 10
 n = {{ select sum(hours) as hours, avg(age) as age from people with epsilon 1 }}
 g = {{ select avg(age) as age, avg(hours) as hours, count(*) as n from people groupby city with epsilon 1.5 }}
+v = {{ select var(hours) as h, var(age) as a, stddev(age) as s from people with epsilon 1 }}
 """
 
 
@@ -118,10 +119,25 @@ def test_ranges_that_decide_errors_and_what_buys_them(tmp_path: Path, capsys: py
         return {(one["answer"], one["line"]): one for one in made}
 
     whole = ranges(RANGES)
-    assert list(whole) == [("sum(hours)", 3), ("avg(age)", 3), ("avg(age)", 4), ("avg(hours)", 4)]
+    assert list(whole) == [("sum(hours)", 3), ("avg(age)", 3), ("avg(age)", 4), ("avg(hours)", 4),
+                           ("var(hours)", 5), ("var(age)", 5), ("stddev(age)", 5)]  # fmt: skip
     assert whole["avg(hours)", 4]["half"] == [-5, 31.5] and whole["avg(age)", 3]["half"] == [16, 47.5]
     half = ranges(RANGES.replace("16..79", "16.0..47.5").replace("-10..63", "-5.0..31.5"))
-    assert all(half[at]["error"] == pytest.approx(one["error"] / 2, rel=1e-3) for at, one in whole.items())
+    parts = {"var": 4, "stddev": 4}  # half the range: of a square a quarter of the error
+    for at, one in whole.items():
+        assert half[at]["error"] == pytest.approx(one["error"] / parts.get(at[0].split("(")[0], 2), rel=1e-3), at
+    low, high = whole["var(hours)", 5]["half"]
+    assert (high - low) ** 2 == pytest.approx(73**2 / 2) and whole["var(age)", 5]["half"][0] == 16
+    made = json.loads(planned(RANGES, tmp_path, capsys, "--format", "json"))["measured"]
+    errors = {(one["name"], one["line"]): one["error"] for one in made}
+    assert all(errors[at] == whole[at]["error"] for at in (("avg(age)", 4), ("avg(hours)", 4), ("var(age)", 5)))
+    functions = """use statistics
+d = describe_numeric(people, "hours") with epsilon 1
+c = correlation(people, "hours", "age") with epsilon 1
+m = {{ select median(age) from people with epsilon 1 }}
+"""
+    out = planned(RANGES + functions, tmp_path, capsys, "--bounds")
+    assert "line 7, describe_numeric: hours -10..63\nline 8, correlation: age 16..79, hours -10..63\nquantiles: " in out
     out = planned(RANGES, tmp_path, capsys, "--bounds", "--rows", "1000")
     (look,) = (line for line in out.splitlines() if "bounds(hours)" in line)
     assert "from people with epsilon 0.1 }}" in look and look.endswith("420 rows             3    0.9 of it")

@@ -299,9 +299,12 @@ def risk_maps(m: int, late: float) -> tuple[Floats, Floats]:
 
 
 def survival_curve(
-    times: Sequence[float], cells: Floats, late: float
+    times: Sequence[float], cells: Floats, late: float, beyond: bool = False
 ) -> Annotated[Report, "median median_low median_high count"]:
-    """The survival at each time, from noisy counts (times + 1, 2) of rows that left without and with an event."""
+    """The survival at each time, from noisy counts (times + 1, 2) of rows that left without and with an event.
+
+    `beyond`: whether those that left after the last time are counted there, so that more may last.
+    """
     counts = np.asarray(cells, dtype=float).reshape(len(times) + 1, 2)
     spread, quantile = deviation_of(cells)
     to_events, to_risks = risk_maps(len(times), late)
@@ -328,7 +331,11 @@ def survival_curve(
         else:
             rows.append({"time": time, "at_risk": None, "events": None, "value": None, "error": math.inf, "low": 0.0,
                          "high": last})  # fmt: skip
-    half = {name: next((j for j, r in enumerate(rows) if r[of] is not None and r[of] <= 0.5), None)
+    beyond = beyond and clearly == len(times)
+    if beyond:
+        rows[-1]["high"] = rows[-2]["high"] if len(rows) > 1 else 1.0
+    sure = {"value": rows[: len(rows) - beyond]}
+    half = {name: next((j for j, r in enumerate(sure.get(of, rows)) if r[of] is not None and r[of] <= 0.5), None)
             for name, of in (("median", "value"), ("median_low", "low"), ("median_high", "high"))}  # fmt: skip
     medians = {name: None if j is None else times[j] for name, j in half.items()}
     if late and half["median_low"] is not None:  # where not every time is listed, half may be reached since the last
@@ -340,6 +347,8 @@ def survival_curve(
     )
     if late:
         notes.append("rows that leave without an event count as half at risk in their time: more times are nearer")
+    if beyond:
+        notes.append(f"the range ends by {times[-1]:g}, where rows count that lie beyond it: more may last")
     whole = float(counts.sum())
     return Report(f"survival: {max(whole, 0):.0f} rows", rows, notes, {**medians, "count": whole})
 

@@ -416,7 +416,7 @@ def group_means(
     for title, weight in zip(titles, vectors, strict=True):
         line(title, weight, None, 0.05 / max(len(vectors), 1))
     notes = [ROWS_HIDDEN if hidden else alike(chance, "were")]
-    notes.append(f"the intervals of the {len(vectors)} differences hold together with 95 %")
+    notes += [f"the intervals of the {len(vectors)} differences hold together with 95 %"] * (len(vectors) > 1)
     return Report(f"{what} by group", rows, notes, {
         "chance": chance, "statistic": square, "degrees": len(groups) - 1, "means": means.tolist(),
     })  # fmt: skip

@@ -7,8 +7,9 @@ from typing import Any
 
 from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount
 from jostle.diagnostics import refuse
+from jostle.lazy import Floats, np
 from jostle.plan.kinds import is_integral
-from jostle.plan.plan import Column, Key
+from jostle.plan.plan import Apply, Column, Constant, Key
 from jostle.plan.schemas import floors, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
@@ -18,7 +19,9 @@ from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.mechanisms.additive import Additive, sum_prices
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
 from jostle.privacy.mechanisms.stability import (
+    BUCKETS,
     MOST_LARGEST,
+    KeyLook,
     KeyRound,
     LargestKeys,
     key_mechanism,
@@ -28,7 +31,15 @@ from jostle.privacy.mechanisms.stability import (
     threshold,
 )
 from jostle.privacy.reading.vault import Reader
-from jostle.privacy.transformations.persons import GROUPS, groups_of_person, of_persons, persons_by_groups
+from jostle.privacy.transformations.persons import (
+    BUCKET,
+    GROUPS,
+    bucket_of,
+    groups_of_person,
+    of_persons,
+    persons_by_buckets,
+    persons_by_groups,
+)
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
@@ -78,11 +89,11 @@ class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Number
         mechanisms, prices = ((), ()) if purchases is None else (purchases.mechanisms, purchases.prices)
         groups = None if counted else groups_of_person(table, request.open_keys)
         if groups is not None:
-            rounds, cost = key_rounds(part, table.measures, groups)
-            how = selects.Several.of([rounds[0].how, *mechanisms], sum_prices(amount, [cost, *prices]))
+            look, rounds, cost = key_rounds(part, table.measures, groups)
+            how = selects.Several.of([look.how, *mechanisms], sum_prices(amount, [cost, *prices]))
             # where a person's rows have no bound but that of groups, one in each counts
             exposures = tuple([replace(e, rows=groups) if e.rows is None else e for e in table.exposures])
-            return KeyRounds(exposures, request.title, how, request, purchases, rounds, subject=request)
+            return KeyRounds(exposures, request.title, how, request, purchases, look, rounds, subject=request)
         whole = of_persons(table)
         if whole is not None and whole.rows is None and whole.each is not None:
             message, help = ANY_ROWS.format(f"of `{whole.source.name}`"), "or ask for the largest groups alone"
@@ -164,21 +175,31 @@ class HalfSelect(selects.Select):
 class KeyRounds(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
     """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them.
 
-    Each round reads anew which groups a person has, without the keys that were shown before, so that others take their
-    places. `earlier` are those keys.
+    First come noisy weights of public buckets of keys (`scores`, as private as what is released); each round reads anew
+    which groups a person has in buckets that are likely by these, without the keys that were shown before (`earlier`),
+    so that others take their places. There are as many statements whatever the rows are.
     """
 
     request: selects.Request
     purchases: selects.Purchases | None
+    look: KeyLook
     rounds: tuple[KeyRound, ...]
+    scores: Floats | None = None
     earlier: tuple[tuple[Any, ...], ...] = ()
 
     def read(self, reader: Reader) -> tuple[Any, Any]:
-        table, keys = self.request.table, self.request.open_keys
-        plan = persons_by_groups(table, keys, self.rounds[0].groups, self.earlier)
+        table, keys, this = self.request.table, self.request.open_keys, self.rounds[0]
+        if self.scores is None:
+            return reader.answers.tuples(persons_by_buckets(table, keys, BUCKETS), (BUCKET, GROUPS))
+        buckets = [-1.0, *np.flatnonzero(self.scores > this.level).tolist()]  # a list may not be empty
+        likely = Apply("in", (bucket_of(keys, BUCKETS), *[Constant(float(bucket)) for bucket in buckets]))
+        plan = persons_by_groups(table, keys, this.groups, self.earlier, likely)
         return reader.answers.tuples(plan, (*keys, GROUPS))
 
     def release(self, exact: tuple[Any, Any], noise: Noise | None) -> Release[selects.Answer | selects.Numbers]:
+        if self.scores is None:
+            scores = self.look.scores(exact, needed_noise(noise))
+            return Release(selects.Answer([], []), (), replace(self, scores=scores))
         this, *later = self.rounds
         keys = (*self.earlier, *this.select(exact, needed_noise(noise), self.earlier))
         if later:

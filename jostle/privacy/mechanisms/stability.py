@@ -21,7 +21,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.definitions import Measure, Price, gaussian_price, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
-from jostle.lazy import np
+from jostle.lazy import Floats, np
 from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.mechanisms.margin import check_scale, stability_price
@@ -70,18 +70,22 @@ def select_keys(
     return [v for v, _ in keys], [n for _, n in keys], linear.law
 
 
-SHARES = (0.05, 0.15, 0.8)
-"""Of an amount and its δ, what each round of keys has. So ordered since what the first find is left out of the last."""
+LOOK, SHARES = 0.15, (0.05, 0.1, 0.7)
+"""Of an amount, what the look at buckets of keys has, and what each round has, and of δ in proportion. So ordered since
+what the first rounds find is left out of the last."""
+LEVELS = (8.0, 4.0, 1.0)
+"""How far above 0 the weight of a bucket has to be, in scales of its noise, for its keys to count in each round."""
+BUCKETS = 2**14
+Tally = tuple[Sequence[tuple[Any, ...]], Any]  # different values, and how many rows have each
 WEIGHT_BITS = 20
 LARGEST = 4096  # of how many groups a threshold looks at each number
 
 
-class KeyRound(Struct, frozen=True):
-    """One of the rounds in which keys are found, of persons with at most `groups` groups each."""
+class KeyLook(Struct, frozen=True):
+    """Noisy weights of public buckets of keys, of persons who give 1 in all to their buckets, however many."""
 
     how: Additive
     share: float
-    groups: int
 
     @property
     def linear(self) -> Linear:
@@ -95,6 +99,28 @@ class KeyRound(Struct, frozen=True):
             return (1 << WEIGHT_BITS) // groups
         return math.isqrt((1 << 2 * WEIGHT_BITS) // groups)
 
+    def weights(self, tally: Tally) -> dict[tuple[Any, ...], int]:
+        """The weight of each key in steps, of how many persons have a key and, last in the tuple, how many groups."""
+        weights: Counter[tuple[object, ...]] = Counter()
+        for (*key, groups), persons in zip(tally[0], np.asarray(tally[1]).tolist(), strict=True):
+            weights[tuple(key)] += persons * self.weight(max(1, int(groups)))
+        return weights
+
+    def scores(self, tally: Tally, noise: Noise) -> Floats:
+        """The noisy weight of every bucket, also of those that nobody has, in scales of the noise."""
+        exact = np.zeros(BUCKETS, dtype=np.int64)
+        for (bucket,), weight in self.weights(tally).items():
+            exact[int(bucket)] = weight
+        return self.linear.release(exact, noise) / self.linear.law.scale
+
+
+class KeyRound(KeyLook, frozen=True):
+    """One of the rounds in which keys are found, of persons with at most `groups` groups each, in buckets whose scores
+    are above a level."""
+
+    groups: int
+    level: float
+
     @property
     def threshold(self) -> float:
         """What a noisy weight has to pass, so that keys of one person alone do with a probability of at most δ."""
@@ -104,35 +130,28 @@ class KeyRound(Struct, frozen=True):
 
     def _passes(self, groups: int, keys: int) -> float:
         """What `keys` weights of a person with `groups` groups pass with a probability of δ, in all."""
-        scale, part = self.linear.law.scale, self.how.delta * self.share / SAFE / keys
+        scale, part = self.linear.law.scale, self.how.delta * (self.share / sum(SHARES)) / SAFE / keys
         own = math.ldexp(self.weight(groups) + 1, -WEIGHT_BITS)
         return own + SAFE * scale * (-math.log(part) if self.how.kind is Laplace else -NormalDist().inv_cdf(part))
 
-    def weights(self, tally: tuple[Sequence[tuple[Any, ...]], Any]) -> dict[tuple[Any, ...], int]:
-        """The weight of each key in steps, of how many persons have a key and, last in the tuple, how many groups."""
-        weights: Counter[tuple[Any, ...]] = Counter()
-        for (*key, groups), persons in zip(tally[0], np.asarray(tally[1]).tolist(), strict=True):
-            weights[tuple(key)] += persons * self.weight(max(1, int(groups)))
-        return weights
-
-    def select(self, tally: tuple[Sequence[tuple[Any, ...]], Any], noise: Noise, earlier: Collection[Any]) -> list[Any]:
+    def select(self, tally: Tally, noise: Noise, earlier: Collection[Any]) -> list[Any]:
         """The keys whose noisy weights pass; what was shown before is not shown again."""
         weights, least, gone = self.weights(tally), self.threshold, set(earlier)
         noisy = self.linear.release(list(weights.values()), noise).tolist()
         return [key for key, weight in zip(weights, noisy, strict=True) if weight > least and key not in gone]
 
 
-def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tuple[tuple[KeyRound, ...], Price]:
-    """The rounds for keys of persons with at most `groups` groups each, and their price: with the noise by which fewer
-    persons, with so many groups each, make a key known."""
+def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tuple[KeyLook, tuple[KeyRound, ...], Price]:
+    """The look and the rounds for keys of persons with at most `groups` groups each, and their price: with the noise by
+    which fewer persons, with twice so many groups each, make a key known, since the look is at all that they have."""
     laplace = Additive.of(amount, Laplace.name, measures)
     gaussian = replace(laplace, kind=Gaussian, delta=laplace.delta / 2, because="fewer persons make a key known by it")
     price = replace(gaussian_price(amount, gaussian.delta), delta0=amount.delta)
-    rounds = tuple([KeyRound(laplace, share, groups) for share in SHARES])
+    rounds = tuple([KeyRound(laplace, *each) for each in zip(SHARES, (groups,) * len(SHARES), LEVELS, strict=True)])
     others = tuple([replace(one, how=gaussian) for one in rounds])
-    if price.rho and others[-1].threshold * math.sqrt(groups) < rounds[-1].threshold * groups:
-        return others, price
-    return rounds, stability_price(amount)
+    if price.rho and others[-1].threshold < rounds[-1].threshold * math.sqrt(2 * groups):
+        return KeyLook(gaussian, LOOK), others, price
+    return KeyLook(laplace, LOOK), rounds, stability_price(amount)
 
 
 CANDIDATES = 2**12

@@ -105,15 +105,35 @@ def groups_of_person(table: Table, keys: Sequence[p.RowExpr]) -> int | None:
     return _least(plan.groups if isinstance(plan, p.Truncate) and plan.keys == tuple(keys) else None, exposure.rows)
 
 
+def bucket_of(keys: Sequence[p.RowExpr], buckets: int) -> p.RowExpr:
+    """In which of so many public buckets the values of keys are, from 0: a hash of them."""
+    return p.Apply("bucket", (p.Constant(float(buckets)), p.Constant(0.0), *keys))
+
+
+BUCKET = p.Column("\0bucket")
+
+
+def persons_by_buckets(table: Table, keys: Sequence[p.RowExpr], buckets: int) -> p.Plan:
+    """A row for each person and bucket of the keys (`BUCKET`), of all rows of persons before some of them count, with
+    how many the person has (`GROUPS`)."""
+    rows = table.plan.source if isinstance(table.plan, p.Truncate) else table.plan
+    for key in keys:
+        rows = p.Filter(rows, p.Apply("not", (p.Apply("missing", (key,)),)))
+    plan = p.GroupRows(rows, True, ((BUCKET.name, bucket_of(keys, buckets)),), ())
+    each = p.GroupRows(plan, True, (), ((GROUPS.name, p.Count()),), buckets)
+    return p.Join(plan, each, (), person=True)
+
+
 def persons_by_groups(
-    table: Table, keys: Sequence[p.RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]]
+    table: Table, keys: Sequence[p.RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]], among: p.RowExpr
 ) -> p.Plan:
     """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
 
-    Rows of `earlier` keys are left out before groups are chosen, and before rows are where some of each count.
+    Rows that are not `among` those of which a condition holds, and those of `earlier` keys, are left out before groups
+    are chosen, and before rows are where some of each count.
     """
     limit = table.plan if isinstance(table.plan, p.Truncate) else None
-    rows = table if limit is None else replace(table, plan=limit.source)
+    rows = replace(table, plan=p.Filter(table.plan if limit is None else limit.source, among))
     plan = _without(rows, keys, earlier) if earlier else rows.plan
     if limit is not None and limit.keys == tuple(keys):
         plan = replace(limit, source=plan, groups=groups, rows=1)

@@ -14,7 +14,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure
 from jostle.noise_laws import Gaussian, Laplace
-from jostle.privacy.mechanisms.stability import SHARES, KeyRound, key_rounds
+from jostle.privacy.mechanisms.stability import BUCKETS, LOOK, SHARES, KeyLook, KeyRound, key_rounds
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -28,6 +28,7 @@ VISITS = {  # page, day and seconds of each person
     "cyd": [("a", 2, 5), ("d", 2, 5), ("e", 3, 5), ("f", 1, 0), ("g", 4, 9)], "dan": [("c", 1, 1), ("g", 1, 1)],
     "eve": [("", 1, 1), ("z", 5, 2), ("z", 5, 2)],
 }  # fmt: skip
+KEYS = {(page, day) for rows in VISITS.values() for page, day, _ in rows if page}
 
 
 def shown(folder: Path, program: str, visits: dict[str, list[tuple[str, int, int]]], declared: str = OPEN) -> Any:
@@ -36,13 +37,15 @@ def shown(folder: Path, program: str, visits: dict[str, list[tuple[str, int, int
     return Session(cwd=folder).attempt(Source("keys.jst", declared + program))
 
 
-@pytest.mark.parametrize("most, kind", [(1, Laplace), (2, Laplace), (4, Gaussian), (40, Gaussian)])
-def test_keys_of_one_person_are_shown_with_less_than_delta_in_each_round(most: int, kind: type) -> None:
+@pytest.mark.parametrize("most, epsilon, kind", [(1, 8.0, Laplace), (2, 1.0, Gaussian), (40, 1.0, Gaussian)])
+def test_keys_of_one_person_are_shown_with_less_than_delta_in_each_round(
+    most: int, epsilon: float, kind: type
+) -> None:  # fmt: skip
     """The probability that any of her t keys passes, from the discrete law itself, for each t."""
     delta = 1e-6
-    rounds, price = key_rounds(Amount("epsilon", quanta(1.0), quanta(delta)), [BASIC], most)
+    look, rounds, price = key_rounds(Amount("epsilon", quanta(epsilon), quanta(delta)), [BASIC], most)
     assert price.delta0 == quanta(delta) and price.pure == (kind is Laplace)
-    assert [one.share for one in rounds] == list(SHARES) and math.isclose(sum(SHARES), 1)
+    assert [one.share for one in rounds] == list(SHARES) and math.isclose(LOOK + sum(SHARES), 1)
     for one in rounds:
         assert one.how.kind is kind
         scale = one.linear.scale
@@ -51,15 +54,15 @@ def test_keys_of_one_person_are_shown_with_less_than_delta_in_each_round(most: i
             assert weight * (t if kind is Laplace else math.sqrt(t)) <= 2**20
             gap = one.threshold * 2**20 - weight  # noise in steps has to exceed it
             tail = math.exp(-gap / scale) if kind is Laplace else math.erfc((gap - 1) / scale / math.sqrt(2)) / 2
-            assert 0 < t * tail <= delta * one.share / (2 if kind is Gaussian else 1)
-    ratios = [(one.linear.strength / rounds[-1].linear.strength) for one in rounds]
+            assert 0 < t * tail <= delta * one.share / sum(SHARES) / (2 if kind is Gaussian else 1)
+    ratios = [(one.linear.strength / rounds[-1].linear.strength) for one in (look, *rounds)]
     power = 1 if kind is Laplace else 0.5
-    assert ratios == pytest.approx([(share / 0.8) ** power for share in SHARES])
+    assert look.how == rounds[0].how and ratios == pytest.approx([(s / 0.7) ** power for s in (LOOK, *SHARES)])
 
 
 def test_a_threshold_of_very_many_groups_is_no_lower_than_of_some() -> None:
     amount = Amount("epsilon", quanta(1.0), quanta(1e-6))
-    least = [key_rounds(amount, [BASIC], most)[0][-1].threshold for most in (4096, 5000, 10**9)]
+    least = [key_rounds(amount, [BASIC], most)[1][-1].threshold for most in (4096, 5000, 10**9)]
     assert least[0] <= least[1] < least[2] < 2 * least[0]
 
 
@@ -67,36 +70,43 @@ def test_a_threshold_of_very_many_groups_is_no_lower_than_of_some() -> None:
     "up to 2 groups", "up to 4 groups", "up to 3 groups, 2 rows each by day desc", "up to 3 rows",
     "up to 1 row by seconds desc",
 ])  # fmt: skip
-@pytest.mark.parametrize("keys", ["page", "page, day"])
+@pytest.mark.parametrize("keys, likely", [("page", 1), ("page", 0.6), ("page, day", 1)])
 def test_a_person_moves_the_weights_by_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str, keys: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clause: str, keys: str, likely: float
 ) -> None:
-    """In every round, with the exact weights of the engine, whoever is left out, and whatever was shown before."""
-    rounds: list[tuple[KeyRound, dict[tuple[Any, ...], int]]] = []
+    """In the look and in every round, with the exact weights of the engine, whoever is left out, whatever was shown
+    before, and whichever buckets are likely."""
+    rounds: list[tuple[KeyLook, dict[tuple[Any, ...], int]]] = []
+
+    def scores(self: KeyLook, tally: Any, noise: Any) -> Any:
+        rounds.append((self, self.weights(tally)))
+        return np.where(np.random.default_rng(7).random(BUCKETS) < likely, 9, 0)
 
     def select(self: KeyRound, tally: Any, noise: Any, known: Any) -> list[Any]:
         weights = self.weights(tally)
         assert not set(known) & set(weights)
         rounds.append((self, weights))
-        first = {0: "ac", 1: "g"}.get(len(rounds) % 3 - 1, "")
+        first = {0: "ac", 1: "g"}.get(len(rounds) - 2, "")
         return sorted(key for key in (("a",), ("c",), ("g",)) if key[0] in first) if keys == "page" else []
 
     monkeypatch.setattr(KeyRound, "select", select)
+    monkeypatch.setattr(KeyLook, "scores", scores)
     program = f"g = {{{{ select {keys} from visits groupby {keys} {clause} with epsilon 1 delta 1e-6 }}}}"
 
-    def weights(visits: dict[str, list[tuple[str, int, int]]]) -> list[tuple[KeyRound, dict[tuple[Any, ...], int]]]:
+    def weights(visits: dict[str, list[tuple[str, int, int]]]) -> list[tuple[KeyLook, dict[tuple[Any, ...], int]]]:
         rounds.clear()
         assert shown(tmp_path, program, visits).ok
         return list(rounds)
 
     whole = weights(VISITS)
-    assert len(whole) == 3 and any(w for _, w in whole)
+    assert len(whole) == 4 and all(isinstance(one, KeyRound) for one, _ in whole[1:])
+    assert len(whole[0][1]) == len({page if keys == "page" else (page, day) for page, day in KEYS}) and whole[1][1]
     for who in ("ann", "cyd", "eve"):
         some = weights({other: rows for other, rows in VISITS.items() if other != who})
         for (one, there), (_, gone) in zip(whole, some, strict=True):
             moved = np.array([there.get(key, 0) - gone.get(key, 0) for key in {*there, *gone}], dtype=float)
             assert np.linalg.norm(moved, 1 if one.how.kind is Laplace else 2) <= 2**20
-            assert (moved >= 0).all() and (moved > 0).sum() <= one.groups
+            assert (moved >= 0).all() and (moved > 0).sum() <= (one.groups if isinstance(one, KeyRound) else 7)
 
 
 def test_what_is_known_makes_room_for_other_keys(tmp_path: Path) -> None:

@@ -153,8 +153,18 @@ def no_argument(
         if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
             fault = _of_columns(name, param.takes, value, args[0].domains)
         if fault is not None:
-            return replace(fault, span=expr.span, help=fault.help or f"write `{usage_text}`")
+            return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
     return None
+
+
+def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
+    """The usage of a function with what a call has by place, but for the wrong one."""
+    params = usage_text.partition("(")[2].removesuffix(")").split(", ")
+    if len(node.args) > len(params) or params[0].startswith(("*", "[")):
+        return usage_text
+    own = [param if arg is wrong else arg.span.text for param, arg in zip(params, node.args, strict=False)]
+    own += [param for param in params[len(own) :] if " = " not in param]
+    return f"{usage_text.partition('(')[0]}({', '.join(own)})"
 
 
 def row_of(function: object) -> Row | None:

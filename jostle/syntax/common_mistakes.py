@@ -236,7 +236,9 @@ def colon(place: messages.ErrorPlace) -> Diagnostic | None:
         help = place.rewritten(r"(\w+) *: *\w+(?=[,)])", r"\1") or "write `def f(x)`"
         return place.error("parameters have no types", help=help)
     if opener == "(":
-        return place.error("an argument is named with `=`", help="write `f(name = value)`")
+        line, at = place.source.line(place.span.line), place.span.column - 1
+        help = messages.as_line(f"{line[:at].rstrip()} ={line[at + 1 :]}".strip()) if len(place.frames) == 2 else ""
+        return place.error("an argument is named with `=`", help=help or "write `f(name = value)`")
     return None
 
 

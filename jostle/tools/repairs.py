@@ -56,6 +56,7 @@ def tokens(text: str) -> list[Token]:
 
 
 CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
+GROUP = re.compile(r"[(\[{](?=((?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|[(\[{][^()\[\]{}]*[)\]}])*[)\]}])*)[)\]}])")
 PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
 
@@ -89,10 +90,16 @@ def own_values(place: Span) -> list[str]:
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 
 
+def measures(call: re.Match[str]) -> bool:
+    """Whether a call spends, so that its arguments in another order measure something else."""
+    row = BUILTINS.get(call[0].rstrip("("))
+    return row is not None and row.effect is Effect.MEASURES
+
+
 def arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(PART.finditer(call[1])), call.start(1)
-    for one, other in pairwise(parts):
+    for one, other in pairwise(parts) if not measures(call) else ():
         swapped = f"{other[0].strip()}, {one[0].strip()}"
         yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
         if less:

@@ -51,9 +51,7 @@ _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|o
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
-_USAGE = re.compile(  # a help that says no more than what parameters are
-    r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([^`]*\)`$|$"
-)
+_USAGE = re.compile(rf"{repairs.USAGE}|$")
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
@@ -155,11 +153,10 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         every = [re.sub(rf"\.{field[1]}(?=\()", "", line)]
     elif of_kind := re.match(r"`(among|informed by)` takes (\w+)s, and this is", fault.message):
         own = re.findall(rf"(?m)^(\w+) *= *{of_kind[2]}\b", search.source.text)
-        clause = re.search(rf"\b{of_kind[1]} +([{{\[]?)([^{{}}\[\]]*)[}}\]]?", line)
-        fit = [name for name in re.findall(r"\w+", clause[2]) if name in own] if clause else []
-        fit = fit or (own if len(own) == 1 else [])
-        if clause and fit:
-            every = [f"{line[: clause.start()]}{of_kind[1]} {{{', '.join(fit)}}}{line[clause.end() :]}"]
+        clause = rf"\b({of_kind[1]}) +[{{\[]?([^{{}}\[\]]*)[}}\]]?"
+        fit = [name for names in re.findall(clause, line) for name in own if name in re.findall(r"\w+", names[1])]
+        if fit or len(own) == 1:
+            every = [re.sub(clause, rf"\1 {{{', '.join(fit or own)}}}", line)]
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
         fields = re.findall(r"(\w+):", record[1])
         for group in repairs.GROUP.finditer(line, fault.span.column - 1):
@@ -209,7 +206,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             return _tell(fault, line.strip(), out)
         if search.full:
             continue
-        edits = _swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
+        edits = _whole_lines if _SEVERAL.search(fault.help) or fault.kind == "AssertionFailed" else _edits
         for more, new, without in edits(line, last, steps > 0):
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
@@ -411,8 +408,6 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         text = f"{', ' if keys else ' groupby '}{', '.join(lacks)}"
         yield from [(1.5, _END_OF_KEYS.sub(lambda end: text + end[0], line, count=1), "")] if lacks else []
     yield from ((2, line[:begin] + new + line[stop:], "") for _, begin, stop, new in selects.in_order(line))
-    if fault.kind not in ("SyntaxError", "PrivateValue"):
-        yield from _swapped(line, fault, False)
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -431,18 +426,6 @@ def _own_amount(line: str, new: str) -> str:
         return new
     query, _, rest = new.partition(_EXAMPLE)
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
-
-
-def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
-    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
-    start = fault.span.column - 1 if fault.span else 0
-    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
-    for call in repairs.CALL.finditer(line):
-        parts = [part[0].strip() for part in repairs.PART.finditer(call[1])]
-        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1] and not repairs.measures(call):
-            for at in range(len(parts) - 1):
-                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
-                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

@@ -56,6 +56,7 @@ def tokens(text: str) -> list[Token]:
 
 
 CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
+USAGE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([^`]*\)`$"  # a help that says how a function is called
 GROUP = re.compile(r"[(\[{](?=((?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|[(\[{][^()\[\]{}]*[)\]}])*[)\]}])*)[)\]}])")
 PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
@@ -155,7 +156,7 @@ class Own:
 
 _EXAMPLES = {  # names of messages, what a program has in their place, and where they stand in what a help quotes
     "t": (r"(?m)^private +(\w+) *=", r"(?<=from )t\b|(?<=\w\()t(?=, )"),
-    "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[])"),
+    "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[=])|(?<=release )g\b"),
 }
 
 

@@ -19,7 +19,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.syntax.parser import lexicon, parses
-from jostle.tools.repairs import CALL, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
+from jostle.tools.repairs import CALL, USAGE, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
 from jostle.tools.selects import in_order
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
@@ -33,9 +33,7 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
     "no meaning|outside a query|second `=`|names its unit|named with|does nothing|begins with|it does not compare|"
     "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
-_NO_MORE = (  # says what is taken, and no more
-    r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([^`]*\)`$|it takes|the path|a budget|$"
-)
+_NO_MORE = rf"{USAGE}|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES, _JOINING = frozenset({"a", "all", "an", "my", "the"}), frozenset({"is", "of", "to"})
 _MEANS = re.compile(r"\b(?:minimi[sz]e|maximi[sz]e|not?|without|except|never|distinct|weight\w*)\b")  # is not left out
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
@@ -257,8 +255,9 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
             yield from completed(call, own_values(fault.span))
         if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
-        if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
-            yield from arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
+        wrong = re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message)
+        if wrong or (inside and re.search(" takes an? .+, not |: say which", fault.message)):
+            yield from arguments(call, less=wrong is not None and re.match(_NO_MORE, fault.help) is not None)
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------
@@ -339,8 +338,7 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
         apart, late = before.end < token.start, (i > here) / 20
         for sign in ("..", ".") if not apart else ():
             yield Slip(0.96 + (sign != ".") / 50 + late, before.end, before.end, sign)
-        called = token.text not in BUILTINS or (i + 1 < len(every) and every[i + 1].text == "(")
-        for sign in (",", ":") if called else ():
+        for sign in (",", ":"):
             yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
         spoken = before.text in words.reserved + words.opening or before.text in BUILTINS
         named = i > 1 or i + 1 < len(every)  # `save n` gives no name

@@ -110,9 +110,8 @@ def need_package(package: str, extra: str, what: str) -> None:
 
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """`did you mean `x`?`, for the closest known word, or an empty string; `cutoff` is how alike they are, up to 1, and
-    a short word, or one that begins otherwise, is more alike."""
-    every, far = list(names), max(cutoff, 0.75)
+    """`did you mean `x`?`, for the closest known word, or nothing; a short word, or another first letter, is closer."""
+    every, like = list(names), difflib.get_close_matches
     near = [one for one in every if one.lower() == word.lower() or (word[3:] and one[:1].lower() == word[0].lower())]
-    close = difflib.get_close_matches(word, near, 1, cutoff) or difflib.get_close_matches(word, every, 1, far)
+    close = like(word, every, 1, max(cutoff, 0.75)) or like(word, near, 1, cutoff)
     return f"did you mean `{close[0]}`?" if close else ""

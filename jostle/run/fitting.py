@@ -159,12 +159,10 @@ def no_argument(
 
 def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
     """The usage of a function with what a call has by place, but for the wrong one."""
-    params = usage_text.partition("(")[2].removesuffix(")").split(", ")
-    if len(node.args) > len(params) or params[0].startswith(("*", "[")):
-        return usage_text
+    name, _, inside = usage_text.removesuffix(")").partition("(")
+    params = inside.split(", ")
     own = [param if arg is wrong else arg.span.text for param, arg in zip(params, node.args, strict=False)]
-    own += [param for param in params[len(own) :] if " = " not in param]
-    return f"{usage_text.partition('(')[0]}({', '.join(own)})"
+    return f"{name}({', '.join([*own, *(param for param in params[len(own) :] if ' = ' not in param)])})"
 
 
 def row_of(function: object) -> Row | None:

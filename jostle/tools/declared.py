@@ -15,7 +15,8 @@ _NUMBER = r"-?\d[\d_]*(?:\.\d+)?"
 _RANGE = re.compile(
     rf"(?i)(?:(?:whole |integer |int|float|real|number|numeric|decimal|range|bounded)\w*\s*)?(?:numbers?\s*)?"
     rf"(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
-    rf"(?:\.\.\.?|-|–|,|;|:|to|and|until|max|up to)\s*(?:max|high|upper|to)?[\s=]*(?P<high>{_NUMBER})\s*[)\]]?"
+    r"(?:\.\.\.?|[-–,;:]|to|and|until|max|up to|<=? *\w+ *<=?)\s*(?:max|high|upper|to)?[\s=]*"
+    rf"(?P<high>{_NUMBER})\s*[)\]]?"
 )
 _PARTS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y"}
 _LISTED = re.compile(
@@ -48,6 +49,7 @@ _OF_ALL = ("row", "people", "persons", "individuals", "records", "columns")
 _REFERS: tuple[tuple[str, str], ...] = (  # another table of persons: what it says of them, and how that is written
     (r"\b(\w+) of (\w+)(?= on )", r"\2.\1"), (r"\.(?:persons?|people)(?= on )", ".id"),
     (r"\b(\w+) references (\w+)[(.](\w+)\)?", r"\2.\3 on \1"), (r"\b(\w+)\((\w+)\) on\b", r"\1.\2 on"),
+    (r"\bprotect(?:ing|s)? (?:rows?|persons?|people) (?:by|of) (\w+)(?= up to\b)", r"protecting \1"),
     (r"(?<=protecting )(\w+) of (\w+)$", r"\2.id on \1"), (r"(?<=protecting )(\w+\.\w+) *==? *(\w+)", r"\1 on \2"),
 )  # fmt: skip
 
@@ -172,8 +174,8 @@ def _is_loose(unit: re.Match[str], budget: re.Match[str] | None) -> bool:
 
 _CLAUSES = {
     "among": r"among|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
-    "informed by": r"informed +by|features",
-    "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
+    "informed by": r"informed[ _]+by|features",
+    "trained on": r"trained?[ _]+on|training", "using": r"using|model", "spending": r"spending",
     "wrt": r"wrt|with +respect +to|scored +by|utility",
 }  # fmt: skip
 """The clauses of a choice in their order, and the words that they begin with."""

@@ -383,7 +383,7 @@ class Verbs(Known):
         if of.columns and does in ("filter", "sort", "head"):
             return self.of_result(does, word, of, call)
         measures = means("aggregates", word)
-        if measures == "count" and not args:
+        if measures == "count" and not args and (not of.columns or plain(word) != "count"):
             return Answer(f"len({of.text})")
         if measures in words("of_lists") and not of.columns and not args:
             return Answer(f"{measures}({of.text})")

@@ -151,12 +151,8 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         every = [re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)]
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         every = [re.sub(rf"\.{field[1]}(?=\()", "", line)]
-    elif of_kind := re.match(r"`(among|informed by)` takes (\w+)s, and this is", fault.message):
-        own = re.findall(rf"(?m)^(\w+) *= *{of_kind[2]}\b", search.source.text)
-        clause = rf"\b({of_kind[1]}) +[{{\[]?([^{{}}\[\]]*)[}}\]]?"
-        fit = [name for names in re.findall(clause, line) for name in own if name in re.findall(r"\w+", names[1])]
-        if fit or len(own) == 1:
-            every = [re.sub(clause, rf"\1 {{{', '.join(fit or own)}}}", line)]
+    elif re.search(r"takes a workload, not a function$", fault.message):
+        return _called_on(fault, search)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
         fields = re.findall(r"(\w+):", record[1])
         for group in repairs.GROUP.finditer(line, fault.span.column - 1):
@@ -168,6 +164,16 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
                 every.append(f"{line[: group.start() + called]}{{{pairs}}}{line[group.end(1) + (not called) :]}")
     new = next((one for one in every if one != line and search.first_fault(one) is None), "")
     return _tell(fault, new.strip(), "") if new else None
+
+
+def _called_on(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with a workload that a record of the program names and does not call, `queries: prefixes`."""
+    for row, line in enumerate(search.source.text.split("\n"), 1):
+        new = re.sub(r"(\{\w+: *(\w+), *\w+: *\w+)(?= *\})", r"\1(\2)", line)
+        whole = Source(search.source.name, search.source.text.replace(line, new))
+        if new != line and not any(_row(one) <= row for one in search.faults(whole)):
+            return replace(fault, help=f"write `{new.strip()}` in place of line {row}")
+    return None
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -268,11 +274,11 @@ def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> 
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
     general = _guesses(fault, line)
-    if general and now and len(was) > 40 and fault.span is not None and fault.span.line == begin + row + 1:
-        return _tell(fault, line.strip(), "")
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
-        left_out = not now and was not in line and re.search(r"\w", was) and line.strip()
+        left_out = not now and was not in line and re.search(r"\w{4}|\d|\W\w", was) and line.strip()
         return replace(fault, help=f"without `{was}`: `{line.strip()}`" if left_out else help)
+    if now and len(was) > 40 and fault.span.line == begin + row + 1:
+        return _tell(fault, line.strip(), "")
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
     return replace(fault, message=_difference(was, now), span=Span(fault.span.source, *at), help=help)
 

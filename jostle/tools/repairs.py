@@ -56,7 +56,7 @@ def tokens(text: str) -> list[Token]:
 
 
 CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
-USAGE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([^`]*\)`$"  # a help that says how a function is called
+USAGE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([\w., =*…]*\)`$"  # of a help that is a usage
 GROUP = re.compile(r"[(\[{](?=((?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|[(\[{][^()\[\]{}]*[)\]}])*[)\]}])*)[)\]}])")
 PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
@@ -97,12 +97,12 @@ def measures(call: re.Match[str]) -> bool:
     return row is not None and row.effect is Effect.MEASURES
 
 
-def arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
+def arguments(call: re.Match[str], cost: float, *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(PART.finditer(call[1])), call.start(1)
     for one, other in pairwise(parts) if not measures(call) else ():
         swapped = f"{other[0].strip()}, {one[0].strip()}"
-        yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
+        yield Slip(cost, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
         if less:
             yield Slip(1.15, start + one.end(), start + other.end(), "")
     if len(parts) > 1 and less:
@@ -114,9 +114,9 @@ _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left 
 
 
 def misreads(line: str, new: str) -> bool:
-    """Whether a new line has words that are no columns where it says whom it protects."""
+    """Whether a new line has words that are no columns where it says whom it protects, or returns what it shows."""
     units = [len(re.findall(r"\bprotecting [\w, ]*, (?:rows?|each|level|one|records?)\b", one)) for one in (line, new)]
-    return units[1] > units[0]
+    return units[1] > units[0] or "return print(" in new
 
 
 class Own:

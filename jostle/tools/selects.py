@@ -263,8 +263,8 @@ def in_order(text: str) -> Iterator[tuple[float, int, int, str]]:
         own = dict[str, str]()
         spoken = _SPENDS.sub(lambda one: f"with {'rho' if 'rho' in one[0] else 'epsilon'} ", query[1])
         (_, before), *parts = split(spoken, rf"\b(?:{'|'.join(clauses.values())})(?!\w)")
-        for said, body in parts:
-            word = next(word for word, words in clauses.items() if re.match(f"(?i)(?:{words})", f"{said} {body}"))
+        for opening, body in parts:
+            word = next(word for word, words in clauses.items() if re.match(f"(?i)(?:{words})", f"{opening} {body}"))
             body = body.strip(" ,\n")
             if word == "up to":
                 body = re.sub(r"[a-z]+", lambda one: _DIGITS.get(one[0], one[0]), body)

@@ -256,8 +256,10 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
         wrong = re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message)
-        if wrong or (inside and re.search(" takes an? .+, not |: say which", fault.message)):
-            yield from arguments(call, less=wrong is not None and re.match(_NO_MORE, fault.help) is not None)
+        if wrong:
+            yield from arguments(call, 1.3, less=re.match(_NO_MORE, fault.help) is not None)
+        elif inside and re.search("^unknown name| takes an? .+, not |: say which", fault.message):
+            yield from arguments(call, 0.44, less=False)
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------
@@ -322,10 +324,8 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
             yield Slip(1.3, token.start, inner.end(), "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
-        if token.text == "==":
-            yield Slip(0.6, token.start, token.end, "=")
-        if token.text == ";":
-            yield Slip(0.5, token.start, token.end, ",")
+        if token.text in ("==", ";"):
+            yield Slip(0.6, token.start, token.end, {"==": "=", ";": ","}[token.text])
         if token.text == ":" and text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start):
             yield Slip(0.9, token.start, token.end, " as")
 
@@ -341,7 +341,7 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
         for sign in (",", ":"):
             yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
         spoken = before.text in words.reserved + words.opening or before.text in BUILTINS
-        named = i > 1 or i + 1 < len(every)  # `save n` gives no name
+        named = i > 1 or i + 1 < len(every)
         if apart and not spoken and named and (token.text[0].isalnum() or token.text[0] in "([{\"'"):
             yield Slip(0.98 + late, before.end, token.start, " = ")
         if apart and all(one.text in vocabulary() or one.text[0].isdigit() for one in (before, token)):
@@ -408,15 +408,19 @@ def without(
         if slip.cost >= most or len(texts) > _PARSED or checked > _CHECKED:
             return None
         begins = re.search(r"(?:^|\n) *$", text[: slip.start]) and re.match(r" *=(?!=)", text[slip.end :])
-        lost = {*re.findall(r"\w+", text[slip.start : slip.end])} - {*re.findall(r"\w+", re.sub('"[^"\n]*"', "", new))}
-        loses = not slip.new and (_MEANS.search(" ".join(lost)) or lost & {*names} - vocabulary())
-        misleads = loses or misreads(text, new) or (begins and slip.new.isidentifier())
+        misleads = misreads(text, new) or _loses(text, slip, new, names) or (begins and slip.new.isidentifier())
         if new not in texts and not misleads:
             texts.add(new)
             checked += (is_whole := parses(new))
             if is_whole and clean(new):
                 return slip
     return None
+
+
+def _loses(text: str, slip: Slip, new: str, names: Sequence[str]) -> bool:
+    """Whether a slip leaves out a name of the program, or a word that says what is meant."""
+    lost = {*re.findall(r"\w+", text[slip.start : slip.end])} - {*re.findall(r"\w+", re.sub('"[^"\n]*"', "", new))}
+    return not slip.new and bool(_MEANS.search(" ".join(lost)) or lost & {*names} - vocabulary())
 
 
 def names_of(program: str, fault: Diagnostic) -> list[str]:

@@ -149,8 +149,7 @@ class Terms(ast.NodeTransformer):
             if node not in read:
                 read[node] = None  # a query, or a row of a result, may be a part of an expression
                 names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-                own = names & {*self.program.tables, *self.program.answers}
-                read[node] = self.program.read(node) if own else None
+                read[node] = self.program.read(node) if names & {*self.program.tables, *self.program.answers} else None
             if isinstance(got := read[node], Rows | Answer):
                 return ast.Name(got.query if isinstance(got, Rows) else got.text)
         return super().visit(node) if isinstance(node, _FORMS) else unread()  # type: ignore[no-any-return]

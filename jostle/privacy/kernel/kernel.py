@@ -355,9 +355,8 @@ def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
     """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
     if amount.unit != source.measure.limit.unit:
-        unit, given = source.measure.unit, amount.unit
-        what, help = f"counted in {unit}, and {given} was given", f"write `with {unit} 0.1`, or declare it in {given}"
-        raise refuse("TypeError", f"`{source.name}` is {what}", span, help=help, notes=source.notes)
+        what = f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given"
+        raise refuse("TypeError", what, span, help=f"write `with {source.measure.unit} 0.1`", notes=source.notes)
     if amount.delta and not source.measure.has_delta:
         help = "declare `budget epsilon 1, delta 1e-6`" if amount.unit == "epsilon" else "leave the delta out"
         message = f"the budget of `{source.name}` has no delta"

@@ -171,7 +171,7 @@ def _called_on(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     for row, line in enumerate(search.source.text.split("\n"), 1):
         new = re.sub(r"(\{\w+: *(\w+), *\w+: *\w+)(?= *\})", r"\1(\2)", line)
         whole = Source(search.source.name, search.source.text.replace(line, new))
-        if new != line and not any(_row(one) <= row for one in search.faults(whole)):
+        if new != line and all(_row(one) > row for one in search.faults(whole)):
             return replace(fault, help=f"write `{new.strip()}` in place of line {row}")
     return None
 

@@ -255,8 +255,7 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
             yield from completed(call, own_values(fault.span))
         if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
-        wrong = re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message)
-        if wrong:
+        if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from arguments(call, 1.3, less=re.match(_NO_MORE, fault.help) is not None)
         elif inside and re.search("^unknown name| takes an? .+, not |: say which", fault.message):
             yield from arguments(call, 0.44, less=False)

@@ -143,8 +143,7 @@ class Terms(ast.NodeTransformer):
         self.program, self.rows, self.measures = program, rows, measures
 
     def visit(self, node: ast.AST) -> ast.expr:
-        parts = ast.Call | ast.Attribute | ast.Subscript
-        if self.rows is None and isinstance(node, parts):
+        if self.rows is None and isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
             read = self.program.busy
             if node not in read:
                 read[node] = None  # a query, or a row of a result, may be a part of an expression

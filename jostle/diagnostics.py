@@ -110,6 +110,8 @@ def need_package(package: str, extra: str, what: str) -> None:
 
 
 def did_you_mean(word: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """`did you mean `x`?`, for the closest known word, or an empty string; `cutoff` is how alike they are, up to 1."""
-    close = difflib.get_close_matches(word, list(names), n=1, cutoff=cutoff)
+    """`did you mean `x`?`, for the closest known word, or nothing; a short word, or another first letter, is closer."""
+    every, like = list(names), difflib.get_close_matches
+    near = [one for one in every if one.lower() == word.lower() or (word[3:] and one[:1].lower() == word[0].lower())]
+    close = like(word, every, 1, max(cutoff, 0.75)) or like(word, near, 1, cutoff)
     return f"did you mean `{close[0]}`?" if close else ""

@@ -127,7 +127,8 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
     if not isinstance(data, Record):
         if reads and (is_number(data) or isinstance(data, str | list | JSet)):  # a cube is its own `database`
             need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
-            raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}")
+            help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
+            raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
         return
     for part, read in reads:
         if read.name in data:

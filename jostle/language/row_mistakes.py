@@ -475,7 +475,8 @@ def no_fit(name: str, params: Sequence[Parameter], node: n.Call, help: str) -> D
         help = f"{name}({', '.join([*(arg.span.text for arg in node.args), *needed[len(node.args) :]])})"
     names = {param.name for param in params}
     unknown = next((k for k in node.keywords if k.name not in names and f"`{k.name}`" in wrong), None)
-    way_out = _amount_after(name, params, node) or other_call(name, node) or f"write `{help}`"
+    form = "as in" if wrong.endswith("is missing") and node.args else "write"
+    way_out = _amount_after(name, params, node) or other_call(name, node) or f"{form} `{help}`"
     if unknown is not None and unknown.name not in _AMOUNTS:
         way_out = other_name(unknown, name, names, node) or way_out
     span = node.span if unknown is None else unknown.span

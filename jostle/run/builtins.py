@@ -373,9 +373,8 @@ def _len(value: Value, *, at: At) -> float:
     if isinstance(value, Handle):
         if value.private:
             raise private_value(value, "cannot be passed to `len`")
-        raise refuse(
-            "TypeError", f"{val.kind_name(value)} has no length", help="count its rows: `{{ select count(*) from t }}`"
-        )
+        help = "its number of rows is measured: `laplace(size(c))`"
+        raise refuse("TypeError", f"{val.kind_name(value)} has no length", help=help)
     if isinstance(value, val.Interval):
         return value.count
     if isinstance(value, Period):

@@ -59,9 +59,11 @@ class PrivateValue(Refusal):
         if isinstance(self.handle, WeightedRecords):
             return "measure it: `laplace(histogram(records, x = a)) with epsilon 0.1`"
         source, rows = self.handle.exposures[0].source, _ROWS.search(text)
-        called = re.match(r"[A-Za-z_]\w*(?=\[|$)", text)
+        called = re.match(r"[A-Za-z_][\w.]*(?=\[|$)", text)
         if isinstance(self.handle, Cube) and called and called[0] != source.name:
             return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
+        if re.match(r"size\(\w+\.", text):
+            return f"measure it: `laplace({text}) with epsilon 0.1`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"

@@ -153,8 +153,16 @@ def no_argument(
         if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
             fault = _of_columns(name, param.takes, value, args[0].domains)
         if fault is not None:
-            return replace(fault, span=expr.span, help=fault.help or f"write `{usage_text}`")
+            return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
     return None
+
+
+def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
+    """The usage of a function with what a call has by place, but for the wrong one."""
+    name, _, inside = usage_text.removesuffix(")").partition("(")
+    params = inside.split(", ")
+    own = [param if arg is wrong else arg.span.text for param, arg in zip(params, node.args, strict=False)]
+    return f"{name}({', '.join([*own, *(param for param in params[len(own) :] if ' = ' not in param)])})"
 
 
 def row_of(function: object) -> Row | None:

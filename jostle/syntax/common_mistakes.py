@@ -236,7 +236,9 @@ def colon(place: messages.ErrorPlace) -> Diagnostic | None:
         help = place.rewritten(r"(\w+) *: *\w+(?=[,)])", r"\1") or "write `def f(x)`"
         return place.error("parameters have no types", help=help)
     if opener == "(":
-        return place.error("an argument is named with `=`", help="write `f(name = value)`")
+        line, at = place.source.line(place.span.line), place.span.column - 1
+        help = messages.as_line(f"{line[:at].rstrip()} ={line[at + 1 :]}".strip()) if len(place.frames) == 2 else ""
+        return place.error("an argument is named with `=`", help=help or "write `f(name = value)`")
     return None
 
 
@@ -393,7 +395,8 @@ def _means_what_it_says(node: n.Node) -> None:
             help = f"write `assert {node.value.span.text} and {other.span.text}`"
             raise refuse("SyntaxError", "what stands after the comma of `assert` is its message", other.span, help=help)
         case n.Part(kind=kind, body=body, span=span) if not any(map(returns_inside, body.body)):
-            last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "…"
+            last = body.body[-1].span.text if body.body and isinstance(body.body[-1], n.Bare) else "print("
+            last = "…" if last.startswith("print(") else last
             raise refuse("SyntaxError", f"this {kind} returns nothing", span, help=f"write `return {last}`")
         case n.Part(kind=kind, params=params, span=span) if sum(one.default is None for one in params) != _TAKES[kind]:
             what = ("the data alone", "the data and the answers")[_TAKES[kind] - 1]

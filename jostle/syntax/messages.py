@@ -347,6 +347,10 @@ def misspelt(source: Source, place: Span) -> Diagnostic | None:
     help = "its clauses are `described by {…}`, `protecting rows`, or `protecting id up to 5 rows` with the column "
     help += "that says whose a row is, and `budget epsilon 1`"
     if f"`{word[0]} " in help:
+        above = source.line(place.line - 1).rstrip() if place.line > 1 else ""
+        at = Span(source, place.line - 1, len(above) + 1, place.line - 1, len(above) + 2)
+        if not source.line(place.line)[: place.column - 1].strip() and (before := at_line(source, at)) is not None:
+            return before
         return Diagnostic("SyntaxError", f"this `{word[0]}` clause does not parse", span, "", help)
     message = f"`{word[0]}` begins no clause of a private source"
     return Diagnostic("SyntaxError", message, span, "unknown here", help)

@@ -107,7 +107,7 @@ class QueryBuilder(Transformer):  # type: ignore[type-arg]
         released = having or (ranking[-1] if ranking else None) or first
         if released is not None and (not keys or per is not None):
             message = "`having`, `order by` and `limit` are of groups that are released, and this select has none"
-            help = "add `groupby …` before it"
+            help = "leave it out, since an answer without groups is one row; or add `groupby …` before it"
             if having is not None and not any(isinstance(node, n.Call) for node in every(having)):
                 help = f"write `where {having.span.text}`, which is of rows"
             raise refuse("SyntaxError", message, released.span, help=help)

@@ -15,7 +15,8 @@ _NUMBER = r"-?\d[\d_]*(?:\.\d+)?"
 _RANGE = re.compile(
     rf"(?i)(?:(?:whole |integer |int|float|real|number|numeric|decimal|range|bounded)\w*\s*)?(?:numbers?\s*)?"
     rf"(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
-    rf"(?:\.\.\.?|-|–|,|;|:|to|and|until|max|up to)\s*(?:max|high|upper|to)?[\s=]*(?P<high>{_NUMBER})\s*[)\]]?"
+    r"(?:\.\.\.?|[-–,;:]|to|and|until|max|up to|<=? *\w+ *<=?)\s*(?:max|high|upper|to)?[\s=]*"
+    rf"(?P<high>{_NUMBER})\s*[)\]]?"
 )
 _PARTS = {"dd": "%d", "mm": "%m", "yyyy": "%Y", "yy": "%y"}
 _LISTED = re.compile(
@@ -30,7 +31,8 @@ _DECLARED = re.compile(
 _BUDGET = re.compile(
     r"(?i)(?:\b(?:with|spending|using|max\w*|total|privacy|an?|the|of)\s+)*(?:\bbudget\w*|\b(?=(?:epsilon|eps|rho)\b))"
     r"[\s=:(\"']*(?:of\s+)?(?:delta[\s=:]*(?P<first>[\d.e-]+)[,\s]*)?(?:(?P<unit>epsilon|eps|ε|rho)[\s=:]*)?"
-    r"(?:(?P<amount>\d[\d.]*)|unlimited|none|unbounded|inf\w*)?[\"')]*(?:[,\s]*(?:and\s+)?delta[\s=:]*(?P<delta>[\d.e-]+))?"
+    r"(?:(?P<amount>\d[\d.]*)|unlimited|none|unbounded|inf\w*)?[\"')]*"
+    r"(?: *(?P<then>epsilon|eps|ε|rho)\b)?(?:[,\s]*(?:and\s+)?delta[\s=:]*(?P<delta>[\d.e-]+))?"
     r"(?:\s+(?:in total|in all|overall|per (?:run|session)))?"
 )
 _UNIT = re.compile(
@@ -41,13 +43,20 @@ _UNIT = re.compile(
 )
 _COLUMN = re.compile(
     r"[\"'`]?(?P<name>\w+)[\"'`]?"
-    r"(?:\s*[:=]|\s+(?:in|is|as)\b|(?=\s+(?:between|from|int|float|varchar|text|bool|real|date)))\s*(?P<of>.*)"
+    r"(?:\s*[:=]|\s+(?:in|is|as)\b|(?=\s+(?:between|from|int|float|varchar|text|bool|real|date|[-\d{\[(])))\s*(?P<of>.*)"
 )
-_OF_ALL = ("row", "people", "persons", "individuals", "records")
+_OF_ALL = ("row", "people", "persons", "individuals", "records", "columns")
+_REFERS: tuple[tuple[str, str], ...] = (  # another table of persons: what it says of them, and how that is written
+    (r"\b(\w+) of (\w+)(?= on )", r"\2.\1"), (r"\.(?:persons?|people)(?= on )", ".id"),
+    (r"\b(\w+) references (\w+)[(.](\w+)\)?", r"\2.\3 on \1"), (r"\b(\w+)\((\w+)\) on\b", r"\1.\2 on"),
+    (r"\bprotect(?:ing|s)? (?:rows?|persons?|people) (?:by|of) (\w+)(?= up to\b)", r"protecting \1"),
+    (r"(?<=protecting )(\w+) of (\w+)$", r"\2.id on \1"), (r"(?<=protecting )(\w+\.\w+) *==? *(\w+)", r"\1 on \2"),
+)  # fmt: skip
 
 
 def domain(text: str) -> str:
     """What a column may hold, as a description says it."""
+    text = re.sub(r"^\s*\{\s*(-?[\d.]+\.\.-?[\d.]+)\s*\}\s*$", r"\1", text)
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
     if re.fullmatch(r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time", text):
         return _quoted(text)
@@ -59,7 +68,8 @@ def domain(text: str) -> str:
 def _range(text: str) -> str:
     if match := _RANGE.fullmatch(text):
         low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
-        high = str(int(high) - 1) if text.lower().startswith("range") and high.isdigit() else high
+        if text.lower().startswith("range") and high.isdigit() and int(high) % 5 == 1:
+            high = str(int(high) - 1)  # of Python, whose ranges end before their end: `range(0, 101)`
         if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:
             low, high = f"{low}.0", f"{high}.0"
         return f"{low}..{high}" if float(low) < float(high) else unread()
@@ -122,12 +132,12 @@ def declaration(line: str, wide: bool = False) -> list[str]:
             end = at
             break
     before, inner, after = of["rest"][: begin.start()], of["rest"][begin.start() + 1 : end], of["rest"][end + 1 :]
-    described, others = columns(inner), f"{before} {after}"
+    described, others = columns(re.sub(r";(?= *[\"'`]?\w+[\"'`]? *[:=])", ",", inner)), f"{before} {after}"
     text = ", ".join(f"{name}: {kind}" for name, kind in described)
     if wide:
         others = re.sub(rf"\bprotecting {of['name']}\.(?=\w)", "protecting ", others)
-        others = re.sub(r"\b(?:(?:persons?|people)|(\w+)) of (\w+)(?= on )", lambda m: f"{m[2]}.{m[1] or 'id'}", others)
-        others = re.sub(r"\b(\w+) references (\w+)[(.](\w+)\)?", r"\2.\3 on \1", others)
+        for pattern, form in _REFERS:
+            others = re.sub(pattern, form, others.strip())
     clauses = _unit_and_budget(others, dict(described), wide)
     if not clauses:
         return [f"{line.strip().removesuffix(of['rest'])}{before}{{{text}}}{after}"]  # it says more than is understood
@@ -138,7 +148,7 @@ def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
     """The unit and the budget of what a declaration says besides its columns; empty where it says more."""
     unit, budget = _UNIT.search(others), _BUDGET.search(others)
     rest = others.replace(unit[0] if unit else "", "").replace(budget[0] if budget else "", "")
-    rest = re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b", "", rest)
+    rest = re.sub(r"(?i)\bdescribed?[\W_]?by\b|\bschema\b" + r"|\bdescri\w*\b" * wide, "", rest)
     if unit is None or (not wide and _is_loose(unit, budget)) or re.search(r"\w", rest):
         return ""
     who = "rows" if unit["unit"].lower() in _OF_ALL and unit["unit"] not in described else unit["unit"]
@@ -150,7 +160,7 @@ def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
         return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"
     budget = budget or unread()
     small = budget["delta"] or budget["first"]
-    kind = "rho" if budget["unit"] == "rho" else "epsilon"
+    kind = "rho" if "rho" in (budget["unit"], budget["then"]) else "epsilon"
     return f"{clauses} budget {kind} {budget['amount'] or 1}{f', delta {small}' if small else ''}"
 
 
@@ -164,13 +174,13 @@ def _is_loose(unit: re.Match[str], budget: re.Match[str] | None) -> bool:
 
 _CLAUSES = {
     "among": r"among|from|options", "by": r"by(?= +(?:cross[- ]?)?(?:validation|margin)\b)",
-    "informed by": r"informed +by|features",
-    "trained on": r"trained +on|training", "using": r"using|model", "spending": r"spending",
+    "informed by": r"informed[ _]+by|features",
+    "trained on": r"trained?[ _]+on|training", "using": r"using|model", "spending": r"spending",
     "wrt": r"wrt|with +respect +to|scored +by|utility",
 }  # fmt: skip
 """The clauses of a choice in their order, and the words that they begin with."""
 _CLAUSE = re.compile("|".join(rf"\b(?P<c{at}>{words})\b" for at, words in enumerate(_CLAUSES.values())))
-_CHOICE = re.compile(r"(?s)(?P<name>\w+) *= *(?:Mk)?Choice(?:Maker)?\b *(?P<rest>.+)")
+_CHOICE = re.compile(r"(?s)(?P<name>\w+) *(?:= *(?:(?:Mk)?Choice(?:Maker)?\b)?|(?=among\b)) *(?P<rest>.+)")
 _PART = re.compile(
     r"(?s)(?:def +)?(?:(?P<name>\w+) *(?::?=|<-) *)?(?P<kind>Option|Feature|Utility|Score)\b *(?P<own>\w+)? *"
     r"(?P<params>\([^()]*\))? *"
@@ -179,7 +189,7 @@ _PART = re.compile(
 _ALL_OF = {"among": "Option", "informed by": "Feature", "wrt": "Utility"}
 _NAME = r"[\"']?([A-Za-z_]\w*)[\"']?(?: *\([^()]*\))?"
 DECLARES = re.compile(
-    r" *(?:(?P<table>private\s)|(?P<choice>\w+ *= *(?:Mk)?Choice(?:Maker)?\b)"
+    r" *(?:(?P<table>private\s)|(?P<choice>\w+ *= *(?:(?:Mk)?Choice(?:Maker)?|among)\b|\w+ +among\b)"
     r"|(?P<part>(?:def +)?(?:\w+ *(?::?=|<-) *)?(?:Option|Feature|Utility|Score)\b *[\w({]))"
 )
 
@@ -264,6 +274,7 @@ def _is_outside(text: str) -> bool:
 def _parts(value: str, *, one: bool) -> str:
     """The names of parts, in braces; the `one` that judges stands without."""
     inner = value.strip()[1:-1] if re.fullmatch(r"(?s)\{.*\}|\[.*\]|\(.*\)", value.strip()) else value
+    inner = re.sub(r" +(?:or|and) +| *[/|] *", ", ", inner)
     names = [(re.fullmatch(_NAME, part.strip()) or [None, None])[1] for part in listed(inner)]
     if None in names or (one and len(names) != 1):
         return value

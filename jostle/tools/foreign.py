@@ -145,6 +145,7 @@ def python_of(text: str) -> str:
     text = re.sub(
         r"\bcase_when\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)", lambda match: re.sub(" *~ *", ", ", match[0]), text
     )
+    text = re.sub(r"(\$\w+)\[(\d+)\]", lambda place: f"{place[1]}[{int(place[2]) - 1}]", text)  # from 1 on
     for old, new in _SPELLINGS:
         text = re.sub(old, new, text)
     return re.sub(r"\"§(\d+)§\"", lambda match: texts[int(match[1])], text).strip().rstrip(";")

@@ -362,6 +362,8 @@ class Verbs(Known):
             return replace(self.of_answer("filter", result, ast.Call(part, [part], [])), columns=()).at(of.text)
         if _OF_KEY.fullmatch(of.text) and isinstance(part, ast.Constant) and part.value in (0, 1):
             return of
+        if (column := _OF_COLUMN.fullmatch(of.text)) and isinstance(part, ast.Constant) and isinstance(part.value, str):
+            return Answer(f"{column[1]}[{self.term(part)}].{column[2]}")
         if len(names) == 1 and names[0] in of.columns and not isinstance(part, ast.Call):
             return Answer(f"{of.text}.{names[0]}")
         if isinstance(part, ast.Call) and point(part.func) == "order":
@@ -381,7 +383,7 @@ class Verbs(Known):
         if of.columns and does in ("filter", "sort", "head"):
             return self.of_result(does, word, of, call)
         measures = means("aggregates", word)
-        if measures == "count" and not args:
+        if measures == "count" and not args and (not of.columns or plain(word) != "count"):
             return Answer(f"len({of.text})")
         if measures in words("of_lists") and not of.columns and not args:
             return Answer(f"{measures}({of.text})")
@@ -430,6 +432,7 @@ def _alone(of: Rows) -> bool:
     return len(of.takes) == 1 and not of.picks
 
 
+_OF_COLUMN = re.compile(r"(\w+)\.(\w+)")
 _OF_KEY = re.compile(r"\w+\[\"[^\"]*\"\](?:\.\w+)?")
 _OF_REPORTS = frozenset({
     "formula", "data", "df", "x", "y", "a", "b", "family", "q", "probs", "by", "index", "columns", "endog", "exog",

@@ -22,7 +22,7 @@ from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import parse
-from jostle.tools import blocks, repairs, sayings, slips
+from jostle.tools import blocks, repairs, sayings, selects, slips
 from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
@@ -51,7 +51,7 @@ _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|o
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
-_USAGE = re.compile(r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|$")  # a help that says no more than what parameters are
+_USAGE = re.compile(rf"{repairs.USAGE}|$")
 _AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
@@ -146,19 +146,34 @@ def _listed(fault: Diagnostic, search: _Search) -> Diagnostic | None:
 
 def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
     """The fault with the data of a choice as one record of the fields that are read, or with the choice called."""
-    new, line = "", search.line
+    every, line = list[str](), search.line
     if names := re.match(r"write `(\w+):` for `(\w+)`", fault.help):
-        new = re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)
+        every = [re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)]
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
-        new = re.sub(rf"\.{field[1]}(?=\()", "", line)
+        every = [re.sub(rf"\.{field[1]}(?=\()", "", line)]
+    elif re.search(r"takes a workload, not a function$", fault.message):
+        return _called_on(fault, search)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
-        call, fields = repairs.CALL.search(line, fault.span.column - 1), re.findall(r"(\w+):", record[1])
-        parts = [part[0].strip() for part in repairs.PART.finditer(call[1])] if call else []
-        if call and len(parts) == len(fields):
-            own = [re.sub(rf"^({field}) *=(?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
-            pairs = ", ".join(map("{}: {}".format, fields, own))
-            new = f"{line[: call.start(1)]}{{{pairs}}}{line[call.end(1) :]}"
-    return _tell(fault, new.strip(), "") if new not in ("", line) and search.first_fault(new) is None else None
+        fields = re.findall(r"(\w+):", record[1])
+        for group in repairs.GROUP.finditer(line, fault.span.column - 1):
+            parts = [part[0].strip() for part in repairs.PART.finditer(group[1])]
+            if len(parts) == len(fields):
+                own = [re.sub(rf"^({field}) *[=:](?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
+                called = line[group.start() - 1 : group.start()].isidentifier()
+                pairs = ", ".join(map("{}: {}".format, fields, own))
+                every.append(f"{line[: group.start() + called]}{{{pairs}}}{line[group.end(1) + (not called) :]}")
+    new = next((one for one in every if one != line and search.first_fault(one) is None), "")
+    return _tell(fault, new.strip(), "") if new else None
+
+
+def _called_on(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with a workload that a record of the program names and does not call, `queries: prefixes`."""
+    for row, line in enumerate(search.source.text.split("\n"), 1):
+        new = re.sub(r"(\{\w+: *(\w+), *\w+: *\w+)(?= *\})", r"\1(\2)", line)
+        whole = Source(search.source.name, search.source.text.replace(line, new))
+        if new != line and all(_row(one) > row for one in search.faults(whole)):
+            return replace(fault, help=f"write `{new.strip()}` in place of line {row}")
+    return None
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -197,7 +212,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
             return _tell(fault, line.strip(), out)
         if search.full:
             continue
-        edits = _swapped if fault.kind == "AssertionFailed" else _whole_lines if _SEVERAL.search(fault.help) else _edits
+        edits = _whole_lines if _SEVERAL.search(fault.help) or fault.kind == "AssertionFailed" else _edits
         for more, new, without in edits(line, last, steps > 0):
             search.look(cost + more, (line, new), last, out or without, steps + 1)
         if search.works and (search.waiting[0][0] >= 1 or search.waiting[0][3]):
@@ -260,7 +275,10 @@ def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> 
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
     general = _guesses(fault, line)
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
-        return replace(fault, help=help)
+        left_out = not now and was not in line and re.search(r"\w{4}|\d|\W\w", was) and line.strip()
+        return replace(fault, help=f"without `{was}`: `{line.strip()}`" if left_out else help)
+    if now and len(was) > 40 and fault.span.line == begin + row + 1:
+        return _tell(fault, line.strip(), "")
     at = (begin + row + 1, start + 1, begin + row + 1, start + 1 + max(1, len(was)))
     return replace(fault, message=_difference(was, now), span=Span(fault.span.source, *at), help=help)
 
@@ -395,9 +413,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
         lacks = [one for one in own if one.isidentifier() and not re.search(rf"\b{one}\b", keys[1] if keys else "")]
         text = f"{', ' if keys else ' groupby '}{', '.join(lacks)}"
         yield from [(1.5, _END_OF_KEYS.sub(lambda end: text + end[0], line, count=1), "")] if lacks else []
-    yield from ((2, line[: one.start] + one.new + line[one.end :], "") for one in slips.in_order(line))
-    if fault.kind not in ("SyntaxError", "PrivateValue"):
-        yield from _swapped(line, fault, False)
+    yield from ((2, line[:begin] + new + line[stop:], "") for _, begin, stop, new in selects.in_order(line))
     yield from _left_out(line, fault, again, start, end)
 
 
@@ -416,18 +432,6 @@ def _own_amount(line: str, new: str) -> str:
         return new
     query, _, rest = new.partition(_EXAMPLE)
     return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
-
-
-def _swapped(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
-    """A line with two neighbours swapped among the arguments of a call that a fault is of."""
-    start = fault.span.column - 1 if fault.span else 0
-    end = fault.span.end_column - 1 if fault.span and fault.span.end_line == fault.span.line else len(line)
-    for call in repairs.CALL.finditer(line):
-        parts = [part[0].strip() for part in repairs.PART.finditer(call[1])]
-        if start <= call.end(1) and call.start() < end and ", ".join(parts) == call[1]:
-            for at in range(len(parts) - 1):
-                new = [*parts[:at], parts[at + 1], parts[at], *parts[at + 2 :]]
-                yield 2.1, f"{line[: call.start(1)]}{', '.join(new)}{line[call.end(1) :]}", ""
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:
@@ -464,7 +468,7 @@ def _without(line: str, start: int, end: int) -> Iterator[Edit]:
             yield 3.2 if shows else 2.9, line[: match.start(2)] + line[match.end(2) :], ""
             if match[1]:
                 yield 3, line[: match.start()] + line[match.end() :], match[0].strip(", ")
-    clause, close = slips.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
+    clause, close = selects.CLAUSE.search(line, max(end, start + 1)), re.compile(r" *(?:\}\}|$)").search(line, end)
     stops = {end, *(match.start() for match in (clause, close) if match)}
     before = re.search(r"(?<=[\w)}] )\w+ *$", line[:start])
     for begin in (start, before.start() if before else start):

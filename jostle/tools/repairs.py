@@ -56,6 +56,8 @@ def tokens(text: str) -> list[Token]:
 
 
 CALL = re.compile(r"\b\w+\((?=((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\))")
+USAGE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|as in `\w+\([\w., =*…]*\)`$"  # of a help that is a usage
+GROUP = re.compile(r"[(\[{](?=((?:[^()\[\]{}]|[(\[{](?:[^()\[\]{}]|[(\[{][^()\[\]{}]*[)\]}])*[)\]}])*)[)\]}])")
 PART = re.compile(r"(?:[^,()\[\]{}\"]|\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|\"[^\"]*\")+")
 
 
@@ -89,12 +91,18 @@ def own_values(place: Span) -> list[str]:
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 
 
-def arguments(call: re.Match[str], *, less: bool) -> Iterator[Slip]:
+def measures(call: re.Match[str]) -> bool:
+    """Whether a call spends, so that its arguments in another order measure something else."""
+    row = BUILTINS.get(call[0].rstrip("("))
+    return row is not None and row.effect is Effect.MEASURES
+
+
+def arguments(call: re.Match[str], cost: float, *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(PART.finditer(call[1])), call.start(1)
-    for one, other in pairwise(parts):
+    for one, other in pairwise(parts) if not measures(call) else ():
         swapped = f"{other[0].strip()}, {one[0].strip()}"
-        yield Slip(1.3, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
+        yield Slip(cost, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
         if less:
             yield Slip(1.15, start + one.end(), start + other.end(), "")
     if len(parts) > 1 and less:
@@ -106,9 +114,9 @@ _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left 
 
 
 def misreads(line: str, new: str) -> bool:
-    """Whether a new line has words that are no columns where it says whom it protects."""
+    """Whether a new line has words that are no columns where it says whom it protects, or returns what it shows."""
     units = [len(re.findall(r"\bprotecting [\w, ]*, (?:rows?|each|level|one|records?)\b", one)) for one in (line, new)]
-    return units[1] > units[0]
+    return units[1] > units[0] or "return print(" in new
 
 
 class Own:
@@ -148,7 +156,7 @@ class Own:
 
 _EXAMPLES = {  # names of messages, what a program has in their place, and where they stand in what a help quotes
     "t": (r"(?m)^private +(\w+) *=", r"(?<=from )t\b|(?<=\w\()t(?=, )"),
-    "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[])"),
+    "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[=])|(?<=release )g\b"),
 }
 
 

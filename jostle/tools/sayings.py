@@ -123,6 +123,8 @@ class Meanings(Verbs):
             return replace(of, takes=(node.attr,))
         if isinstance(of, Answer) and (node.attr in of.columns or not of.columns):
             return Answer(f"{of.text}.{node.attr}")
+        if isinstance(of, Answer) and of.text in self.answers and node.attr in self.listed:
+            return Answer(f'{of.text}["{node.attr}"]', of.columns)
         return self.verb(node.attr, of, ast.Call(node, [], []))
 
     def table_of(self, node: ast.expr) -> Rows | None:
@@ -428,7 +430,7 @@ def lines_for(value: Value) -> list[str]:
 def plain_words(fault: Diagnostic, word: str) -> Diagnostic:
     """A fault at a word that nothing here does, with the reason and what comes nearest."""
     reason, _, nearest = means("nothing", word).partition(" | ")
-    old = re.match(r"(?:write )?(`(?!\w+\(\w+\)`)[^`]*[({ ][^`]*`)", fault.help)
+    old = re.match(r"(?:write |as in )?(`(?!\w+\(\w+\)`)[^`]*[({ ][^`]*`)", fault.help)
     what = f"`{word}`" if fault.span and word in fault.span.source.text else "so"
     return replace(fault, help=f"nothing here does {what}: {reason}; {nearest}{f', as {old[1]}' if old else ''}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from calendar import monthrange
+from collections.abc import Iterator
 from datetime import date, timedelta
 
 from jostle.records import replace
@@ -235,6 +236,43 @@ def _counted(of: Rows) -> Rows:
     """`countif(c)` alone, as the count of the rows for which it holds."""
     alone = re.fullmatch(r"sum\((.*)\)", of.asks[0][0]) if len(of.asks) == 1 and not of.keys else None
     return replace(of, where=(*of.where, alone[1]), asks=(("count(*)", of.asks[0][1]),)) if alone else of
+
+
+_AMOUNT = r"(?:epsilon|eps|ε|rho)\b"
+_SPENDS = re.compile(
+    r"(?i)(?:\b(?:and(?! +with\b)|with|at|using|spend|spending|costing|paying|for|under|privacy|budget|of|an?)\s+)*"
+    rf"(?<!\w){_AMOUNT}[\s:=]*(?:of )?(?=[\d.])"
+)
+_SPOKEN = {
+    "select": "select|^(?:get|show|compute|calculate|find|report)", "from": "from",
+    "where": "where|such that|(?:filter(?:ed)?(?: by| on)?|with)"
+             rf"(?= +(?!{_AMOUNT}|error|weight|delta)\w+ *(?:[<>=!]|in\b))",
+    "per": "per", "groupby": r"group(?:ed|ing)?[ _-]?by|split by|broken down by|partition(?:ed)? by",
+    "up to": r"up to|(?:at most|no more than|max(?:imum)?(?: of)?|limit(?:ed)?(?: to)?)(?= +\w+ (?:rows?|groups?)\b)",
+    "having": "having", "order by": r"(?:order|sort|rank)(?:ed)?[ _-]?by", "limit": "limit|top", "with": "with",
+}  # fmt: skip
+"""The clauses of a query in their order, and the words that they begin with, here and elsewhere."""
+CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_SPOKEN)}|group by)\b")
+_DIGITS = {"one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "ten": "10"}
+
+
+def in_order(text: str) -> Iterator[tuple[float, int, int, str]]:
+    """A query with the clauses of its one select in their order and in the words that they have here, as a slip."""
+    for query in re.finditer(r"\{\{\s*((?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
+        clauses = {word: words for word, words in _SPOKEN.items() if word != "up to" or " join " not in query[1]}
+        own = dict[str, str]()
+        spoken = _SPENDS.sub(lambda one: f"with {'rho' if 'rho' in one[0] else 'epsilon'} ", query[1])
+        (_, before), *parts = split(spoken, rf"\b(?:{'|'.join(clauses.values())})(?!\w)")
+        for opening, body in parts:
+            word = next(word for word, words in clauses.items() if re.match(f"(?i)(?:{words})", f"{opening} {body}"))
+            body = body.strip(" ,\n")
+            if word == "up to":
+                body = re.sub(r"[a-z]+", lambda one: _DIGITS.get(one[0], one[0]), body)
+            both = f"{own.get('where')} and {body}"
+            own[word] = body if word not in own else both if word == "where" and " or " not in both.lower() else ""
+        if before or not {"select", "from"} <= own.keys() or not all(own.values()):
+            continue
+        yield 1.5, query.start(1), query.end(1), " ".join(f"{word} {own[word]}" for word in clauses if word in own)
 
 
 CHANGES = re.compile(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import starmap
 
 from jostle.check.names import names_in
 from jostle.diagnostics import Diagnostic
@@ -18,7 +19,8 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.syntax.parser import lexicon, parses
-from jostle.tools.repairs import CALL, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
+from jostle.tools.repairs import CALL, USAGE, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
+from jostle.tools.selects import in_order
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}
@@ -31,8 +33,9 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
     "no meaning|outside a query|second `=`|names its unit|named with|does nothing|begins with|it does not compare|"
     "expected|does not parse|names its table|is given a value at a time|opens a query|has no names"
 )
-_NO_MORE = r"(?:write )?`?\w+\([A-Za-z_0-9, =*…]*\)`?$|it takes|the path|a budget|$"  # says what is taken, and no more
+_NO_MORE = rf"{USAGE}|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES, _JOINING = frozenset({"a", "all", "an", "my", "the"}), frozenset({"is", "of", "to"})
+_MEANS = re.compile(r"\b(?:minimi[sz]e|maximi[sz]e|not?|without|except|never|distinct|weight\w*)\b")  # is not left out
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -56,7 +59,8 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         slips += _quotes(text)
     if fault.kind == "SyntaxError":
         stops = _WHERE_IT_STOPS.search(fault.message) is not None
-        slips += [*in_order(text), *_brackets(every), *_indented(text, at), *_signs(text, every, here, stops=stops)]
+        slips += [*starmap(Slip, in_order(text)), *_brackets(every), *_indented(text, at)]
+        slips += _signs(text, every, here, stops=stops)
         if stops:
             slips += [*_openings(text, every, at, fault), *_lacking(every, here), *_clauses(text, every, here, names)]
     return sorted(slips, key=lambda slip: slip.cost + abs(slip.start - at) / 10_000)
@@ -139,7 +143,7 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
     """`5%`, `"5"`, `099`."""
     for i in near:
         token = every[i]
-        if token.text[:1].isdigit() and token.text.endswith("%"):
+        if token.text[:1].isdigit() and token.text.endswith("%") and (i == 0 or every[i - 1].text not in ("*", "/")):
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])
@@ -220,6 +224,14 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
     """A word that nothing has: left out between others, or in quotes, as a column or one text among others."""
     if not re.search("is not defined$|^unknown name", fault.message):
         return
+    measured = re.search(rf"(?:\{{\{{[^{{}}]*|\b(?:{'|'.join(AGGREGATES)})\( *)$", text[: word.start])
+    program = fault.span.source.text if fault.span and not measured else ""
+    for of, select in re.findall(r"(?m)^ *(\w+) *= *\{\{ *(select\b[^{}]*\bgroup ?by\b[^{}]*)", program):
+        columns = re.findall(r"(?:\bas|\bgroup ?by|,) (\w+)\b(?!\()", select)
+        rest = text[word.start :].partition("\n")[0]
+        new = re.sub(rf"(?<![\w.\"'])({'|'.join(columns)})\b(?! *[=(\"'])", rf"{of}.\1", rest)
+        if word.text in columns:
+            yield Slip(0.85, word.start, word.start + len(rest), new)
     for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
         yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
     if (of := re.match(rf"`{word.text}` is a column of `(\w+)`", fault.help)) and text[: word.start].endswith("("):
@@ -244,7 +256,9 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
-            yield from arguments(call, less=re.match(_NO_MORE, fault.help) is not None)
+            yield from arguments(call, 1.3, less=re.match(_NO_MORE, fault.help) is not None)
+        elif inside and re.search("^unknown name| takes an? .+, not |: say which", fault.message):
+            yield from arguments(call, 0.44, less=False)
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------
@@ -309,8 +323,8 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
             yield Slip(1.3, token.start, inner.end(), "")
         if set(token.text) <= {"."} and token.text != "..":
             yield Slip(1.05 if token.text == "." else 0.6, token.start, token.end, "..")
-        if token.text == "==":
-            yield Slip(0.6, token.start, token.end, "=")
+        if token.text in ("==", ";"):
+            yield Slip(0.6, token.start, token.end, {"==": "=", ";": ","}[token.text])
         if token.text == ":" and text.rfind("{{", 0, token.start) > text.rfind("}}", 0, token.start):
             yield Slip(0.9, token.start, token.end, " as")
 
@@ -326,7 +340,8 @@ def _lacking(every: Sequence[Token], here: int) -> Iterator[Slip]:
         for sign in (",", ":"):
             yield Slip(0.98 + late, before.end, before.end, sign + " " * (not apart))
         spoken = before.text in words.reserved + words.opening or before.text in BUILTINS
-        if apart and not spoken and (token.text[0].isalnum() or token.text[0] in "([{\"'"):
+        named = i > 1 or i + 1 < len(every)
+        if apart and not spoken and named and (token.text[0].isalnum() or token.text[0] in "([{\"'"):
             yield Slip(0.98 + late, before.end, token.start, " = ")
         if apart and all(one.text in vocabulary() or one.text[0].isdigit() for one in (before, token)):
             yield Slip(1.0, before.start, token.end, f"{token.text} {before.text}")
@@ -369,20 +384,6 @@ def _clauses(text: str, every: Sequence[Token], here: int, names: Sequence[str])
     yield Slip(1.2, len(text.rstrip()), len(text.rstrip()), " end")
 
 
-_CLAUSES = ("select", "from", "where", "per", "group by", "groupby", "up to", "having", "order by", "limit", "with")
-CLAUSE = re.compile(rf"(?i)\b(?:{'|'.join(_CLAUSES)})\b")
-
-
-def in_order(text: str) -> Iterator[Slip]:
-    """A query with the clauses of its one select in their order."""
-    for query in re.finditer(r"(?i)\{\{\s*((?:select|from|where)\b(?:[^{}]|\{[^{}]*\})*?)\s*\}\}", text):
-        starts = [m.start() for m in CLAUSE.finditer(query[1]) if m[0].lower() != "up to" or " join " not in query[1]]
-        if query[1].lower().count("select") == 1:
-            parts = [query[1][a:b].strip(" ,\n") for a, b in zip(starts, [*starts[1:], None], strict=True)]
-            parts.sort(key=lambda part: next(at for at, word in enumerate(_CLAUSES) if part.lower().startswith(word)))
-            yield Slip(1.5, query.start(1), query.end(1), " ".join(parts))
-
-
 def _indented(text: str, at: int) -> Iterator[Slip]:
     """The line of a fault as far in as one above it."""
     start = text.rfind("\n", 0, at) + 1
@@ -406,12 +407,19 @@ def without(
         if slip.cost >= most or len(texts) > _PARSED or checked > _CHECKED:
             return None
         begins = re.search(r"(?:^|\n) *$", text[: slip.start]) and re.match(r" *=(?!=)", text[slip.end :])
-        if new not in texts and not misreads(text, new) and not (slip.new.isidentifier() and begins):
+        misleads = misreads(text, new) or _loses(text, slip, new, names) or (begins and slip.new.isidentifier())
+        if new not in texts and not misleads:
             texts.add(new)
             checked += (is_whole := parses(new))
             if is_whole and clean(new):
                 return slip
     return None
+
+
+def _loses(text: str, slip: Slip, new: str, names: Sequence[str]) -> bool:
+    """Whether a slip leaves out a name of the program, or a word that says what is meant."""
+    lost = {*re.findall(r"\w+", text[slip.start : slip.end])} - {*re.findall(r"\w+", re.sub('"[^"\n]*"', "", new))}
+    return not slip.new and bool(_MEANS.search(" ".join(lost)) or lost & {*names} - vocabulary())
 
 
 def names_of(program: str, fault: Diagnostic) -> list[str]:

@@ -40,7 +40,7 @@ class Known:
         self.answers = {name: Answer(name, tuple(columns)) for name, columns in answers.items()}
         self.names, self.it, self.truths = [*names], dict[str, Value](), set[str]()
         self.listed, self.files, self.wide = frozenset[str](), dict[str, str](), False
-        self.busy: list[ast.AST] = []
+        self.busy: dict[ast.AST, Value | None] = {}
         self.read: Callable[[ast.expr], Value | None] = lambda node: None
 
     def term(self, node: ast.expr, rows: Rows | Answer | None = None, measures: bool = False) -> str:
@@ -143,11 +143,14 @@ class Terms(ast.NodeTransformer):
         self.program, self.rows, self.measures = program, rows, measures
 
     def visit(self, node: ast.AST) -> ast.expr:
-        if self.rows is None and isinstance(node, ast.Call | ast.Attribute) and node not in self.program.busy:
-            self.program.busy.append(node)  # a query may be a part of an expression
-            names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-            if names & self.program.tables.keys() and isinstance(got := self.program.read(node), Rows):
-                return ast.Name(got.query)
+        if self.rows is None and isinstance(node, ast.Call | ast.Attribute | ast.Subscript):
+            read = self.program.busy
+            if node not in read:
+                read[node] = None  # a query, or a row of a result, may be a part of an expression
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                read[node] = self.program.read(node) if names & {*self.program.tables, *self.program.answers} else None
+            if isinstance(got := read[node], Rows | Answer):
+                return ast.Name(got.query if isinstance(got, Rows) else got.text)
         return super().visit(node) if isinstance(node, _FORMS) else unread()  # type: ignore[no-any-return]
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
@@ -265,6 +268,8 @@ class Terms(ast.NodeTransformer):
             return ast.BinOp(self._as_text(node.left), node.op, self._as_text(node.right))
         if isinstance(node.op, ast.BitOr | ast.RShift | ast.BitAnd):
             raise Unread
+        if isinstance(node.op, ast.FloorDiv):
+            return ast.Call(ast.Name("floor"), [self.visit(ast.BinOp(node.left, ast.Div(), node.right))], [])
         return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
 
     def visit_Call(self, node: ast.Call) -> ast.expr:

@@ -8,6 +8,7 @@ are those of `declared`; commands have words alone:
 
     python -m tests.golden.newcomers sealed         # `mend -v` shows each message below the top, `-a` every message
     python -m tests.golden.newcomers fresh          # 141 others, of other programs, frozen before these were mended
+    python -m tests.golden.newcomers roles          # 164 of an analyst, a researcher, a data owner and an engineer
 """
 
 from __future__ import annotations
@@ -27,18 +28,21 @@ sys.path.insert(0, str(Path(__file__).parent))
 from declared import FOLDER, Entry, told
 
 HERE = Path(__file__).parent
-TEXT, LATER, FRESH = ((HERE / f"newcomers{of}.txt").read_text(encoding="utf-8") for of in ("", "_later", "_fresh"))
+TEXT, LATER, *OTHERS = (
+    (HERE / f"newcomers{of}.txt").read_text(encoding="utf-8") for of in ("", "_later", "_fresh", "_roles")
+)
+IN_PYTHON = 'import jostle; frame = {{"age": [16, 44]}}; session = jostle.Session(cwd="."); {}'
 
 
 def entries(half: str) -> list[Entry]:
     """The wrong program, the right one and the words of each of a half, of the `later` list, which was written when
-    both halves had been seen, or of the `fresh` one, of other programs; a command has no right program."""
+    both halves had been seen, or of the `fresh` or `roles` ones, of other programs; a command has no right program."""
     bases = dict[str, str]()
     every, later = list(_entries(TEXT, bases)), list(_entries(LATER, bases))
     if half == "later":
         return later
-    if half == "fresh":
-        return list(_entries(FRESH, bases))
+    if half in ("fresh", "roles"):
+        return list(_entries(OTHERS[half == "roles"], bases))
     own = 0 if half == "sealed" else 1
     return [one for one in every if int(hashlib.sha256(one[0].encode()).hexdigest(), 16) % 2 == own]
 
@@ -59,15 +63,16 @@ def _entry(lines: Sequence[str], anchor: str, base: str) -> Entry:
     words = "".join(line[2:] for line in lines if line.startswith("! "))
     if not re.search("epsilon|rho", wrong):  # what nobody wrote is the amount of examples
         right = re.sub(r"with epsilon [\d.]+(?= \}\})", "with epsilon 0.1", right)
-    if anchor == "jostle":
+    if anchor in ("jostle", "python"):
         return wrong, "", words
     assert base.count(anchor) == 1, anchor
     return base.replace(anchor, wrong), base.replace(anchor, right), words
 
 
 def answered(command: str) -> str:
-    """What a command says, on one line."""
-    words = [sys.executable, "-m", "jostle", *shlex.split(command)[1:]]
+    """What a command, or a line of Python, says, on one line."""
+    own = command.startswith("jostle ")
+    words = [sys.executable, *(("-m", *shlex.split(command)) if own else ("-c", IN_PYTHON.format(command)))]
     said = subprocess.run(
         words, cwd=FOLDER, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL, check=False
     )

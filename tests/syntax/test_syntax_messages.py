@@ -71,7 +71,7 @@ COMMON_MISTAKES = [
     ("y = a is true", (1, 10), "missing value", "`==`"),
     ("import numpy", (1, 1), "`import`", "`use"),
     ("def f(x: int): return x", (1, 8), "no types", "def f(x)"),
-    ("x = f(a: 1)", (1, 8), "named with `=`", "name = value"),
+    ("x = f(a: 1)", (1, 8), "named with `=`", "x = f(a = 1)"),
     ("x = {a = 1}", (1, 8), "written with `:`", "{a: 1}"),
     ("x = {{ select distinct a from t }}", (1, 15), "`distinct`", "group by"),
     ("x + 1", (1, 1), "does nothing", "print"),

@@ -243,5 +243,5 @@ def test_examples_have_the_names_of_the_program(session: Session) -> None:
     text = BEFORE.replace("g =", "towns =")
     line = "n = {{ select count(*) from people where age > avg(age) with epsilon 1 }}"
     assert "select avg(age) from people" in session.check(Source("text", f"{text}{line}\n"))[0].help
-    assert '`towns["Ames"]`' in session.check(Source("text", f'{text}print(towns.n["Ames"])\n'))[0].help
-    assert '`g["Ames"]`' in session.check(Source("text", f'{text}g = 1\nprint(towns.n["Ames"])\n'))[0].help
+    assert '`print(towns["Ames"].n)`' in session.check(Source("text", f'{text}print(towns.n["Ames"])\n'))[0].help
+    assert '`g["Ames"]`' in session.check(Source("text", f'{text}g = 1\nprint(towns.n["Oslo"])\n'))[0].help

@@ -119,6 +119,9 @@ class Forms(Interpreter):
         """What an element of a value of this form is like."""
         if isinstance(like, likes.SomeGroups) and isinstance(at, str) and at in like.parts:
             raise Unknown(like=likes.column_of_groups(like, at))
+        if isinstance(at, NotKnown) and isinstance(like, Grouped) and likes.kind(at) == "a boolean":
+            keys = [] if isinstance(like, likes.SomeGroups) else like.column(next(iter(like.parts)))
+            at = at if any(isinstance(key, bool) for key in keys) else False  # which is the key of no group
         if isinstance(at, NotKnown) or isinstance(like, likes.SomeGroups):
             raise Unknown
         if isinstance(at, str | bool) and isinstance(like, Grouped) and at not in like.parts:

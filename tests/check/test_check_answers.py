@@ -32,7 +32,9 @@ REFUSED = {
         "several.last * 2", "years.last + 1", "years[0].last + 1.5 + \"x\"", "[k.last * 2 for k in years]", "day * 2",
         "sorted(day)", "not day", "day(1)", "{{ select sum(last) from years }}", "years.y * 2", "max(years.last, 1)",
     ),
-    "truths": ("truth + 1", "truth < 1", "truth.low", "many * 2", "upper(many)", "[k.f + 1 for k in some]", "-truth"),
+    "truths": (
+        "years[years.n == 3]", "truth + 1", "truth < 1", "truth.low", "many * 2", "upper(many)", "[k.f + 1 for k in some]", "-truth",
+    ),
     "bounds": ("ends.low.x", "ends.high + \"x\"", "error(ends)", "ends + 1", "ends.low[0]"),
     "leads": ("ranked.nn", "ranked + 1", "ranked[0]", "max(ranked)", "ranked.places.x", "hour(ranked)"),
     "errors": (

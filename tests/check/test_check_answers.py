@@ -33,8 +33,8 @@ REFUSED = {
         "sorted(day)", "not day", "day(1)", "{{ select sum(last) from years }}", "years.y * 2", "max(years.last, 1)",
     ),
     "truths": (
-        "years[years.n == 3]", "truth + 1", "truth < 1", "truth.low", "many * 2", "upper(many)", "[k.f + 1 for k in some]",
-        "-truth",
+        "years[years.n == 3]", "truth + 1", "truth < 1", "truth.low", "many * 2", "upper(many)",
+        "[k.f + 1 for k in some]", "-truth",
     ),
     "bounds": ("ends.low.x", "ends.high + \"x\"", "error(ends)", "ends + 1", "ends.low[0]"),
     "leads": ("ranked.nn", "ranked + 1", "ranked[0]", "max(ranked)", "ranked.places.x", "hour(ranked)"),

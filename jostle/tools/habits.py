@@ -204,7 +204,7 @@ class Verbs(Known):
         alias, node = alias_of(node)
         word, rows = word_of(node), replace(of, takes=(), picks=False)
         text = word if word in of.columns and not isinstance(node, ast.Call) else self.term(node, rows)
-        used = next((column for column in of.columns if re.search(rf"\b{column}\b", text)), "") or unread()
+        used = next((column for column in of.columns if re.search(rf"\b{re.escape(column)}\b", text)), "") or unread()
         return (f"({text})" if re.search(" if | and | or | [<>=]", text) else text), name or alias or used
 
     def do_by(self, of: Rows, call: ast.Call) -> Value:
@@ -256,7 +256,7 @@ class Verbs(Known):
 
     def asked_as(self, name: str, node: ast.expr, of: Rows) -> tuple[str, str]:
         text = self.term(node, replace(of, takes=()), measures=True)
-        used = next((c for c in of.columns if re.search(rf"\b{c}\b", text)), "n" if text == "count(*)" else "")
+        used = next((c for c in of.columns if re.search(rf"\b{re.escape(c)}\b", text)), "n" if text == "count(*)" else "")
         return (text if MEASURES.search(text) else unread()), name or (used if of.keys else "")
 
     def do_count(self, of: Rows, call: ast.Call) -> Value:

@@ -165,7 +165,7 @@ def in_own_names(fault: Diagnostic) -> Diagnostic:
     text, line = ("", "") if fault.span is None else (fault.span.source.text, fault.span.source.line(fault.span.line))
     for example, (pattern, place) in _EXAMPLES.items():
         names = {*re.findall(pattern, text)}
-        here = [name for name in names if re.search(rf"\b{name}\b", line)] or [*names]
+        here = [name for name in names if re.search(rf"\b{re.escape(name)}\b", line)] or [*names]
         if len(here) == 1 and not re.search(rf"\b{example}\b", text) and f" {example} is" not in fault.help:
             pieces = re.split("(`[^`]*`)", fault.help)
             new = (re.sub(place, here[0], one) if one[:1] == "`" and " u " not in one else one for one in pieces)

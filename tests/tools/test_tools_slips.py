@@ -245,3 +245,9 @@ def test_examples_have_the_names_of_the_program(session: Session) -> None:
     assert "select avg(age) from people" in session.check(Source("text", f"{text}{line}\n"))[0].help
     assert '`print(towns["Ames"].n)`' in session.check(Source("text", f'{text}print(towns.n["Ames"])\n'))[0].help
     assert '`g["Ames"]`' in session.check(Source("text", f'{text}g = 1\nprint(towns.n["Oslo"])\n'))[0].help
+
+
+@pytest.mark.parametrize("line", ["x = (nobody)", "release x = (nobody)", "x = [(nobody), 1]", "print((nobody) + 1)"])
+def test_an_unknown_name_in_brackets_is_no_pattern(line: str) -> None:
+    (fault,) = Session().check(Source("p.jst", line + "\n"))
+    assert fault.message in ("`nobody` is not defined", "unknown name")

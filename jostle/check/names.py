@@ -420,7 +420,7 @@ class Names:
 
 def _inside(name: str, span: Span) -> str:
     """What is said of a name that has its value in a function of the program alone."""
-    of = re.search(rf"(?m)^def (\w+)\(.*\n(?:[ \t]+.*\n|\n)*?[ \t]+{name} *=(?!=)", span.source.text)
+    of = re.search(rf"(?m)^def (\w+)\(.*\n(?:[ \t]+.*\n|\n)*?[ \t]+{re.escape(name)} *=(?!=)", span.source.text)
     return f"`{name}` is a name inside of `{of[1]}`: end that with `return {name}`, and use what it gives" if of else ""
 
 

@@ -268,7 +268,9 @@ def _way_of_column(column: str, it: str, numeric: bool, around: Sequence[n.Node]
         case [n.Call(function=n.Name(id=name), args=[_]), *_] if name in ("avg", "sum", "min", "max", "median", "mean"):
             return of_column(column, name, Written(it), numeric=True)
         case [n.Call(function=n.Name(id=name, span=at)), *_] if not (
-            name in BUILTINS or home(name) or re.search(rf"\bdef {name}\b|\b{name} *=", at.source.text)
+            name in BUILTINS
+            or home(name)
+            or re.search(r"\bdef N\b|\bN *=".replace("N", re.escape(name)), at.source.text)
         ):
             return f'a function takes a table, and its column by name: `{name}({it}, "{column}")`'
     method = around[0].name if around and isinstance(around[0], n.Attribute) else ""

@@ -256,7 +256,8 @@ class Verbs(Known):
 
     def asked_as(self, name: str, node: ast.expr, of: Rows) -> tuple[str, str]:
         text = self.term(node, replace(of, takes=()), measures=True)
-        used = next((c for c in of.columns if re.search(rf"\b{re.escape(c)}\b", text)), "n" if text == "count(*)" else "")
+        named = (column for column in of.columns if re.search(rf"\b{re.escape(column)}\b", text))
+        used = next(named, "n" if text == "count(*)" else "")
         return (text if MEASURES.search(text) else unread()), name or (used if of.keys else "")
 
     def do_count(self, of: Rows, call: ast.Call) -> Value:

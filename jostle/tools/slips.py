@@ -234,10 +234,9 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
             yield Slip(0.85, word.start, word.start + len(rest), new)
     for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
         yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
-    if (of := re.match(rf"`{re.escape(word.text)}` is a column of `(\w+)`", fault.help)) and text[
-        : word.start
-    ].endswith("("):
-        yield from (Slip(0.9 + len(more) / 100, word.start, word.start, f"{of[1]}, {more}") for more in ("x = ", ""))
+    table = re.match(rf"`{re.escape(word.text)}` is a column of `(\w+)`", fault.help)
+    if table and text[: word.start].endswith("("):
+        yield from (Slip(0.9 + len(more) / 100, word.start, word.start, f"{table[1]}, {more}") for more in ("x = ", ""))
     if re.search(r"\w = $", text[: word.start]) and re.match(" *[,)]", text[word.end :]):
         yield Slip(1.35, word.start, word.end, f'"{word.text}"')
     if re.search(r"\w +$", text[: word.start]) and re.match(r" +\w", text[word.end :]):

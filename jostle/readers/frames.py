@@ -63,7 +63,7 @@ class Frame(ReadRaw):
         if self._register is not None:
             columns = {f"c{i}": column for i, column in enumerate(self._stored)}
             self._register(self._name, table_of(columns | {"n": np.arange(self.size or 0)}))
-            self._register = None  # another process asks again
+            self._register = None  # until a forked process opens it again, which hands the rows to its own database
         return self._name
 
     def stale(self) -> bool:

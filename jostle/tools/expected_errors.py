@@ -206,7 +206,7 @@ def ranged(direct: Sequence[Direct], source: Source, names: Mapping[str, object]
 
 def _is_square(name: str) -> bool:
     """Whether the error of an aggregate goes with the square of a range."""
-    return _term_of(name)[1] == 3
+    return name in ("var", "stddev")
 
 
 def _half(name: str, low: float, high: float) -> tuple[float, float] | None:

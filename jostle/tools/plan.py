@@ -141,18 +141,9 @@ def plan(
     ships = {maker.name for maker, *_ in planned if maker.shipped() is not None}
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
     ranges = tuple(ranged(direct, source, names))
-    parts = (
-        one_by_one(direct, ranges),
-        tuple(calculated),
-        tuple(choices),
-        tuple(left_out),
-        tuple(advised),
-        joint,
-        data,
-        rows or 0,
-    )
+    parts = (tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
     looks = _looks(Session().checked(source, settings)[1])
-    return ErrorPlan(*parts, looks, ranges, tuple(read_ranges(source, names)))
+    return ErrorPlan(one_by_one(direct, ranges), *parts, looks, ranges, tuple(read_ranges(source, names)))
 
 
 def _looks(costs: Sequence[Cost]) -> tuple[Charge, ...]:
@@ -247,10 +238,8 @@ _SEEN = {"epsilon": (14, 1.0), "rho": (3.4, 0.5)}
 
 def bounds_text(errors: ErrorPlan) -> str:
     """What the ranges of columns cost in error, and what a private look at them costs and gives."""
-    read = [f"line {line}, {function}: {ends}" for line, function, ends in errors.read]
-    read = (
-        ["errors of these functions go with the ranges that they read, or with their squares:", *read] if read else []
-    )
+    says = "errors of these functions go with the ranges that they read, or with their squares:"
+    read = [says] * bool(errors.read) + [f"line {line}, {function}: {ends}" for line, function, ends in errors.read]
     if any(d.of == "ranks" for d in errors.direct):
         read.append("quantiles: a range half as wide is a few ranks less off; what is beyond it is cut")
     if not errors.ranges:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -254,3 +255,29 @@ def test_examples_have_the_names_of_the_program(session: Session) -> None:
 def test_an_unknown_name_is_no_pattern(line: str) -> None:
     (fault,) = Session().check(Source("p.jst", line + "\n"))
     assert fault.kind == "NameError" and fault.message.endswith(" is not defined")
+
+
+ODD = [*"()[]{*+?\\|.^$\"`", "}}", "==", "(nobody)", "`a (b`", "`x[y`", "`c*`"]
+
+
+@pytest.mark.slow
+def test_lines_with_odd_signs_and_names_are_no_internal_error() -> None:
+    """Names and signs of a program stand in the patterns by which its messages are found."""
+    random, session = Random(7), Session()
+    lines = [line for name in ("first", "choose", "everyday") for line in program_lines(name)]
+    for _ in range(300):
+        pieces = re.findall(r"\w+|\s+|[^\w\s]", random.choice(lines))
+        pieces[random.randrange(len(pieces))] = random.choice(ODD)
+        text = DESCRIBED + "".join(pieces) + "\n"
+        assert not [one for one in session.check(Source("p.jst", text)) if one.kind == "InternalError"], text
+
+
+DESCRIBED = (
+    'private t = table("t.csv") described by {age: 0..99, `a (b`: 0..9, `x[y`: text, `c*`: 0..3} protecting rows '
+    "budget epsilon 9\ng = {{ select count(*) as n from t groupby age with epsilon 0.1 }}\n"
+)
+
+
+def program_lines(name: str) -> list[str]:
+    text = (Path(__file__).parents[2] / "programs" / f"{name}.jst").read_text(encoding="utf-8")
+    return [line for line in text.split("\n") if line.strip() and not line.startswith("#")]

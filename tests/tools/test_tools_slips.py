@@ -257,7 +257,7 @@ def test_an_unknown_name_is_no_pattern(line: str) -> None:
     assert fault.kind == "NameError" and fault.message.endswith(" is not defined")
 
 
-ODD = [*"()[]{*+?\\|.^$\"`", "}}", "==", "(nobody)", "`a (b`", "`x[y`", "`c*`"]
+ODD = [*'()[]{*+?\\|.^$"`', "}}", "==", "(nobody)", "`a (b`", "`x[y`", "`c*`"]
 
 
 @pytest.mark.slow

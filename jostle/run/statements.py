@@ -26,7 +26,7 @@ from jostle.run.externals import external
 from jostle.run.faults import LIBRARY, PrivateValue, exposures_of, private_value, refuse_private
 from jostle.run.margins import MOST_SHOWN, margins
 from jostle.run.scope import Scope
-from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, need_room, plain, show, weight
+from jostle.run.values import Function, Grouped, Module, handles_in, kind_name, plain, show
 from jostle.syntax import nodes as n
 
 
@@ -207,7 +207,6 @@ def _external(interp: Evaluator, node: n.External, scope: Scope) -> None:
 
 
 def _event_value(value: object) -> object:
-    need_room(weight(value), "a value")
     public = plain(list(islice(value, MOST_SHOWN)) if isinstance(value, Grouped) else value)
     return public[:MOST_SHOWN] if isinstance(public, list) else public
 

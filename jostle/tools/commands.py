@@ -10,7 +10,9 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ from jostle.tools.turns import beside
 from jostle.trace.text import clean, folded
 
 if TYPE_CHECKING:
+    from jostle.run.values import Grouped
     from jostle.tools.costs import Cost
     from jostle.tools.expected_errors import DryRun
     from jostle.tools.session import Result, Session
@@ -94,7 +97,7 @@ def run(options: Namespace) -> int:
         if export is not None:
             notes, unsaved = export.save(result.values, ok=result.ok, simulated=options.simulate)
         stack.close()
-        document = result.document(simulate, unsaved)
+        document = partial(result.document_parts, simulate, unsaved)
         _report(options, result, document, notes, [*unsaved, *(session.warnings if result.ok else ())], say)
     if stopped is not None:
         raise stopped
@@ -140,13 +143,14 @@ def _bind(session: Session, file: str, bound: Sequence[tuple[str, str]]) -> None
 
 
 def _report(
-    options: Namespace, result: Result, document: str, notes: Sequence[str], warnings: Sequence[Diagnostic],
-    say: Callable[[str], None],
+    options: Namespace, result: Result, document: Callable[[], Iterator[str]], notes: Sequence[str],
+    warnings: Sequence[Diagnostic], say: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Prints what a run gave, and draws its pictures; what cannot be printed, or was not released, is kept."""
     try:
         if options.format == "json":
-            print(document, flush=True)
+            sys.stdout.writelines(document())
+            print(flush=True)
         else:
             _as_text(result, say)
             for line in notes:
@@ -208,10 +212,14 @@ def _sayer(simulate: int | None) -> Callable[[str], None]:
 
 
 def _as_text(result: Result, say: Callable[[str], None]) -> None:
-    from jostle.tools.show import answer_lines, budget_text, choices_text
+    from jostle.run.values import plain
+    from jostle.tools.show import ROWS, Head, answer_lines, budget_text, choices_text
+
+    def head(table: Grouped) -> Head:
+        return Head(plain([*islice(table, ROWS)]), len(table))
 
     width = width_of(sys.stdout)
-    titled = {"released": result.released_json(), "measured, not released": result.measured_json()}
+    titled = {"released": result.released_json(head), "measured, not released": result.measured_json(head)}
     for line in answer_lines(titled, result.margins(), width, result.face):
         say(line)
     if not result.ok:

@@ -152,19 +152,26 @@ def reason_of(fault: OSError) -> str:
 # What is kept ------------------------------------------------------------------------------------------
 
 
-def keep(program: str, document: str) -> None:
-    """Keeps the answers of a run, one JSON object, and says on standard error how to have them; prints them there
-    where no file takes them."""
-    header = {"program": program, "time": time.strftime("%Y-%m-%d %H:%M:%S")}
-    document = json.dumps(header | json.loads(document), ensure_ascii=False)
+def keep(program: str, document: Callable[[], Iterator[str]]) -> None:
+    """Keeps the answers of a run, one JSON object in pieces, and says on standard error how to have them; prints them
+    there where no file takes them."""
+    header = json.dumps({"program": program, "time": time.strftime("%Y-%m-%d %H:%M:%S")}, ensure_ascii=False)
+
+    def write(file: TextIO) -> None:
+        pieces = document()
+        file.write(f"{header[:-1]}, {next(pieces)[1:]}")
+        file.writelines(pieces)
+        file.write("\n")
+
     try:
         folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{time.time_ns()}-{os.getpid()}.json"
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(document + "\n")
+            write(file)
     except (OSError, RuntimeError):
-        sys.stderr.write(f"jostle: what this run paid for:\n{document}\n")
+        sys.stderr.write("jostle: what this run paid for:\n")
+        write(sys.stderr)
         return
     sys.stderr.write(f"jostle: what this run paid for is kept in {path}; `jostle again` prints it\n")
 

@@ -375,7 +375,7 @@ def start(
         except OutputFault:
             result = session.so_far()
             if result.values or result.output:
-                keep("a session", result.document())
+                keep("a session", result.document_parts)
             raise
     return 1 if repl.failed and not interactive else 0
 

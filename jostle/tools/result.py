@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
+from itertools import islice
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse
@@ -20,7 +22,10 @@ from jostle.source import Source
 from jostle.syntax import nodes as n
 
 if TYPE_CHECKING:
+    from jostle.run.values import Grouped
     from jostle.trace.pictures import Picture
+
+    Long = Callable[[Grouped], object]
 
 
 def to_python(value: object) -> Any:
@@ -97,11 +102,12 @@ class Result:
         """What a run that failed had measured and not released, by name (`f.name` in a function), as `released`."""
         return {name: to_python(value) for name, value in self.unreleased.items()}
 
-    def released_json(self) -> dict[str, object]:
-        return _json(self.values)
+    def released_json(self, long: Long | None = None) -> dict[str, object]:
+        """The released values as JSON has them; `long` stands in for tables of more than `ROWS_AT_ONCE` rows."""
+        return _json(self.values, long)
 
-    def measured_json(self) -> dict[str, object]:
-        return _json(self.unreleased)
+    def measured_json(self, long: Long | None = None) -> dict[str, object]:
+        return _json(self.unreleased, long)
 
     def face(self, name: str) -> str:
         """What a released classifier says of itself; nothing of other values."""
@@ -170,7 +176,18 @@ class Result:
 
     def document(self, simulate: int | None = None, unsaved: Sequence[Diagnostic] = ()) -> str:
         """A run as one JSON object."""
+        return "".join(self.document_parts(simulate, unsaved))
+
+    def document_parts(self, simulate: int | None = None, unsaved: Sequence[Diagnostic] = ()) -> Iterator[str]:
+        """The pieces of that text, of a long table some rows each: memory holds what was paid for, whatever it is."""
         from jostle.trace.jsonl import plain
+
+        tables: list[Grouped] = []
+        mark = token_hex()  # where a long table goes
+
+        def marked(table: Grouped) -> str:
+            tables.append(table)
+            return mark
 
         wrong = [*self.diagnostics, *unsaved]
         document: dict[str, object] = {"ok": self.ok and not unsaved}
@@ -182,15 +199,23 @@ class Result:
             document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
         if simulate is not None:
             document["simulated"] = simulate
-        document["released"] = self.released_json()
+        document["released"] = self.released_json(marked)
         if self.unreleased:
-            document["measured"] = self.measured_json()
+            document["measured"] = self.measured_json(marked)
         document["margins"] = self.margins()
         if choices := self.choices():
             document["choices"] = choices
         warnings = [d.as_json() for d in self.warnings]
         document |= {"budget": self.budget, "output": self.output, "warnings": warnings}
-        return json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
+        first, *rest = json.dumps(plain(document), ensure_ascii=False, allow_nan=False).split(f'"{mark}"')
+        yield first
+        for table, after in zip(tables, rest, strict=True):
+            rows = (dict(zip(table.parts, row, strict=True)) for row in zip(*table.columns.values(), strict=True))
+            between = "["
+            while some := [*islice(rows, ROWS_AT_ONCE)]:
+                yield between + json.dumps(_json({"": some})[""], ensure_ascii=False, allow_nan=False)[1:-1]
+                between = ", "
+            yield "]" + after
 
 
 LOG = logging.getLogger("jostle")
@@ -230,10 +255,14 @@ def _log(level: int, message: str, /, *words: object, **fields: object) -> None:
         LOG.log(level, message, *words, extra={"jostle": fields})
 
 
-def _json(values: dict[str, object]) -> dict[str, object]:
-    from jostle.run.values import plain
+ROWS_AT_ONCE = 4096
 
-    return {name: plain(value) for name, value in values.items()}
+
+def _json(values: dict[str, object], long: Long | None = None) -> dict[str, object]:
+    from jostle.run.values import Grouped, plain
+
+    return {name: long(value) if long is not None and isinstance(value, Grouped) and len(value) > ROWS_AT_ONCE
+            else plain(value) for name, value in values.items()}  # fmt: skip
 
 
 def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:

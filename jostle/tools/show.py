@@ -37,6 +37,16 @@ if TYPE_CHECKING:
     from jostle.run.scope import Scope
 
 ROWS = 20  # rows of a table that are shown
+
+
+class Head(list[object]):
+    """The first of the rows of a long table, as JSON."""
+
+    def __init__(self, first: Sequence[object], rows: int) -> None:
+        super().__init__(first)
+        self.rows = rows
+
+
 _LINES = 60  # of one value
 _ROW = 10  # numbers of a vector that are shown one by one
 _SHADES = " ░▒▓█"
@@ -177,7 +187,7 @@ def _rows(value: Sequence[Mapping[str, object]], width: int, margins: object) ->
             numeric.append(False)
     table = [list(row) for row in zip(*columns, strict=True)]
     lines = [line if len(line) <= width else line[: width - 1] + "…" for line in align(table, numeric)]
-    lines += [f"… {len(value) - ROWS} more rows"] if len(value) > ROWS else []
+    lines += [f"… {more} more rows"] if (more := getattr(value, "rows", len(value)) - ROWS) > 0 else []
     doubtful = any(
         cell.endswith(formulas.DOUBTFUL) or cell == formulas.DOUBTFUL.strip() for row in table for cell in row
     )
@@ -335,6 +345,8 @@ def _is_answer(value: object) -> bool:
         or is_model(value)
     ):
         return False
+    if isinstance(value, Grouped):
+        return True
     try:
         plain(value)
     except Refusal:  # it is too large to be shown

@@ -141,7 +141,7 @@ def anchor(heading: str) -> str:
 
 
 def commands_page() -> str:
-    """Every command with its options, as `--help` tells them."""
+    """Every command with its options, as `--help` shows them."""
     from jostle.tools.arguments import command_parser
 
     opening = "What `jostle COMMAND --help` says. [Tools](../tools.md) says what they are for."
@@ -231,7 +231,7 @@ def _paragraphs(words: str) -> str:
 
 
 def messages_page() -> str:
-    """Each kind of refusal, as `jostle explain` tells it."""
+    """Each kind of refusal, as `jostle explain` shows it."""
     from jostle.tools.documentation import PAGES
 
     opening = "Every refusal has a kind, a place, what is wrong and a way out. `jostle explain KIND` prints these."

@@ -373,7 +373,7 @@ class Noised(float):
 
 
 class _Moment:
-    """What a measured date or time has, as `Noised` does; `half_width` tells its error in days, seconds or ranks."""
+    """What a measured date or time has, as `Noised` does; `half_width` is its error in days, seconds or ranks."""
 
     half_width: Callable[[], tuple[float, str] | None] | None = None
     cut: tuple[str, ...] = ()

@@ -61,7 +61,7 @@ class AdditiveLaw(ABC):
 
     @property
     def trace_fields(self) -> dict[str, object]:
-        """What a trace tells beside the scale: the step of the grid, where that makes a difference."""
+        """What a trace shows beside the scale: the step of the grid, where that makes a difference."""
         return {"step": self.step} if self.coarse else {}
 
 
@@ -170,7 +170,7 @@ class Selected(Struct, frozen=True):
 
     @property
     def trace_fields(self) -> dict[str, object]:
-        """What a trace tells beside the scale: how far from the best the chosen one is at most, with 95 %."""
+        """What a trace shows beside the scale: how far from the best the chosen one is at most, with 95 %."""
         return {"within": self.half_width(), "of": self.of}
 
     def half_width(self, level: float = LEVEL) -> float:

@@ -60,7 +60,7 @@ def replacing(path: Path, mode: str = "w", **options: Any) -> Iterator[IO[Any]]:
 
 Json = Any
 """What JSON says: none, a truth, a number, a text, a list of such values, or such values by name. Who reads one tests
-what it takes from it, or was told by whoever wrote it."""
+what it takes from it, or what its author stated."""
 
 DEEPEST = 100
 LONGEST = 300  # digits of a whole number: a double holds it

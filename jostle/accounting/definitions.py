@@ -133,7 +133,7 @@ def gaussian_price(amount: Amount, delta: float) -> Price:
 
 
 class ChargePurpose(Struct, frozen=True):
-    """What a charge is for, as a history tells it: the mechanism's name, and the plan it measures. Public."""
+    """What a charge is for, as a history shows it: the mechanism's name, and the plan it measures. Public."""
 
     mechanism: str = ""
     plan: object = None

@@ -131,7 +131,7 @@ class StoredRelations(ABC):
         return named, subquery(f"SELECT *, {added} FROM {rows}{self.dialect.fence}")
 
     def check_source(self, plan: p.Scan | p.Bound) -> None:
-        """Refuses a description, or what tells whose a row is, for which the server has no text of a number."""
+        """Refuses a description, or what says whose a row is, for which the server has no text of a number."""
         scan = plan.scan if isinstance(plan, p.Bound) else plan
         stored = self.stored(scan.data)
         for name, domain in scan.columns:

@@ -233,7 +233,7 @@ def _part_keys(handle: Handle) -> list[tuple[str, object]]:
 
 
 def _measured(refusal: Refusal, name: str) -> Refusal:
-    """A Feature that measured, told what it may do instead; any other refusal as it is."""
+    """A Feature that measured, with what it may do instead; any other refusal as it is."""
     if refusal.first.kind not in ("NoEpsilon", "PrivateValue"):
         return refusal
     return refuse(

@@ -1,7 +1,7 @@
 """What an answer leaves out of what it is asked of: a function of the plan alone, and so public; row expressions in
 words.
 
-Noise tells how far a number is from the exact answer on the rows and values that are read. Where a bound leaves rows
+Noise says how far a number is from the exact answer on the rows and values that are read. Where a bound leaves rows
 out, or the program clamps values, that is not the answer of the whole: each such cut is named here by a noun phrase,
 and marks the error of the number (`formulas.Noised`). What a description clamps is not named: it says what a column is.
 """

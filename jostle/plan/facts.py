@@ -1,6 +1,6 @@
 """What is publicly known of row expressions beside their kinds: bounds, listed values, units of dates, keys of groups.
 
-All are functions of the expression and of the public schema alone, so answers and refusals may be shown. `FACTS` tells
+All are functions of the expression and of the public schema alone, so answers and refusals may be shown. `FACTS` says
 them to what builds plans of private tables (`schemas.Facts` says what for); nothing private rests on them being right.
 
 Bounds are by interval arithmetic, computed in doubles by the rules of `language.row_functions`, about the values that

@@ -3,10 +3,10 @@
 All are functions of expressions and schemas alone, so answers and refusals may be shown. They are worked out anew for
 every plan: a column that is redefined has the facts of its new definition and no others.
 
-What else is publicly known, bounds and listed values, is told by `Facts`, which hold no rows. It decides between which
-ends a sum clamps, what a selection chooses among and which groups there are. A wrong fact is another question, at the
-same price: summands are clamped before they are added, and a row whose key is not listed is in no group. Kinds are not
-taken from there, nor that a number is whole: by these cells are read.
+What else is publicly known, bounds and listed values, is in `Facts`, which hold no rows. It decides where a sum clamps,
+what a selection chooses among and which groups there are. A wrong fact is another question, at the same price: summands
+are clamped before they are added, and a row whose key is not listed is in no group. Kinds are not taken from there, nor
+that a number is whole: by these cells are read.
 """
 
 from __future__ import annotations

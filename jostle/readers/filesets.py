@@ -229,7 +229,7 @@ class Objects:
         entry.reads, entry.marks = entry.reads | mapped, entry.marks | mapped
 
     def reads(self, origin: object, of: Callable[[object], frozenset[Hashable] | None]) -> None:
-        """Remembers the tables and files that a query reads. Where that cannot be told, None, it is refused with
+        """Remembers the tables and files that a query reads. Where that is not known, None, it is refused with
         `DataError`: it may read what has a budget under another name, such as a frame of Python.
 
         A table has what it had under another name. Other databases may give its number too: then the earlier query
@@ -238,7 +238,7 @@ class Objects:
         marks = of(origin)
         if marks is None:
             raise refuse(
-                "DataError", "it cannot be told which rows this query of DuckDB reads",
+                "DataError", "it is not known which rows this query of DuckDB reads",
                 help="bind the frame that it reads, a table, `connection.table(…)`, or once what it gives, "
                 "`query.to_arrow_table()`",
             )  # fmt: skip
@@ -283,7 +283,7 @@ def _meets(span: Span, starts: list[int], ends: list[int]) -> bool:
 
 
 def _mapped(spans: list[Span]) -> set[Hashable]:
-    """The files, or shared memory, that memory is a map of, as Linux tells: every map of one has its own addresses."""
+    """The files, or shared memory, that memory is a map of, as Linux says: every map of one has its own addresses."""
     files = set[Hashable]()
     with suppress(OSError):
         maps = Path("/proc/self/maps").read_bytes().splitlines()  # in the order of their addresses

@@ -204,12 +204,12 @@ _INSIDE = ("_ndarray", "_pa_array", "_data", "_sparse_values", "_left")  # where
 
 def _memory(columns: list[object]) -> list[object]:
     """The arrays of NumPy or Arrow, and the lists, in which columns lie as they were handed over. Refuses with
-    `DataError` what lies where nothing can be told, by its types."""
+    `DataError` what lies where nothing is known, by its types."""
     lying = list(map(_lies_in, columns))
     nulls = [_home(one) == "pyarrow" and pa.types.is_null(one.type) for one in lying]
     if any(one is None for one in lying) or all(nulls):
         raise refuse(
-            "DataError", "it cannot be told where these columns lie in memory, and whether others have their rows",
+            "DataError", "it is not known where these columns lie in memory, and whether others have their rows",
             help="hand them over as a table of Arrow or as arrays of NumPy",
         )  # fmt: skip
     return lying

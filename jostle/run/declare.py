@@ -195,7 +195,7 @@ def linked(
 def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:
     """How the persons of rows are found by their column `on`, which has values of the column `key` of `owner`.
 
-    None where that column itself tells whose a row is. Refused where a table has no persons, or no such column.
+    None where that column itself says whose a row is. Refused where a table has no persons, or no such column.
     """
     plan = rows_below(owner.plan) if isinstance(owner, Table) else None
     if isinstance(plan, Bound) and plan.by == (key,):
@@ -204,7 +204,7 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
     if not isinstance(plan, Bound) or not whole or key not in dict(plan.scan.columns):
         name, unit = owner.exposures[0].source.name, owner.exposures[0].unit
         raise refuse(
-            "DataError", f"whose a row is cannot be told by `{key}`, which is no column of persons of `{name}`", span,
+            "DataError", f"whose a row is cannot be known by `{key}`, which is no column of persons of `{name}`", span,
             help=f"it is declared `protecting {unit}`; another column that rows refer to has to be described there",
         )  # fmt: skip
     return Owners(replace(plan, most=None, weighted=False), key, on)

@@ -152,7 +152,7 @@ class JointPlan(Struct, frozen=True, eq=False):
         return cls(tuple(block), strategy, measurement, queries, deviations, alone, units.known)
 
     def trace_fields(self, workload: JointWorkload) -> dict[str, object]:
-        """What a trace tells: what is measured, and the largest error of each select over what it has alone."""
+        """What a trace shows: what is measured, and the largest error of each select over what it has alone."""
         blocks = sorted(self.measurement.blocks, key=lambda block: -block.share)[:20]
         ratios = [
             float(deviation.max() / alone)

@@ -290,7 +290,7 @@ def _place(many: int, q: float) -> int:
 def _in_ranks() -> Refusal:
     return refuse(
         "TypeError", "the error of a selection is known in ranks or rows, not in values",
-        help="`error` of the number itself tells it; a quantile without `via selection` has an interval in values",
+        help="`error` of the number itself is known; a quantile without `via selection` has an interval in values",
     )  # fmt: skip
 
 

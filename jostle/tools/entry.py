@@ -19,7 +19,7 @@ def main(argv: list[str] | None = None) -> int:
             if sys.stdout:
                 return 0
         except OSError:
-            pass  # told below, as of every command
+            pass  # reported below, as of every command
     if argv is None and words[:1] in (["run"], ["check"]):
         import gc
 

@@ -42,7 +42,7 @@ def _registered(call: n.Call, path: str, folders: Sequence[Path], ledger: Ledger
 
     there = next((folder / path for folder in folders if (folder / path).is_file()), None)
     if there is not None and ledger is not None and ledger.store.exists():
-        with suppress(Refusal):  # which its run tells
+        with suppress(Refusal):  # which its run says
             if (name := ledger.named(open_file(there))) is not None:
                 yield registered(name, call.span).first
 
@@ -158,7 +158,7 @@ def with_headers(program: n.Program, folders: Sequence[Path]) -> n.Program:
     for call, path, reading, private in _tables(program):
         there = _there(path.value, folders) if private is None and id(call) not in described else None
         if there is not None:
-            with suppress(Refusal):  # which its run tells
+            with suppress(Refusal):  # which its run says
                 columns[id(call)] = _head(there, "", reading).readable
 
     def with_header(node: n.Node) -> n.Node:
@@ -182,7 +182,7 @@ def _there(name: str, folders: Sequence[Path], ending: str = ".csv") -> Path | N
 
 def _public(there: Path, label: str, reading: Reading) -> Opened | None:
     """What is public of a CSV or Parquet file: its columns, and those that are not read. None of a damaged one, which
-    its run tells."""
+    its run says."""
     from jostle.engine.base import Opened
 
     if there.suffix == ".csv":

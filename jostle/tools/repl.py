@@ -174,7 +174,7 @@ class Repl:
         """Runs a text and shows the value of its last expression; a refusal is shown, and the session goes on."""
         began, first = time.monotonic(), len(self.events)
         try:
-            # A fault of Jostle does not cost a person the names and the trace of a session: it is told, and on it goes.
+            # A fault of Jostle costs a person no names and no trace of a session: it is reported, and that goes on.
             with Others().excepted(), self._session.hold_stops():
                 value = self._session.execute(source)
                 self._cost_preview.ran(source.text.rstrip())

@@ -12,7 +12,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
 from itertools import islice
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse
@@ -183,7 +182,7 @@ class Result:
         from jostle.trace.jsonl import plain
 
         tables: list[Grouped] = []
-        mark = token_hex()  # where a long table goes
+        mark = "\ud800"  # where a long table goes: half of a character, which no text has
 
         def marked(table: Grouped) -> str:
             tables.append(table)

@@ -258,7 +258,7 @@ _CHUNK = 4096  # characters of one escape of kitty's protocol
 
 
 def protocol(environment: dict[str, str] | None = None) -> str | None:
-    """`kitty`, `iterm`, or None where the terminal shows no pictures as far as its environment tells."""
+    """`kitty`, `iterm`, or None where the terminal shows no pictures as far as its environment says."""
     variables = dict(os.environ) if environment is None else environment
     if variables.get("TMUX") or variables.get("STY"):
         return None

@@ -297,7 +297,7 @@ def need_smooth(interp: Interpreter, node: n.Select, scope: Scope) -> None:
 
 
 def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
-    """What a select gives of a table of which nothing is known: what its text alone tells."""
+    """What a select gives of a table of which nothing is known: what its text alone says."""
     outputs, keys = list(map(Output.of, node.columns)), [key.name or own_name(key.value) or "" for key in node.keys]
     names = [*keys, *(output.name for output in outputs)]
     if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:

@@ -23,7 +23,7 @@ _TOGETHER = "with a delta all steps are counted together, and do not add up"
 
 
 class Account(Struct, frozen=True):
-    """What a trace tells of the budget of one private source: its `total`, and what was spent `before` and in the run.
+    """What a trace shows of the budget of one private source: its `total`, and what was spent `before` and in the run.
 
     `steps` is the sum of what the steps of the run (`roots`) cost. They are counted `together` where the budget has a
     delta; elsewhere shares of an amount are rounded down, and add up to it but for that.

@@ -65,7 +65,7 @@ def write_own(path: Path, text: str) -> None:
 class Writer:
     """A listener that writes each event to `path` at once; `extra` fields stand on every line.
 
-    Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and tells what it released.
+    Raises `Refusal(DataError)` where the file cannot be written, once: then the run ends, and shows what it released.
     A file that is there is written over only where it is a trace or empty: it could hold data, or a ledger.
     Half a surrogate pair, which no encoding has, is written as JSON's escape of it.
     """
@@ -89,7 +89,7 @@ class Writer:
             raise unwritable(f"the trace `{self._path}`", fault, _OTHER_PATH) from fault
 
     def close(self) -> None:
-        with suppress(OSError):  # it was told
+        with suppress(OSError):  # it was reported
             self._file.close()
 
 

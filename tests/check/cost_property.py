@@ -1,4 +1,4 @@
-"""Random small programs, their cost as `jostle check` tells it, and what a run of each spends.
+"""Random small programs, their cost as `jostle check` says it, and what a run of each spends.
 
 The run may never spend more than the bound, nor less than the least of a run that ends well; where the bound is said
 to be exact, it spends just that. The same holds statement by statement, and of what is left after each. A program that

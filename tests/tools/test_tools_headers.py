@@ -38,7 +38,7 @@ def test_a_column_that_a_parquet_file_lacks_or_that_is_not_read_is_found(tmp_pat
     run = Session(cwd=tmp_path).attempt(Source(str(tmp_path / "p.jst"), program.replace("age", column)))
     assert kind == "DataError" and run.diagnostics[0].message == message
     (tmp_path / "people.parquet").write_bytes(b"PAR1" * 9)
-    assert said(tmp_path, program) == []  # which its run tells
+    assert said(tmp_path, program) == []  # which its run says
 
 
 PUBLIC = """towns = table("towns.csv")

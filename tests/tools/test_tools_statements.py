@@ -72,7 +72,7 @@ def test_a_statement_has_its_price_its_plan_and_its_form(told: Callable[..., str
         '    number of rows; sum of w - 4.75 clamped to -4.75..4.75, in steps of 2^-25; number of w by city of {"Ames",'
         ' "Cork"}',
         "      where age > 50",
-        "        of persons told by who: at most 2 rows of each, by a hash of the row",
+        "        of persons identified by who: at most 2 rows of each, by a hash of the row",
         "          rows of people, cleaned to "
         '{age: 16..79, city: {"Ames", "Cork"}, w: 0.0..9.5, day: date}',
     ]  # fmt: skip

@@ -48,13 +48,13 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     whole and below 2^53 that of the whole number, so that it has one text in every table, and 0 and −0 have one; an
     infinite one is `inf` or `-inf`, which is no number (as in a file of texts), and so is seen where it does not fit.
 
-    It is what a column that is described as text or by a list of texts holds, and what tells whose a row is; of what
+    It is what a column that is described as text or by a list of texts holds, and what says whose a row is; of what
     else is read of a cell (a number, a truth, a date) cells of one text have the same.
     """
     if kind in FLOATS:
         if not d.spelled:
             message = f"{d.name} cannot write a number that may not be whole as the other engines do"
-            raise refuse("DataError", message, help="describe it as a number; persons are told by whole numbers")
+            raise refuse("DataError", message, help="describe it as a number; persons are identified by whole numbers")
         whole = f"{cell} = {d.floor.format(cell)} AND abs({cell}) < {_EXACT}"
         other = _of_double(d, cell, d.spelled.format(cell), "'-inf'", "'inf'")
         return d.ordered.format(f"CASE WHEN {whole} THEN {d.as_text(d.whole.format(cell))} ELSE {other} END")

@@ -54,7 +54,7 @@ def not_null(values: list[str]) -> str:
 
 
 def owner(plan: p.Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
-    """What tells whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
+    """What says whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
     are several."""
     cells, columns = [cell(one) for one in plan.by if isinstance(one, str)], dict(plan.scan.columns)
     for name, unit in [one for one in plan.by if not isinstance(one, str)]:

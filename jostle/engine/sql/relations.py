@@ -26,7 +26,7 @@ class Relation(Struct, frozen=True):
     """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
 
     `weighted`: it has a column `w` beside those, its rows' weights; `numbered`: a column `n` that tells the rows apart
-    and is the same in every query; `personal`: a column `p`, the text that tells whose a row is.
+    and is the same in every query; `personal`: a column `p`, the text that says whose a row is.
     """
 
     sql: str
@@ -144,7 +144,7 @@ def _join(plan: p.Join, left: Relation, right: Relation) -> Relation:
     columns, items = _paired(plan, left, right, schema)
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
     tests += ["a.p = b.p"] * plan.person
-    if left.personal and right.personal:  # of which only one's own rows can be told whose they are
+    if left.personal and right.personal:  # only of one's own rows it is known whose they are
         left, right = replace(left, personal=plan.person), replace(right, personal=False)
     left = replace(left, personal=left.personal and not outer[1])
     right = replace(right, personal=right.personal and not outer[0])

@@ -146,7 +146,7 @@ class Kernel:
     # The door ------------------------------------------------------------------------------------
 
     def measure(self, measurement: Measurement[Any, R], span: Span | None = None) -> R:
-        """Prices, admits, commits, reads, releases and tells, in this order, once.
+        """Prices, admits, commits, reads, releases and reports, in this order, once.
 
         What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
         may depend on a row: what fails all the same closes the source (`kernel.faults`). Public data are measured
@@ -251,7 +251,7 @@ class Kernel:
             what = f"a share of {share} was asked, and {left} is left of what was paid"
             raise refuse("BudgetExceeded", what, span, help="the shares of all measurements add up to 1")
         if not 0 <= payment.room <= balance.room:
-            what = "so little noise cannot be told from Gaussian noise well enough"
+            what = "so little noise cannot be distinguished from Gaussian noise well enough"
             raise refuse("BadAmount", what, span, help="ask less")
         balance.units -= payment.units
         balance.room -= payment.room
@@ -285,7 +285,7 @@ class Kernel:
     def left_of(self, exposure: Exposure) -> tuple[int, int]:
         """What is left for a handle, in quanta of the unit and of δ: of its source on its path, and of its agents.
 
-        Of a source in the account that `spent` tells, so that both add up to its budget.
+        Of a source in the account that `spent` reports, so that both add up to its budget.
         """
         source, path = exposure.source, exposure.path
         value, delta = source.measure.left_exactly(source.meter.spent, source.meter.slack(path))

@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Measured(Struct, frozen=True):
-    """What a trace tells of one release: the law of its noise, its amount, and how far a row can move it.
+    """What a trace shows of one release: the law of its noise, its amount, and how far a row can move it.
 
     `sensitivity` is per changed row, in the units of what is released. `stability` is how many rows, or how much
     weight, a protected unit can change.
@@ -65,7 +65,7 @@ class Measured(Struct, frozen=True):
 
 
 class Release(Struct, Generic[R], frozen=True):
-    """What leaves: a value, and what a trace tells of it. `rest` is measured next, within the same price."""
+    """What leaves: a value, and what a trace shows of it. `rest` is measured next, within the same price."""
 
     value: R
     measured: tuple[Measured, ...] = ()
@@ -120,7 +120,7 @@ class Measurement(ABC, Generic[E, R]):
 
     each: Bought | None = field(default=None, kw_only=True)
     """Of one that stands for runs of a program, of which one is shown: what pays for each. What it reads is how to open
-    one, a context in which measurements are charged to this and told nowhere."""
+    one, a context in which measurements are charged to this and reported nowhere."""
 
     remembers = False
     """Whether what is measured remembers it, so that a run that may leave no trace is refused."""

@@ -150,7 +150,7 @@ class DrawnTree(OfScores["list[int]"]):
 def measured_by(
     scores: Sequence[Score], what: str, law: DrawnLaw, how: Selection, part: float | None = None
 ) -> Measured:
-    """What a trace tells of a measurement of scores: the most that a row moves one of them, and how many rows can."""
+    """What a trace shows of a measurement of scores: the most that a row moves one of them, and how many rows can."""
     stability = max(map(stability_of_score, scores))
     shift = max(s.sensitivity / 2.0**s.bits * stability_of_score(s) for s in scores)
     return Measured(what, law, how, shift / stability, stability, part)

@@ -5,7 +5,7 @@ What is read are the counts, and the frequencies of which the number of rows tha
 max over k of e^(−βk)·Π(m_i + g_i·k), where one k stands for all frequencies that a source has in common.
 
 *The mechanism.* S(D) bounds how far counts move, and changes by e^β at most from one data set to its neighbours. A
-count gets discrete Laplace noise of scale S/α, and so that its error can be told, ⌈ln S/u⌉ gets such noise too, of a
+count gets discrete Laplace noise of scale S/α. So that its error can be reported, ⌈ln S/u⌉ gets such noise too, of a
 public scale. Half of ε is α; of the other half 4β pays for that scale, and β is as large as δ allows (after Nissim,
 Raskhodnikova and Smith 2007).
 """

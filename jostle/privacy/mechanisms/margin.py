@@ -53,7 +53,7 @@ class Compared(Struct, frozen=True):
 
     @property
     def trace_fields(self) -> dict[str, object]:
-        """What a trace tells beside the scale: how far from the threshold an answer is right, with 95 %."""
+        """What a trace shows beside the scale: how far from the threshold an answer is right, with 95 %."""
         return {"within": self.half_width(), "of": "of the threshold"}
 
     def half_width(self, level: float = LEVEL) -> float:

@@ -4,7 +4,7 @@ A function that is applied to every person's rows apart has the stability that i
 
 * `truncate`: groups · rows, and no more than before.
 * `group_rows` by person: 1, or with keys as many as a person has groups: at most the number of public keys, and no more
-  than the rows before. By keys alone, which mixes persons: 2k, and whose a row is cannot be told any more.
+  than the rows before. By keys alone, which mixes persons: 2k, and it is no longer known whose a row is.
 * `join_own_rows`: k·k′, also where a row that meets none stays.
 
 What is spent on parts counts as the largest for a k of the whole table alone. So where a person's rows are bounded
@@ -228,7 +228,7 @@ def _need_persons(table: Table, what: str) -> None:
             help="declare `protecting id` with the column that says whose a row is",
         )  # fmt: skip
     raise refuse(
-        "TypeError", "whose a row is cannot be told any more, since rows of several persons met in it",
+        "TypeError", "it is no longer known whose a row is, since rows of several persons met in it",
         help=f"{what} before the join, or join `on person`",
     )  # fmt: skip
 

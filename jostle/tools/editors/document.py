@@ -322,7 +322,7 @@ def _definitions(tree: n.Program) -> Iterator[tuple[str, Definition]]:
 
 
 def _kind(value: n.Expr) -> tuple[str, tuple[str, ...]]:
-    """The kind of an expression's value, as far as its form tells."""
+    """The kind of an expression's value, as far as its form says."""
     match value:
         case n.Part(kind=kind):
             return f"{'an' if kind == 'Option' else 'a'} {kind}", ()

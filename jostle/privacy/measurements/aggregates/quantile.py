@@ -176,7 +176,7 @@ class Bracketing(Struct, frozen=True):
 
     @property
     def measured(self) -> Measured:
-        """What a trace tells of the counts."""
+        """What a trace shows of the counts."""
         stability = agg.stability_of_term(self.rows, self.table, undivided=False)
         return Measured("rows around", self._linear.law, self.counts, 1, stability)
 

@@ -18,10 +18,8 @@ from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.lazy import np
-from jostle.plan.plan import Apply, Column, Constant, RowExpr
-from jostle.privacy.kernel.exposures import Handle
+from jostle.plan.plan import Column, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
-from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.resources import KEEPS
@@ -386,43 +384,34 @@ def _bound(value: object) -> int:
     return int(min(value, MOST))
 
 
+MOST_PARTS = 1000
+
+
 @builtin
-def _split_rows(table: Value, parts: Value, seed: Value = 0.0, *, at: At) -> list[Handle]:
-    """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows."""
-    interp, _ = at
+def _split_rows(table: Value, parts: Value, seed: Value = 0.0) -> list[Table]:
+    """`split_rows(D, 10)`: disjoint parts by a hash of the protected unit, of which none looks at another's rows.
+
+    The parts are those of a partition, by a key that each row decides for itself: their charges count as their maximum,
+    whatever the hash is (docs/privacy/transformations.md). All rows of a person go to one part, and so do rows that are
+    equal in all values that are described. SHA-256 makes the parts as even as the values are many, and the same on
+    every machine. Where a person has one row, and what is protected is no column of the table, the hash is of the row.
+    """
     table = need_table(table, "split_rows")
     for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
             raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
-    return _split(interp.data, table, int(parts), int(seed))
-
-
-MOST_PARTS = 1000
-
-
-def _split(data: PublicData, table: Table, parts: int, salt: int = 0) -> list[Handle]:
-    """`parts` disjoint parts of a table, by a hash of the protected unit and of the salt.
-
-    The parts are those of a partition, by a key that each row decides for itself: their charges count as their maximum,
-    whatever the hash is (docs/privacy/transformations.md). All rows of a person go to one part, and so do rows that are
-    equal in all values. SHA-256 makes the parts as even as the values are many, and the same on every machine. Where a
-    person has one row, and what is protected is no column of the table, the hash is of the row's values.
-    """
     if not 1 <= parts <= MOST_PARTS:
         raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
-    domains = table.domains
     columns = list(dict.fromkeys(c for e in table.exposures for c in e.unit.columns))
-    if all(e.rows == 1 for e in table.exposures) and not domains.keys() >= set(columns):
+    if all(e.rows == 1 for e in table.exposures) and not table.domains.keys() >= set(columns):
         columns = []
     for name in columns:
-        if name not in domains:
+        if name not in table.domains:
             raise refuse(
                 "NameError", f"rows are split by what is protected, and `{name}` is no column of this table",
                 help=f"describe it: `described by {{{name}: text, …}}`",
             )  # fmt: skip
-    numbers: tuple[RowExpr, ...] = (Constant(float(parts)), Constant(float(salt)))
-    hashed = (*numbers, *(Column(name) for name in columns or domains))
-    return [part for _, part in transform.partition(data, table, Apply("bucket", hashed), "the hash", range(parts))]
+    return transform.split(table, int(parts), int(seed), columns)
 
 
 @builtin

@@ -81,6 +81,28 @@ def partition(data: PublicData, table: Table, expr: p.RowExpr, name: str, over: 
     return [(_plain(value), _rows_part(table, label, schemas.holds(key, value), _plain(value))) for value in key.values]
 
 
+def split(table: Table, parts: int, salt: int, columns: Sequence[str] = ()) -> list[Table]:
+    """Disjoint parts by a hash of some columns or, without any, of rows as they were before columns were derived, so
+    that rows which have become equal stand apart. A row decides for itself; it carries its hash along."""
+    steps, plan = list[p.Derive | p.Filter](), table.plan
+    while not columns and isinstance(plan, p.Derive | p.Filter):
+        steps.append(plan)
+        plan = plan.source
+    own = tuple([(name, p.Column(name)) for name in schemas.schema_of(plan, table.facts)])
+    hashed = [p.Column(name) for name in columns] or [column for _, column in own]
+    place: p.RowExpr = p.Apply("bucket", (p.Constant(float(parts)), p.Constant(float(salt)), *hashed))
+    if any(isinstance(step, p.Derive) for step in steps):
+        carried, of_rows = p.Column(f"{HASH}{len(steps)}"), place
+        plan, place = p.Derive(plan, (*own, (carried.name, of_rows))), carried
+        for step in reversed(steps):
+            plan = replace(step, source=plan)
+            if isinstance(plan, p.Derive):
+                plan = replace(plan, columns=(*plan.columns, (carried.name, carried)))
+        table = replace(table, plan=plan)
+    label, values = object(), map(float, range(parts))
+    return [_rows_part(table, label, p.Apply("==", (place, p.Constant(value))), value) for value in values]
+
+
 def cube_parts(
     cube: Cube, expr: p.RowExpr, name: str, over: Over, codes: Callable[[p.Key], Ints], facts: schemas.Facts
 ) -> list[tuple[object, Cube]]:  # fmt: skip
@@ -168,8 +190,8 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-PLACE = "\0place"
-"""The column of places; no program can write its name."""
+PLACE, HASH = "\0place", "\0hash"
+"""The columns of places and, with a number, of hashes; no program can write their names."""
 _STORED = {"text": "text", "date": "date", "time": "time"}
 
 

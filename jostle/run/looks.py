@@ -42,6 +42,7 @@ PART = 50  # a look costs one part in so many of the amount
 MOST = 8  # a look takes a fiftieth of a call's amount, and one part in so many of a charge at most
 UNSEEN = 10  # percent of the rows that count at columns before, from which on one that shows nothing is not looked at
 AGAIN = {"epsilon": 4, "rho": 16}  # times the amount of the last look on a column
+Of = tuple[int, str | tuple[tuple[str, p.Domain], ...]]
 CONVERSIONS = frozenset({"number", "date of text", "time of text"})  # what reads a text as something else
 
 
@@ -129,7 +130,7 @@ class Looks(Struct):
     warn: Callable[[Source, Sequence[Diagnostic]], None] | None = None
     check: Callable[[object], None] = lambda _: None
     """Refuses what the engine cannot be asked."""
-    tables: dict[tuple[int, str], Looked] = field(default_factory=dict)
+    tables: dict[Of, Looked] = field(default_factory=dict)
     cost: Counter[tuple[int, Path, Hashable]] = field(default_factory=Counter)
     """Of each partition of a source, in quanta, what looks have cost that charges on its parts paid."""
     payments: Counter[tuple[int, Path]] = field(default_factory=Counter)
@@ -146,7 +147,7 @@ class Looks(Struct):
         scan = plan.scan if isinstance(plan, p.Bound) else plan
         if not isinstance(scan, p.Scan):
             return table
-        key = (id(exposure.source), scan.data)
+        key = _of(exposure, scan)
         derived = table.plan.columns if isinstance(table.plan, p.Derive) else ()
         fillings = ((name, expr.args[-1]) for name, expr in derived if isinstance(expr, p.Apply))
         filled = {name: value for name, value in fillings if isinstance(value, p.Constant)}
@@ -225,12 +226,11 @@ class Looks(Struct):
 
     def _read(self, what: object, exposures: Exposures) -> list[tuple[Exposure, Looked, list[str]]]:
         """The described columns that a measurement reads, by the tables that they are in."""
-        read: dict[tuple[int, str], set[str | p.Apply]] = {}
+        read: dict[Of, set[str | p.Apply]] = {}
         for scan, names in scans_of(what):
             for exposure in exposures:
-                entry = self.tables.get((id(exposure.source), scan.data))
-                if entry is not None and (scan.data or dict(scan.columns) == entry.schema):
-                    read.setdefault((id(exposure.source), scan.data), set()).update(names)
+                if (key := _of(exposure, scan)) in self.tables:
+                    read.setdefault(key, set()).update(names)
         return [
             (exposure, self.tables[key], self.tables[key].readings(columns))
             for exposure in exposures for key, columns in read.items() if key[0] == id(exposure.source)
@@ -295,6 +295,11 @@ class Looks(Struct):
             if self.warn is not None and what not in before:
                 warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                 self.warn(place.source if place is not None else Source("", ""), [warning])
+
+
+def _of(exposure: Exposure, scan: p.Scan) -> Of:
+    """A table of a source; before a run, when no data set is open, the one of this description."""
+    return id(exposure.source), scan.data or scan.columns
 
 
 def _of_the_call(kernel: Kernel, unit: str, span: Span | None, exposures: Exposures) -> int:

@@ -366,7 +366,7 @@ class DryRun(Struct, frozen=True):
         place = None
         for charge in charges:
             again, place = place == charge.span, charge.span
-            looks, errors = as_text(charge.looked) if charge.looked else "", self.errors.get(charge.span, ())
+            looks, errors = f"{charge.looked / QUANTA:.4g}" if charge.looked else "", self.errors.get(charge.span, ())
             rows.append([*(("", "") if again else (_lines(charge), self._text(charge))), charge.source, amount(charge),
                          looks, left(charge), "" if again else ", ".join(_errors(errors))])  # fmt: skip
         columns = [at for at in range(len(rows[0])) if at == 1 or any(row[at] for row in rows[1:])]

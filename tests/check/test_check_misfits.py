@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from jostle.accounting.amounts import QUANTA
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -57,3 +58,25 @@ release a = {select if asked else cells}
     ):
         assert not margin or margin["error"] is None or abs(float(number) - right) <= margin["error"], margin
         assert warning == "unmatched-pattern" or margin["error"] is None
+
+
+@pytest.mark.looks
+def test_a_check_names_the_columns_of_linked_tables_that_a_run_looks_at(tmp_path: Path) -> None:
+    """Of several tables under one budget a check knew the last alone."""
+    (tmp_path / "a.csv").write_text("id,x\n1,2\n")
+    (tmp_path / "b.csv").write_text("who,y\n1,2\n")
+    (tmp_path / "c.csv").write_text("who,z\n1,2\n")
+    source = Source("p.jst", """
+private a = table("a.csv") described by {id: text, x: 0..99} protecting id up to 1 row budget epsilon 9
+private b = table("b.csv") described by {who: text, y: 0..99} protecting a.id on who up to 2 rows
+private c = table("c.csv") described by {who: text, z: 0..99} protecting a.id on who up to 2 rows
+print({{ select avg(x) as m from a with epsilon 1 }})
+print({{ select avg(y) as m from b with epsilon 2 }})
+print({{ select avg(z) as m from c with epsilon 1 }})
+""")  # fmt: skip
+    session = Session(cwd=tmp_path, look=True)
+    faults, costs = session.checked(source, {})
+    assert not faults and costs[0].looks == (4 * QUANTA // 50, ("x", "y", "z"))
+    result = session.attempt(source)
+    looks = {e.name: e.fields["epsilon"] for e in result.events if e.kind == "query" and "look" in e.fields}
+    assert looks == {"look at x": 0.02, "look at y": 0.04, "look at z": 0.02}

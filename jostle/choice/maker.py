@@ -373,6 +373,7 @@ def make(
     trained, share = values.get("trained on"), values.get("spending")
     model = values.get("using", tree() if isinstance(trained, point.Whole) else regret_tree())
     data = trained if isinstance(trained, Function) else None
+    model = _MODELS[model.name]() if isinstance(model, Builtin) and model.name in _MODELS else model
     model = user_model(interp, model) if isinstance(model, Function | Builtin) else model
     names, looks = _names(options, "option"), _names(features, "feature")
     if isinstance(trained, point.Whole):
@@ -444,5 +445,6 @@ def _whole(algorithm: object, data: object) -> point.Whole:
     return point.whole(algorithm, point.members_of(data, "whole", None))
 
 
+_MODELS: dict[str, Callable[[], Model]] = {"tree": tree, "regret_tree": regret_tree, "forest": forest}
 for _model in (tree, regret_tree, forest):
     builtin(_model)

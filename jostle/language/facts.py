@@ -7,7 +7,7 @@ reported before anything runs. Only constants that stand in the program's text a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -193,28 +193,31 @@ def literal(node: n.Expr) -> str | float | None:
     return node.value if isinstance(node, (n.Number, n.String)) else None
 
 
-def literals(node: n.Expr) -> list[tuple[n.Expr, str | float]]:
+Read = Callable[[n.Expr], str | float | None]
+
+
+def literals(node: n.Expr, read: Read = literal) -> list[tuple[n.Expr, str | float]]:
     """Those of a list or set, each with its place."""
     items = node.items if isinstance(node, (n.ListOf, n.SetOf)) else (node,)
-    pairs = ((item, literal(item)) for item in items)
+    pairs = ((item, read(item)) for item in items)
     return [(item, value) for item, value in pairs if value is not None]
 
 
-def compared(node: n.Binary) -> list[tuple[n.Expr, str, n.Expr, str | float]]:
+def compared(node: n.Binary, read: Read = literal) -> list[tuple[n.Expr, str, n.Expr, str | float]]:
     """(expression, operator, constant's place, constant) of a comparison with constants that are written there."""
     if node.op in ("in", "not in"):
         if isinstance(node.right, n.Range):
             return []
-        return [(node.left, "==", item, value) for item, value in literals(node.right)]
+        return [(node.left, "==", item, value) for item, value in literals(node.right, read)]
     if node.op == "between" and isinstance(node.right, n.ListOf):
         return [
             (node.left, op, end, value)
             for op, end in zip((">=", "<="), node.right.items, strict=True)
-            if (value := literal(end)) is not None
+            if (value := read(end)) is not None
         ]
     if node.op not in COMPARISONS:
         return []
-    left, right = literal(node.left), literal(node.right)
+    left, right = read(node.left), read(node.right)
     pairs: list[tuple[n.Expr, str, n.Expr, str | float]] = []
     if right is not None and left is None:
         pairs.append((node.left, node.op, node.right, right))

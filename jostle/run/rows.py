@@ -420,16 +420,22 @@ class RowCompiler:
     # What cannot be meant ------------------------------------------------------------------------
 
     def _need_described(self, node: n.Binary) -> None:
-        """Refuses a constant of the text that the description of a column rules out."""
+        """Refuses a constant of the text, or a setting, that the description of a column rules out."""
         if self._body is not None:
             return
-        for side, op, place, value in facts.compared(node):
+        for side, op, place, value in facts.compared(node, self._setting):
             expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self.part(side)
             domain = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
             fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
-                raise refuse("ValueError", fault[0], place.span, label=label, help=fault[1])
+                set_to = f"`{place.id}` is set to it: " if isinstance(place, n.Name) else ""
+                raise refuse("ValueError", fault[0], place.span, label=label, help=set_to + fault[1])
+
+    def _setting(self, node: n.Expr) -> str | float | None:
+        """The constant that is written there, or the text that whoever runs the program gave a parameter."""
+        value = self._variable(node.id) if isinstance(node, n.Name) and node.id in self._interp.settings else None
+        return value if isinstance(value, str) else facts.literal(node)
 
     def need_described(self, column: str, node: n.Expr) -> None:
         """The same of `D[a = v]`."""

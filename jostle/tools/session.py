@@ -216,7 +216,7 @@ class Session:
                     printed = self._output[first_line:][:_LINES]
                     fields.update(printed=printed, version=__version__, date=str(date.today()))
         except Refusal as refusal:
-            faults = refusal.diagnostics if begun else tuple(self._mend(refusal.diagnostics, source))
+            faults = refusal.diagnostics if begun else tuple(self._mend(refusal.diagnostics, source, settings))
             for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         interp.kernel.owes = True  # the result, to whoever holds stops
@@ -293,7 +293,7 @@ class Session:
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
         if not tries or any(fault.kind != "BudgetExceeded" for fault in faults):
-            return self._mend(faults, source) if tries else faults, []  # what is tried has no costs, and opens nothing
+            return self._mend(faults, source, settings) if tries else faults, []  # it has no costs and opens nothing
         return faults, self.costs(source, settings) if costs is None else costs
 
     @exclusive
@@ -464,12 +464,12 @@ class Session:
         if faults:
             raise Refusal(*faults)
 
-    def _mend(self, faults: Sequence[Diagnostic], source: Source) -> list[Diagnostic]:
+    def _mend(self, faults: Sequence[Diagnostic], source: Source, settings: Values | None) -> list[Diagnostic]:
         from jostle.tools.mending import mend
 
         other = Session(cwd=self._cwd)
         other._bound, other._modules = self._bound, self._modules.afresh()
-        return mend(faults, source, lambda text: other.checked(text, tries=False)[0])
+        return mend(faults, source, lambda text: other.checked(text, settings, tries=False)[0])
 
     def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]

@@ -272,3 +272,16 @@ def test_the_table_says_what_a_built_in_takes(row: Builtin) -> None:
         if not (implemented.wants_call and parameter.name == "at")
     ]  # fmt: skip
     assert parameters == [("" if p.kind == "*" else p.name, p.kind, p.default is None) for p in row.parameters]
+
+
+def test_a_setting_that_a_description_rules_out_is_refused() -> None:
+    """It was noise about no row, without a word; as a text in the program it was refused."""
+    text = PEOPLE + 'param sex_of = "f"\nx = {{ select count(*) from people where TEST with epsilon 0.1 }}\n'
+    for test in ("sex == sex_of", "sex_of == sex", 'sex in [sex_of, "m"]', "sex != sex_of"):
+        source = Source("test.jst", text.replace("TEST", test))
+        assert Session().check(source) == Session().check(source, {"sex_of": "m"}) == []
+        (fault,) = Session().check(source, {"sex_of": "d"})
+        assert fault.message == '`sex` is never "d": its description does not list it' and fault.span is not None
+        assert fault.help == '`sex_of` is set to it: it is one of "f", "m"' and fault.span.text == "sex_of"
+    in_a_loop = Source("test.jst", text.replace("TEST", "sex == s").replace("x = ", "for s in [sex_of]: x = "))
+    assert Session().check(in_a_loop, {"sex_of": "d"}) == [], "what is worked out may be any value"

@@ -316,3 +316,10 @@ def test_a_function_of_a_number_makes_as_many_training_data_sets_as_settle_it(
         opened.execute(Source("judged", "judged = which.evaluate(epsilon = 1)"))
         assert opened.names()["judged"]["databases"] == expected[-1]
         assert opened.names()["judged"]["choice_error"] == 0.0 and opened.names()["judged"]["choice"] == 0.0
+
+
+@pytest.mark.parametrize("model", ["tree", "regret_tree", "forest"])
+def test_a_model_without_settings_needs_no_brackets(folder: Path, model: str) -> None:
+    """`using forest` passed a check, and a run refused it at the first call."""
+    plain, called = [session(OWN.replace("tree(depth = 2)", text))[1].choice for text in (model, f"{model}()")]
+    assert plain.model == called.model and plain.model.kind == model

@@ -350,7 +350,8 @@ def _accounting(
 def _print(*values: Value, at: At) -> None:
     interp, _ = at
     if not interp.quiet:
-        interp.out(" ".join(val.show(v) for v in values))
+        texts = [val.show(value) for value in values]
+        interp.out(("\n" if any("\n" in text for text in texts) else " ").join(texts))  # a table has lines of its own
 
 
 def _many_listed(domain: Domain) -> int | None:

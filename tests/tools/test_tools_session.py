@@ -250,5 +250,5 @@ def test_tables_that_are_printed_together_stand_on_lines_of_their_own() -> None:
     """The names of the second stood on the last line of the first."""
     lines: list[str] = []
     text = 't = table([{k: 1}, {k: 2}, {k: 1}])\ng = {{ select count(*) as n from t groupby k }}\nprint("of", g, g)\n'
-    Session(out=lines.append).run_text(text + 'print("in all", sum(g.n))\n')
+    jostle.Session(out=lines.append).run_text(text + 'print("in all", sum(g.n))\n')
     assert lines == ["of\nk  n\n1  2\n2  1\nk  n\n1  2\n2  1", "in all 3"]

@@ -8,6 +8,7 @@ the program and its descriptions. A plan is shown a line a step, from the answer
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, assert_never
 
@@ -83,7 +84,7 @@ class Explanation(Struct, frozen=True):
             parts.append([f"line {one.place.line}: {self.source.line(one.place.line).strip()}"])
             parts[-1] += [f"  {line}" for line in one.measured]
             parts[-1] += [line for query in one.queries for line in query.lines()] or [f"  {_AGAIN}"]
-        return "\n\n".join(map("\n".join, parts))
+        return _LIST.sub(r"\1…, \2", "\n\n".join(map("\n".join, parts)))
 
     def as_json(self) -> dict[str, object]:
         statements = [
@@ -189,6 +190,7 @@ def _price(event: Event) -> str:
     return f"{event.name}: {' '.join(amounts)} of {sources}, {fields.get('mechanism', 'no mechanism')}{scale}"
 
 
+_LIST = re.compile(r"((?:\(*-?[\d.e+]+\)*, ){8})(?:\(*-?[\d.e+]+\)*, ){8,}(\(*-?[\d.e+]+)")  # numbers: some are enough
 _FEW = 3  # listed values that are written out
 _CUT = 160  # characters of a line
 
@@ -275,7 +277,7 @@ def _step(plan: p.Plan, names: Mapping[str, str]) -> tuple[str, tuple[p.Plan, ..
 def _persons(plan: p.Bound, names: Mapping[str, str]) -> str:
     if plan.owners is None:
         each = (one if isinstance(one, str) else f"the {one[1]} of {one[0]}" for one in plan.by)
-        rule = f"told by {', '.join(each)}"
+        rule = f"identified by {', '.join(each)}"
     else:
         table = names.get(plan.owners.table.scan.data, "another table")
         rule = f"who have {plan.owners.on} as {plan.owners.key} in {table}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +143,12 @@ def test_expressions_are_written_as_programs_write_them() -> None:
     )
     assert expression(Apply("in", (x, one, Constant(True)))) == "x in [1, true]"
     assert expression(Apply("clamp", (x, Constant(0.5), one))) == "clamp(x, 0.5, 1)"
+
+
+def test_of_a_long_list_some_values_are_shown() -> None:
+    """Buckets of likely keys, a sixth of 16,384, were written out in each of three rounds."""
+    text = 'private t = table("t.csv") described by {a: text, who: text} protecting who budget epsilon 9, delta 1e-6\n'
+    text += "g = {{ select a from t groupby a up to 3 groups with epsilon 1 delta 1e-7 }}\n"
+    shown = str(explained(Source("p.jst", text), {}, ""))
+    assert re.search(r"in \[-1, (\d+, ){7}…, \d+\]", shown) and len(shown) < 30_000
+    assert re.search(r"IN \(\(-1.0e0\), (\(\d+.0e0\), ){7}…", shown)

@@ -150,5 +150,5 @@ def test_of_a_long_list_some_values_are_shown() -> None:
     text = 'private t = table("t.csv") described by {a: text, who: text} protecting who budget epsilon 9, delta 1e-6\n'
     text += "g = {{ select a from t groupby a up to 3 groups with epsilon 1 delta 1e-7 }}\n"
     shown = str(explained(Source("p.jst", text), {}, ""))
-    assert re.search(r"in \[-1, (\d+, ){7}…, \d+\]", shown) and len(shown) < 30_000
+    assert re.search(r"in \[-1, (\d+, ){7}…", shown) and len(shown) < 30_000
     assert re.search(r"IN \(\(-1.0e0\), (\(\d+.0e0\), ){7}…", shown)

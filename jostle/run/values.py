@@ -465,7 +465,7 @@ def _show_table(value: Grouped) -> str:
     widths = [max(map(len, column)) for column in columns]
     rows = zip(*columns, strict=True)
     texts = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
-    lines = [text.translate(IN_A_LINE) for text in texts]
+    lines = [text.translate(IN_A_LINE) for text in texts] + ["no rows"] * (not len(value))
     if any(hidden) or any(cell.endswith(DOUBTFUL) for column in columns if column[0] == "±" for cell in column):
         lines.append(DOUBT)
     lines += cut_text(cuts_of(*(item for items in value.parts.values() for item in items[:ROWS])))

@@ -310,11 +310,31 @@ def keys_left(
     return keys if several and any(_open(key, domains) for key in keys) else result
 
 
-def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> tuple[object, ...] | range | None:
-    narrow: p.Domain | None = domain
+def as_filtered(table: Table, keys: Sequence[GroupKey]) -> Table:
+    """The table with its columns as narrow as conditions on its rows leave them: a sum of `x` where x < 9 is made
+    for values below 9. Those that keys are of stay as they are described."""
+    tests, plan, named = list[p.RowExpr](), table.plan, p.names_in([key.expr for key in keys])
+    while isinstance(plan, p.Filter):
+        tests += conjuncts(plan.condition)
+        plan = plan.source
+    columns = [(name, one if name in named else _filtered(name, one, tests)) for name, one in table.schema]
+    return replace(table, schema=tuple(columns)) if tests else table
+
+
+def _filtered(name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> p.Domain:
+    """What conditions leave of a column's domain; all of it where that is nothing."""
+    narrow = domain
     for test in tests:
-        narrow = domain if narrow is None else _narrowed(narrow, p.Column(name), test)
-    if narrow is None or narrow == domain:
+        left = _narrowed(narrow, p.Column(name), test)
+        if left is None:
+            return domain
+        narrow = left
+    return narrow
+
+
+def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> tuple[object, ...] | range | None:
+    narrow = _filtered(name, domain, tests)
+    if narrow == domain:
         return key.over
     if key.over is None:
         try:
@@ -346,10 +366,14 @@ def _between(domain: p.Domain, op: str, constants: Sequence[float | str | bool |
     """What is left of a range by a comparison with constants of its kind; all of other domains."""
     kind = domain.kind if isinstance(domain, p.Moments) else "number"
     fit = all(value is not None and value_kind(value) == kind for value in constants)
-    if not isinstance(domain, p.Integer | p.Moments) or not fit:
+    if not isinstance(domain, p.Integer | p.Real | p.Moments) or not fit:
         return domain
     ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
     low, high = domain.low, domain.high
+    if isinstance(domain, p.Real):
+        low = max(low, min(ends)) if op in (">", ">=", "==", "in") else low
+        high = min(high, max(ends)) if op in ("<", "<=", "==", "in") else high
+        return replace(domain, low=low, high=high) if low <= high else None
     if op in (">", ">=", "==", "in") and math.isfinite(min(ends)):
         low = max(low, math.floor(min(ends)) + 1 if op == ">" else math.ceil(min(ends)))
     if op in ("<", "<=", "==", "in") and math.isfinite(max(ends)):

@@ -34,7 +34,7 @@ from jostle.run import answers, groups, persons, positions
 from jostle.run.arguments import amount_of, bare_amount, mechanism_of, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
-from jostle.run.groups import by_value, column_of_keys, keys_left, own_keys, public_keys, together
+from jostle.run.groups import as_filtered, by_value, column_of_keys, keys_left, own_keys, public_keys, together
 from jostle.run.margins import cut_of, exact, expected_answer, hidden_groups, marked
 from jostle.run.persons import Counted, counted, periods_of
 from jostle.run.rows import RowCompiler
@@ -161,7 +161,8 @@ def _bound(
             form.keep(BoundRows(where, tuple(listed), tuple(measured)), scope)
     of, moments = list(map(_FIRST, measured)), list(map(_SECOND, measured))
     try:
-        request = positions.ask(interp, table, where, keys, of) if isinstance(table, Cube) else prepare(table, keys, of)
+        asked = table if isinstance(table, Cube) else as_filtered(table, keys)
+        request = positions.ask(interp, asked, where, keys, of) if isinstance(asked, Cube) else prepare(asked, keys, of)
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler()) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)

@@ -29,15 +29,15 @@ class Result:
     output: list[str] = field(default_factory=list)
     unreleased: dict[str, object] = field(default_factory=dict)
     warnings: tuple[Diagnostic, ...] = ()
-    document, choices = result.Result.document, result.Result.choices
+    document, document_parts, choices = result.Result.document, result.Result.document_parts, result.Result.choices
 
-    def measured_json(self) -> dict[str, object]:
+    def measured_json(self, long: object = None) -> dict[str, object]:
         return self.unreleased
 
     def face(self, name: str) -> str:
         return ""
 
-    def released_json(self) -> dict[str, object]:
+    def released_json(self, long: object = None) -> dict[str, object]:
         return self.released
 
     def margins(self) -> dict[str, object]:

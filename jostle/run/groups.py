@@ -369,15 +369,15 @@ def _between(domain: p.Domain, op: str, constants: Sequence[float | str | bool |
     if not isinstance(domain, p.Integer | p.Real | p.Moments) or not fit:
         return domain
     ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
-    low, high = domain.low, domain.high
-    if isinstance(domain, p.Real):
-        low = max(low, min(ends)) if op in (">", ">=", "==", "in") else low
-        high = min(high, max(ends)) if op in ("<", "<=", "==", "in") else high
-        return replace(domain, low=low, high=high) if low <= high else None
-    if op in (">", ">=", "==", "in") and math.isfinite(min(ends)):
-        low = max(low, math.floor(min(ends)) + 1 if op == ">" else math.ceil(min(ends)))
-    if op in ("<", "<=", "==", "in") and math.isfinite(max(ends)):
-        high = min(high, math.ceil(max(ends)) - 1 if op == "<" else math.floor(max(ends)))
+    (least, most), low, high = (min(ends), max(ends)), domain.low, domain.high
+    if not math.isfinite(sum(ends)):
+        return domain
+    if not isinstance(domain, p.Real):
+        least, most = (
+            (math.floor(least) + 1, math.ceil(most) - 1) if op in "<>" else (math.ceil(least), math.floor(most))
+        )
+    low = low if op in ("<", "<=") else max(low, least)
+    high = high if op in (">", ">=") else min(high, most)
     if isinstance(domain, p.Moments) and domain.unit:
         units = [one for one in starts(domain.kind, domain.low, domain.high, domain.unit) if low <= one <= high]
         low, high = (units[0], units[-1]) if units else (1, 0)

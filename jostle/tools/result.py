@@ -10,9 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from importlib import import_module
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse
 from jostle.events import Event
@@ -23,8 +24,6 @@ from jostle.syntax import nodes as n
 if TYPE_CHECKING:
     from jostle.run.values import Grouped
     from jostle.trace.pictures import Picture
-
-    Long = Callable[[Grouped], object]
 
 
 def to_python(value: object) -> Any:
@@ -101,11 +100,11 @@ class Result:
         """What a run that failed had measured and not released, by name (`f.name` in a function), as `released`."""
         return {name: to_python(value) for name, value in self.unreleased.items()}
 
-    def released_json(self, long: Long | None = None) -> dict[str, object]:
+    def released_json(self, long: Callable[[Grouped], object] | None = None) -> dict[str, object]:
         """The released values as JSON has them; `long` stands in for tables of more than `ROWS_AT_ONCE` rows."""
         return _json(self.values, long)
 
-    def measured_json(self, long: Long | None = None) -> dict[str, object]:
+    def measured_json(self, long: Callable[[Grouped], object] | None = None) -> dict[str, object]:
         return _json(self.unreleased, long)
 
     def face(self, name: str) -> str:
@@ -181,13 +180,6 @@ class Result:
         """The pieces of that text, of a long table some rows each: memory holds what was paid for, whatever it is."""
         from jostle.trace.jsonl import plain
 
-        tables: list[Grouped] = []
-        mark = "\ud800"  # where a long table goes: half of a character, which no text has
-
-        def marked(table: Grouped) -> str:
-            tables.append(table)
-            return mark
-
         wrong = [*self.diagnostics, *unsaved]
         document: dict[str, object] = {"ok": self.ok and not unsaved}
         if wrong:
@@ -198,23 +190,52 @@ class Result:
             document["error"] = {"kind": "Stopped", "message": "the run was stopped; what was charged stays charged"}
         if simulate is not None:
             document["simulated"] = simulate
-        document["released"] = self.released_json(marked)
+        document["released"] = self.released_json(_as_it_is)
         if self.unreleased:
-            document["measured"] = self.measured_json(marked)
+            document["measured"] = self.measured_json(_as_it_is)
         document["margins"] = self.margins()
         if choices := self.choices():
             document["choices"] = choices
         warnings = [d.as_json() for d in self.warnings]
         document |= {"budget": self.budget, "output": self.output, "warnings": warnings}
-        first, *rest = json.dumps(plain(document), ensure_ascii=False, allow_nan=False).split(f'"{mark}"')
-        yield first
-        for table, after in zip(tables, rest, strict=True):
-            rows = (dict(zip(table.parts, row, strict=True)) for row in zip(*table.columns.values(), strict=True))
-            between = "["
+        between = "{"
+        for key, value in document.items():
+            yield f"{between}{_dumps(key)}: "
+            if key in ("released", "measured"):
+                yield from _pieces(cast("dict[str, object]", value))
+            else:
+                yield _dumps(plain(value))
+            between = ", "
+        yield "}"
+
+
+def _as_it_is(table: Grouped) -> Grouped:
+    return table
+
+
+def _pieces(values: Mapping[str, object]) -> Iterator[str]:
+    """The text of an object with values by their names; that of a long table some rows at a time."""
+    from jostle.run.values import Grouped
+    from jostle.trace.jsonl import plain
+
+    between = "{"
+    for name, value in values.items():
+        yield f"{between}{_dumps(name)}: "
+        if isinstance(value, Grouped):
+            columns = value.columns
+            rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+            start = "["
             while some := [*islice(rows, ROWS_AT_ONCE)]:
-                yield between + json.dumps(_json({"": some})[""], ensure_ascii=False, allow_nan=False)[1:-1]
-                between = ", "
-            yield "]" + after
+                yield start + _dumps(_json({"": some})[""])[1:-1]
+                start = ", "
+            yield "]"
+        else:
+            yield _dumps(plain(value))
+        between = ", "
+    yield "}" if values else "{}"
+
+
+_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False)
 
 
 LOG = logging.getLogger("jostle")
@@ -257,7 +278,7 @@ def _log(level: int, message: str, /, *words: object, **fields: object) -> None:
 ROWS_AT_ONCE = 4096
 
 
-def _json(values: dict[str, object], long: Long | None = None) -> dict[str, object]:
+def _json(values: dict[str, object], long: Callable[[Grouped], object] | None = None) -> dict[str, object]:
     from jostle.run.values import Grouped, plain
 
     return {name: long(value) if long is not None and isinstance(value, Grouped) and len(value) > ROWS_AT_ONCE

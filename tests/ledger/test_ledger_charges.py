@@ -234,8 +234,8 @@ def test_an_older_copy_is_noticed_by_who_comes_later(owned: Place) -> None:
     assert owned.run(asks % 60).ok  # its owner says that nothing was lost
 
 
-def test_who_cannot_write_the_cache_is_answered_all_the_same(owned: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JOSTLE_CACHE", os.devnull)
+def test_who_can_keep_no_note_is_answered_all_the_same(owned: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", os.devnull)
     asks = DATASET + "n = {{ select count(*) from people with epsilon 1 }}\nrelease n\n"
     assert owned.run(asks).ok and owned.run(asks).ok
 

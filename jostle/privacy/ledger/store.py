@@ -40,7 +40,6 @@ from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.plan.digest import canonical, digest
 from jostle.privacy.ledger.registered import State, Terms
 from jostle.records import replace
-from jostle.resources import cache_folder, replacing
 
 FIRST = hashlib.sha256(b"jostle history 1").hexdigest()  # stands before the first entry
 
@@ -94,17 +93,19 @@ def holds(key: bytes, what: str, value: Any, seal: object) -> bool:
 
 
 def seen_file(key: bytes) -> Path:
-    """The file that says which entry of a history a session of this user has seen last. It is outside of the ledger, so
-    that what restores one leaves it; whoever writes the cache takes this test away, or has the ledger refused."""
-    return cache_folder() / "histories" / sealed(key, "seen", "")[:32]
+    """The file that says which entry of a history a session of this user has seen last, in `jostle/histories` of
+    `$XDG_STATE_HOME` or `~/.local/state`: outside of the ledger, so that what restores one leaves it. Whoever writes
+    there takes this test away, or has the ledger refused."""
+    base = os.environ.get("XDG_STATE_HOME")
+    folder = Path(base) if base else Path.home() / ".local" / "state"
+    return folder / "jostle" / "histories" / sealed(key, "seen", "")[:32]
 
 
 def note_seen(key: bytes, number: int, end: str) -> None:
     with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
         path = seen_file(key)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with replacing(path) as file:
-            file.write(f"{number} {end}")
+        path.write_text(f"{number} {end}")
 
 
 TABLES = {
@@ -395,8 +396,8 @@ def need_seen(store: Store, dataset: Dataset) -> None:
         raise refuse(
             "LedgerError", f"the ledger lacks a charge on `{name}` that was seen on this machine",
             help="an older ledger was restored, or a copy of it was charged: its owner registers the data anew "
-            "with what is left, or, where nothing was lost, removes from the cache of jostle "
-            f"`histories/{seen_file(dataset.key).name}`",
+            "with what is left, or, where nothing was lost, removes from `~/.local/state` "
+            f"`jostle/histories/{seen_file(dataset.key).name}`",
         )  # fmt: skip
     note_seen(dataset.key, dataset.state.entries, dataset.state.head)
 

@@ -33,7 +33,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # or each process that a te
 if "JOSTLE_TESTS_CACHE" not in os.environ:  # the workers of one run inherit it
     os.environ["JOSTLE_TESTS_CACHE"] = tempfile.mkdtemp(prefix="jostle-tests-")
     atexit.register(shutil.rmtree, os.environ["JOSTLE_TESTS_CACHE"], ignore_errors=True)
-os.environ["JOSTLE_CACHE"] = os.environ["JOSTLE_TESTS_CACHE"]
+os.environ["JOSTLE_CACHE"] = os.environ["XDG_STATE_HOME"] = os.environ["JOSTLE_TESTS_CACHE"]
 os.environ["JOSTLE_LEDGER"] = os.path.join(os.environ["JOSTLE_TESTS_CACHE"], "no-ledger", "ledger")
 
 

@@ -39,9 +39,10 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
     return _kind(expr, schema) or "number"
 
 
-def check_depth(expr: RowExpr) -> None:
-    """Refuses an expression of more than `DEPTH` nested operations, without recursion of its own."""
-    level, depth = [expr], 0
+def check_depth(expr: RowExpr, room: int = 0) -> None:
+    """Refuses an expression of more than `DEPTH` nested operations, without recursion of its own; with `room` for those
+    that come around it."""
+    level, depth = [expr], room
     while level and depth <= DEPTH:
         outer, level, depth = level, [], depth + 1
         for one in outer:

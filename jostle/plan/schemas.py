@@ -153,11 +153,11 @@ MOST_STEPS, MOST_PARTS = DEPTH - 20, 2**15
 """Of a table that a program makes: an engine reads `DEPTH`, and what is asked of it adds some."""
 
 
-def check_steps(plan: p.Plan, most: int = MOST_STEPS) -> None:
-    """Refuses a table of too many steps, before anything is asked of it."""
+def check_steps(plan: p.Plan, most: int = MOST_STEPS, room: int = 0) -> None:
+    """Refuses a table of too many steps, before anything is asked of it; with `room` for those that come later."""
     steps, parts = plan_size(plan)
-    check_plan_depth(steps, most)
-    check_plan_depth(parts, MOST_PARTS)
+    check_plan_depth(steps + room, most)
+    check_plan_depth(parts + room, MOST_PARTS)
 
 
 @lru_cache(maxsize=2**12)

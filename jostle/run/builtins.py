@@ -160,7 +160,7 @@ def _round(value: object, digits: float = 0) -> object:
 
 def _rounded(number: float, places: float) -> float:
     rounded = float(round(number, int(places))) if math.isfinite(number) else number
-    return calculated(rounded, "round", (number, places))
+    return calculated(rounded, "round", (number, places, 0.0 if rounded == number else rounded - float(number)))
 
 
 @builtin

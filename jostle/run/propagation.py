@@ -161,7 +161,6 @@ def _noises(root: formulas.Origin) -> tuple[list[AdditiveLaw], float] | None:
     rounding = 0.0
     for node in _in_order([root]):
         weight = weights.pop(node)
-        rounding += weight * node.rounding if isinstance(node, formulas.OfTwo) else 0.0
         if isinstance(node, formulas.Source):
             if isinstance(node.law, Selected):
                 raise _in_ranks()
@@ -172,6 +171,8 @@ def _noises(root: formulas.Origin) -> tuple[list[AdditiveLaw], float] | None:
         slopes = _slopes(node)
         if slopes is None:
             return None
+        moved = node.inputs[2] if node.function == "round" else getattr(node, "rounding", 0.0)
+        rounding += weight * moved
         for part, slope in zip(node.inputs, slopes, strict=True):
             if isinstance(part, formulas.Source | formulas.Formula):
                 weights[part] = weights.get(part, 0.0) + weight * slope
@@ -194,7 +195,7 @@ def _slopes(node: formulas.Formula) -> Sequence[float] | None:
         case "/", (_, float(divisor)):
             return 1.0 / divisor, 0.0
         case "round", _:
-            return 1.0, 0.0
+            return 1.0, 0.0, 0.0
         case ("sum" | "avg") as name, inputs:
             return [1.0 if name == "sum" else 1.0 / len(inputs)] * len(inputs)
     return None
@@ -413,8 +414,8 @@ class _OnDraws:
     """Functions of the language that NumPy has under other names, or for one array alone."""
 
     @staticmethod
-    def round(value: object, digits: object) -> object:
-        """Rounded for show: its error is that of the number."""
+    def round(value: object, digits: object, moved: object) -> object:
+        """Rounded for show: its error is that of the number, and what moved it."""
         return value
 
     @staticmethod

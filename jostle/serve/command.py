@@ -76,11 +76,10 @@ def _listening(options: Namespace) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         return socket.create_server((options.host, options.port), family=family, backlog=2048)
-    except OSError as error:
+    except (OSError, OverflowError) as error:  # of a number that no port has
+        why = getattr(error, "strerror", "") or "it is no port"
         help = "another --port"
-        raise refuse(
-            "DataError", f"cannot listen at {options.host}, port {options.port}: {error.strerror}", help=help
-        ) from None
+        raise refuse("DataError", f"cannot listen at {options.host}, port {options.port}: {why}", help=help) from None
 
 
 def _workers(number: int, work: Callable[[], None]) -> None:

@@ -157,10 +157,12 @@ def check(document: Mapping[str, Json]) -> int:
 
 
 def is_ours(ledger: Ledger, document: Mapping[str, object]) -> bool:
-    """Whether this ledger made it, unchanged: for the owner."""
-    dataset = ledger.dataset(str(document.get("dataset")))
+    """Whether this ledger made it, unchanged, and still has what it shows: for the owner."""
+    dataset = ledger.dataset(name := str(document.get("dataset")))
     body = {key: value for key, value in document.items() if key != "code"}
-    return store.holds(dataset.key, "certificate", body, document.get("code"))
+    stretch, hashes = document.get("history"), {entry.hash for entry in ledger.history(name)}
+    there = isinstance(stretch, Mapping) and stretch.get("hash") in hashes  # of one that was restored it is not
+    return there and store.holds(dataset.key, "certificate", body, document.get("code"))
 
 
 def _own(name: str, events: Sequence[Event], entries: Sequence[Entry]) -> set[int]:

@@ -86,8 +86,8 @@ class ErrorPlan(Struct, frozen=True):
 def command(options: Namespace) -> int:
     """`jostle plan FILE [--error E] [--epsilon e] [--rows N] [--bounds] [--pictures FOLDER] [--format json]`."""
     for name, value in (("--error", options.error), ("--epsilon", options.epsilon), ("--rows", options.rows)):
-        if value is not None and not (math.isfinite(value) and value > 0):
-            raise refuse("ValueError", f"`{name}` takes a positive number")
+        if value is not None and not 0 < value < (2**40 if name == "--rows" else math.inf):
+            raise refuse("ValueError", f"`{name}` takes a positive number" + ", below 2^40" * (name == "--rows"))
     with progress_on(sys.stderr) as bar:
         errors = plan(options.file, dict(options.set), dict(options.bind), options.epsilon, bar, options.rows)
     if options.format == "json":

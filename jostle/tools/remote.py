@@ -253,8 +253,12 @@ def command(options: Namespace) -> int:
         token = sys.stdin.readline().strip()
         name = call(url, "GET", "/api/me", token=token)["name"]
     else:
-        name = options.name or input("name: ")
-        answer = call(url, "POST", "/api/login", {"name": name, "password": getpass.getpass("password: ")})
+        try:
+            name = options.name or input("name: ")
+            password = getpass.getpass("password: ")
+        except EOFError:
+            raise refuse("DataError", "nobody gives a name and a password here", help="`--token`, by a pipe") from None
+        answer = call(url, "POST", "/api/login", {"name": name, "password": password})
         token = answer["token"]
     path = _place()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -279,7 +283,10 @@ def _diagnostic(error: Mapping[str, object]) -> Diagnostic:
 
 
 def _address(url: str) -> str:
-    parts = urlsplit(url if "://" in url else f"http://{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+    except ValueError:  # half a bracket
+        parts = urlsplit("")
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc:
         raise refuse("DataError", f"`{url}` is no URL of a server", help="such as https://stats.example")

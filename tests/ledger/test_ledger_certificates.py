@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -100,6 +102,16 @@ def test_a_cut_certificate_does_not_hold(owned: Place) -> None:
     short["history"]["entries"].pop()
     assert not holds(short)
     assert holds({**document, "released": {}}) and not is_ours(ledger, {**document, "released": {}})
+
+
+def test_a_certificate_is_not_of_a_ledger_that_was_restored_from_before(owned: Place) -> None:
+    """It was said to be made by this ledger as it stands, whose history had none of its charges."""
+    with closing(sqlite3.connect(owned.path)) as now, closing(sqlite3.connect(owned.folder / "old.db")) as old:
+        now.backup(old)
+    ledger, events = runs(owned)
+    document = certificate_of(ledger, "people", events)
+    (owned.folder / "old.db").chmod(0o600)
+    assert is_ours(ledger, document) and not is_ours(Ledger(owned.folder / "old.db"), document)
 
 
 def test_a_run_that_the_ledger_does_not_know_gets_none(owned: Place) -> None:

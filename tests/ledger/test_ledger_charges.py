@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from ledger_charge import charge
+from ledger_place import DATASET, Place
 from storm import opened, registered
 
 from jostle.accounting.amounts import QUANTA, Amount
@@ -19,7 +22,7 @@ from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.ledger.ledger import Account, Growth, Ledger
 from jostle.privacy.ledger.registered import Terms
-from jostle.privacy.ledger.store import completed
+from jostle.privacy.ledger.store import completed, seen_file
 from jostle.privacy.mechanisms.margin import stability_price
 from jostle.readers.filesets import reader_of
 from jostle.tools.data import verify
@@ -197,6 +200,44 @@ def test_an_older_copy_put_in_the_ledgers_place_is_noticed_by_who_spent(tmp_path
         (tmp_path / name).unlink(missing_ok=True)
     shutil.copy(tmp_path / "old.db", ledger.store.path)
     assert "knows less" in refused("LedgerError", *mine, 0.5)
+
+
+def test_an_older_copy_is_noticed_by_who_comes_later(owned: Place) -> None:
+    """By every session of a user who has spent since, before anything is read; also where two copies are charged."""
+    asks = DATASET + "n = {{ select count(*) from people where age > %d with epsilon 1 }}\nrelease n\n"
+    older, copy = owned.folder / "old.db", owned.folder / "copy.db"
+
+    def put(there: Path, into: Path) -> None:
+        with closing(sqlite3.connect(there)) as one, closing(sqlite3.connect(into)) as other:
+            one.backup(other)
+        into.chmod(0o600)
+
+    assert owned.run(asks % 20).ok
+    for one in (older, copy):
+        put(owned.path, one)
+    assert owned.run(asks % 30).ok and owned.run(asks % 40).ok
+    assert "is left of the budget" in str(owned.run(asks % 50).diagnostics)
+    put(owned.path, last := owned.folder / "last.db")
+    put(older, owned.path)
+    said = owned.run(asks % 50)
+    assert [d.kind for d in said.diagnostics] == ["LedgerError"] and "lacks a charge" in said.diagnostics[0].message
+    assert verify(Ledger(owned.path), "people").entries == 2
+    put(last, owned.path)
+    assert owned.run(asks % 20).ok  # given again, by the history that was seen
+    owned.ledger = copy
+    assert "lacks a charge" in str(owned.run(asks % 60).diagnostics)
+    seen = seen_file(Ledger(copy).dataset("people").key)
+    for other in ("", "x y", "-1 x", f"{10**30} x", "1"):
+        seen.write_text(other)
+        assert owned.run(asks % 20).ok == (len(other.split()) < 2 or other == "x y"), other
+        seen.unlink(missing_ok=True)
+    assert owned.run(asks % 60).ok  # its owner says that nothing was lost
+
+
+def test_who_can_keep_no_note_is_answered_all_the_same(owned: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", os.devnull)
+    asks = DATASET + "n = {{ select count(*) from people with epsilon 1 }}\nrelease n\n"
+    assert owned.run(asks).ok and owned.run(asks).ok
 
 
 def test_a_ledger_that_counted_in_fewer_places_is_read_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

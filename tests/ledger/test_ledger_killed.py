@@ -178,7 +178,8 @@ def test_sessions_of_two_machines_at_once(airport: Airport) -> None:
 
 @pytest.mark.slow
 def test_a_dump_that_is_restored(airport: Airport, dumps: Callable[[str], Callable[[], None]]) -> None:
-    """A restored table is another one until its owner says that it is meant; who has spent notices an older ledger."""
+    """A restored table is another one until its owner says that it is meant; who has spent notices an older ledger, and
+    so do later sessions of that user."""
     airport.place.ledger = airport.url
     assert airport.register() == ""
     table = dumps("ny")
@@ -189,7 +190,8 @@ def test_a_dump_that_is_restored(airport: Airport, dumps: Callable[[str], Callab
         last = dumps("jostle_ledger")
         older()
         said = airport.place.run(COUNT % 52, session)
-        assert "knows less" in str(said.diagnostics) and not said.values
+        assert "lacks a charge" in str(said.diagnostics) and not said.values
+        assert "lacks a charge" in airport.said(COUNT % 53) and spent(airport) == 0.5
     last()
     table()
     assert "the name `ny.flights` is that of another table" in airport.said(COUNT % 50) and spent(airport) == 1

@@ -18,6 +18,7 @@ from jostle.plan.plan import Column, Integer, Scan
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import Estimate
 from jostle.run.answers import of_terms
+from jostle.run.builtins import _rounded
 from jostle.run.margins import margins, with_ends
 from jostle.run.operators import binary
 from jostle.run.propagation import Uncertainty, uncertainties
@@ -48,6 +49,17 @@ def test_a_difference_of_two_laplace_noises_has_its_own_quantile() -> None:
     told = known(binary("-", Noised(5.0, Laplace(1.0)), Noised(3.0, Laplace(1.0))))
     assert (1 + told.error / 2) * math.exp(-told.error) == pytest.approx(0.05, abs=0.003)
     assert told.deviation == pytest.approx(2)
+
+
+@pytest.mark.parametrize(("number", "digits"), [(149.0, -2.0), (8.4, 0.0), (86.0, 0.0)])
+def test_what_a_number_was_rounded_by_is_a_part_of_its_error(number: float, digits: float) -> None:
+    """149 ± 6 was 100 ± 6, in which the exact number was not."""
+    exact = Noised(number, Laplace(2.0))
+    rounded = _rounded(exact, digits)
+    told, of_sum, wide = known(rounded), known(binary("-", rounded, 3.0)), known(exact).error
+    assert told.error == of_sum.error == pytest.approx(wide + abs(number - rounded))
+    assert (told.low, told.high) == pytest.approx((number - wide, number + wide))
+    assert known(binary("-", rounded, exact)).error == pytest.approx(abs(number - rounded))
 
 
 def test_shared_noise_cancels() -> None:

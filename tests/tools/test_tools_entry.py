@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -170,6 +171,21 @@ def test_a_path_that_the_system_refuses_is_named(jostle: Call, words: list[str])
     status, out, err = jostle(*words)
     assert (status, out) == (1, "") and err.startswith("DataError: `") and "internal" not in err
     assert "cannot be used: file " in err and Path("taken").read_bytes() == b"a,b\n"
+
+
+@pytest.mark.parametrize("words, said", [
+    (["plan", "p.jst", "--rows", "9" * 26], "takes a positive number"),
+    (["plan", "p.jst", "--rows", "9" * 400], "takes a positive number"),
+    (["plan", "p.jst", "--epsilon", "nan"], "takes a positive number"),
+    (["serve", "--home", "home", "--port", "99999999"], "it is no port"),
+    (["login", "http://[::1"], "is no URL of a server"), (["login", "http://localhost:1"], "nobody gives a name"),
+])  # fmt: skip
+def test_what_no_machine_holds_or_nobody_says_is_refused(
+    jostle: Call, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    status, _, err = jostle(*words, program="print(1)\n")
+    assert status == 1 and said in err and "internal" not in err
 
 
 def test_an_internal_error_names_its_class_and_no_value(jostle: Call, monkeypatch: pytest.MonkeyPatch) -> None:

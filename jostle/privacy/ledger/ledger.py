@@ -104,6 +104,7 @@ class Ledger:
         dataset = self._for_grantee(name) if self.grantee else self.dataset(name)
         if dataset.terms.within and not self.grantee:
             raise refuse("LedgerError", f"`{name}` is a grant, not data", help=f'`dataset("{dataset.terms.within}")`')
+        store.need_seen(self.store, dataset)
         if dataset.terms.server is not None:
             return dataset, None
         if _mark(dataset.terms.path) is None:
@@ -458,6 +459,7 @@ class Account(Struct, eq=False):
         """Keeps what a charge was, and of a grant how much was asked in this run."""
         self.receipts.append(receipt)
         self.entries += 1
+        store.note_seen(self.dataset.key, receipt.number, receipt.hash)
         if self.dataset.terms.within:
             self.so_far += charged.amount[grants.asked_place(self.dataset.terms.measure)]
 

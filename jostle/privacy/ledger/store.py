@@ -92,6 +92,22 @@ def holds(key: bytes, what: str, value: Any, seal: object) -> bool:
     return isinstance(seal, str) and hmac.compare_digest(sealed(key, what, value).encode(), seal.encode())
 
 
+def seen_file(key: bytes) -> Path:
+    """The file that says which entry of a history a session of this user has seen last, in `jostle/histories` of
+    `$XDG_STATE_HOME` or `~/.local/state`: outside of the ledger, so that what restores one leaves it. Whoever writes
+    there takes this test away, or has the ledger refused."""
+    base = os.environ.get("XDG_STATE_HOME")
+    folder = Path(base) if base else Path.home() / ".local" / "state"
+    return folder / "jostle" / "histories" / sealed(key, "seen", "")[:32]
+
+
+def note_seen(key: bytes, number: int, end: str) -> None:
+    with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
+        path = seen_file(key)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_text(f"{number} {end}")
+
+
 TABLES = {
     "datasets": "name TEXT PRIMARY KEY, terms TEXT NOT NULL, state TEXT NOT NULL, seal TEXT NOT NULL, "
     "key {bytes} NOT NULL",
@@ -365,6 +381,25 @@ class Rows(Struct, frozen=True):
             "INSERT INTO history VALUES (?, ?, ?, ?, ?)",
             (name, entry.number, canonical(entry.content).decode(), entry.previous, entry.hash),
         )
+
+
+def need_seen(store: Store, dataset: Dataset) -> None:
+    """Refuses a history without the entry that a session of this user has seen last, and notes its end."""
+    name, number, end = dataset.terms.name, 0, ""
+    with suppress(OSError, RuntimeError, ValueError):
+        text, end = seen_file(dataset.key).read_text().split()
+        number = min(abs(int(text)), 2**62)
+    with store.reading() as connection:  # after the file was read: it may say what was written just now
+        one = "SELECT hash FROM history WHERE dataset = ? AND number = ?"
+        there = connection.execute(one, (name, number)).fetchone()
+    if number and there != (end,):
+        raise refuse(
+            "LedgerError", f"the ledger lacks a charge on `{name}` that was seen on this machine",
+            help="an older ledger was restored, or a copy of it was charged: its owner registers the data anew "
+            "with what is left, or, where nothing was lost, removes from `~/.local/state` "
+            f"`jostle/histories/{seen_file(dataset.key).name}`",
+        )  # fmt: skip
+    note_seen(dataset.key, dataset.state.entries, dataset.state.head)
 
 
 MINUTE = "%Y-%m-%dT%H:%MZ"

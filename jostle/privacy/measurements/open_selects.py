@@ -8,9 +8,9 @@ from typing import Any
 from jostle.accounting.amounts import ANY_ROWS, BOUNDS, Amount
 from jostle.diagnostics import refuse
 from jostle.lazy import Floats, np
-from jostle.plan.kinds import is_integral
+from jostle.plan.kinds import check_depth, is_integral
 from jostle.plan.plan import Apply, Column, Constant, Key
-from jostle.plan.schemas import floors, open_keys
+from jostle.plan.schemas import check_steps, floors, open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release, stability_of
 from jostle.privacy.measurements import selects
@@ -42,6 +42,9 @@ from jostle.privacy.transformations.persons import (
 )
 from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
+
+ROOM = 8
+"""Steps, and operations on a row, that come around a table and its keys once it was charged."""
 
 
 def rows_by_key(table: Table) -> tuple[int, int]:
@@ -79,6 +82,9 @@ class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Number
     def of(cls, request: selects.Request, amount: Amount, via: str | None) -> OpenSelect | KeyRounds:
         if not amount.delta:
             raise open_keys(request.group_keys[0].name)
+        check_steps(request.table.plan, room=ROOM)
+        for key in request.open_keys:
+            check_depth(key, ROOM)
         if isinstance(request, Largest) and (largest := cls._largest(request, amount, via)) is not None:
             return largest
         table, part, purchases = request.table, amount, None

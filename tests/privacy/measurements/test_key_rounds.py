@@ -135,6 +135,29 @@ def test_what_is_refused(tmp_path: Path, program: str, kind: str, words: str) ->
     assert not result.ok and result.diagnostics[0].kind == kind and words in result.diagnostics[0].message
 
 
+@pytest.mark.parametrize("select", [
+    "page from u groupby {} as page up to 3 groups", "page, day from u groupby {} as page, day up to 3 groups",
+    "page, sum(seconds) as s from u groupby {} as page, day up to 3 groups, 1 row each by seconds",
+    "page, count(*) as n from u groupby {} as page up to 3 groups order by n desc limit 2",
+])  # fmt: skip
+@pytest.mark.parametrize("steps, nested, fits", [
+    (176, 0, False), (0, 199, False),
+    pytest.param(169, 0, True, marks=pytest.mark.slow), pytest.param(0, 192, True, marks=pytest.mark.slow),
+])  # fmt: skip
+def test_what_comes_around_a_table_and_its_keys_is_refused_before_the_charge(
+    tmp_path: Path, select: str, steps: int, nested: int, fits: bool
+) -> None:
+    """The rounds leave out what is known, and aggregates are of what is shown: of steps and keys that just fit, these
+    could not be asked for."""
+    many = {f"p{i}": [("a", 1, 1), ("b", 2, 2)] for i in range(40)}
+    deep = "def deep(u, n): return u if n == 0 else deep(derive(u, seconds = clamp(seconds + 1, 0, 9)), n - 1)\n"
+    key = "lower(" * nested + "page" + ")" * nested
+    program = f"{deep}u = deep(visits, {steps})\ng = {{{{ select {select.format(key)} with epsilon 90 delta 1e-4 }}}}"
+    result = shown(tmp_path, program, many, OPEN.replace(" budget", " up to 5 rows budget"))
+    assert result.ok == (float(result.budget["visits"]["epsilon"]["spent"]) > 0) == fits
+    assert fits or result.diagnostics[0].kind == "RecursionLimit"
+
+
 def test_keys_of_a_part_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person with rows in several parts would weigh 1 in each."""
     monkeypatch.setattr(KeyRound, "select", lambda *args: pytest.fail("in rounds"))

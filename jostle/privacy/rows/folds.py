@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 BLOCK = 2**15
 """Rows that are counted at a time."""
 
-MOST_NUMBERS = 2**18
-"""That contributions of some rows are at once, which stay in a processor's cache: memory goes by public facts, and not
-by the number of rows."""
+MOST_NUMBERS, CACHED = 2**24, 2**18
+"""That contributions of some rows are at once, and that a processor's cache holds of them: memory goes by public facts,
+and not by the number of rows."""
 
 
 class BallRows:
@@ -150,7 +150,8 @@ class ContributionFold:
 
     def over(self, rows: BallRows) -> list[Any]:
         total: Any = np.zeros(self.function.size, dtype=object)
-        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size))
+        cached = max(64, CACHED // self.function.size)  # of fewer rows a sum takes longer than what it adds up
+        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size, cached))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
             for start in range(0, len(times), most):

@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_337,
+    "lines": 96_342,
     "files": 360,
     "lines that the kernel imports": 2632,
-    "lines that privacy and engine import": 18_388,
+    "lines that privacy and engine import": 18_389,
     "lines that everyday queries import": 8613,
     "circles of files, imports for types counted": 0,
     "lines with Any": 594,

@@ -496,17 +496,3 @@ def test_on_a_public_table_the_best_classifier_is_exact_and_free() -> None:
     assert result.budget["t"]["epsilon"]["spent"] == "0"
     refused = attempt("use best\nm = best_classifier(D, k)")
     assert not refused.ok and refused.diagnostics[0].kind == "NoEpsilon" and not refused.budget
-
-
-def test_a_table_may_have_more_numbers_to_cut_than_steps() -> None:
-    names, rng = [f"x{i}" for i in range(230)], np.random.default_rng(1)
-    session = Session()
-    session.bind("t", {"c": rng.choice(["no", "yes"], 50)} | {name: rng.uniform(0, 10, 50) for name in names})
-    ranges = ", ".join(f"{name}: 0.0..10.0" for name in names)
-    program = f"""use classifiers
-private t = bound("t") described by {{c: {{"no", "yes"}}, {ranges}}} protecting rows budget epsilon 1
-D = in_bins(t, equal_cuts(t, "c"))
-release n = laplace(histogram(D, x229, c)) with epsilon 1
-"""
-    result = session.attempt(Source("p.jst", program))
-    assert result.ok and result["n"].shape == (10, 2), result.diagnostics

@@ -88,7 +88,7 @@ def _in_bins(dim: tuple[str, RowExpr, object], many: float, table: Table) -> str
 def _need_listed(table: Any, expr: RowExpr, node: n.Expr) -> None:
     """A dimension is no column of a private table whose values are left open."""
     name = expr.name if isinstance(expr, Column) else ""
-    domain = dict(table.schema).get(name) if table.private else None
+    domain = next((kind for column, kind in table.schema if column == name), None) if table.private else None
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"the values of `{name}` are not public, so it is no dimension of a cube"
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`'

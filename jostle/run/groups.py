@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import islice
 from operator import lt
 from typing import Any, TypeVar
@@ -227,6 +227,7 @@ def by_value(expr: p.RowExpr, keys: Sequence[object], handle: object) -> p.RowEx
     return p.Apply("if", (p.Apply("==", (expr, p.Apply("floor", (expr,)))), expr, p.Constant(None)))
 
 
+@lru_cache(maxsize=2**12)
 def multiples(expr: p.RowExpr, plan: p.Plan) -> tuple[float, ...] | None:
     """The keys of a number that goes in steps, as `10 * floor(age / 10)` and `floor(score * 4) / 4` do, in order; none
     of one that has every integer, and of one that is not rounded by itself, as `age / 10`, which is taken down."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from itertools import repeat
 from typing import TypeVar, cast
 
@@ -325,17 +325,22 @@ def scans_of(what: object) -> list[tuple[p.Scan, frozenset[str | p.Apply]]]:
     """The scans below handles, requests or plans, each with the columns of which cells are read, and how texts are."""
     scans: list[tuple[p.Scan, frozenset[str | p.Apply]]] = []
     names, plans = _parts(what)
+    followed: set[tuple[int, frozenset[str | p.Apply]]] = set()
     for plan in plans:
-        _add_below(plan, frozenset(names), scans)
+        _add_below(plan, frozenset(names), scans, followed)
     return scans
 
 
 def _add_below(
-    plan: p.Plan, names: frozenset[str | p.Apply], scans: list[tuple[p.Scan, frozenset[str | p.Apply]]]
-) -> None:
-    """Adds the scans below a plan of which these are read."""
+    plan: p.Plan, names: frozenset[str | p.Apply], scans: list[tuple[p.Scan, frozenset[str | p.Apply]]],
+    followed: set[tuple[int, frozenset[str | p.Apply]]],
+) -> None:  # fmt: skip
+    """Adds the scans below a plan of which these are read, where they were not `followed` before."""
     while isinstance(plan, p.Filter):
         names, plan = names | _parts(plan.condition)[0], plan.source
+    if (id(plan), names) in followed:  # many scores read parts of one table
+        return
+    followed.add((id(plan), names))
     if isinstance(plan, p.Scan):
         scans.append((plan, names))
         return
@@ -343,20 +348,21 @@ def _add_below(
     match plan:
         case p.Derive(columns=columns):
             read = [expr for name, expr in columns if name in names]
-            identities = {expr for name, expr in columns if expr == p.Column(name)}
-            names = frozenset(one for one in names if isinstance(one, p.Apply) and _column_of(one) in identities)
+            converted = [one for one in names if isinstance(one, p.Apply)]
+            unchanged = {expr for name, expr in columns if expr == p.Column(name)} if converted else ()
+            names = frozenset(one for one in converted if _column_of(one) in unchanged)
         case p.GroupRows(keys=keys, terms=terms):
             read = [*(expr for _, expr in keys), *(term for name, term in terms if name in names)]
             names = frozenset()
         case p.Truncate(keys=keys, order=order):
             read = (keys, order)
         case p.Join(left=left, right=right):
-            _add_below(left, names | {one for one, _ in plan.keys}, scans)
-            _add_below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys}, scans)
+            _add_below(left, names | {one for one, _ in plan.keys}, scans, followed)
+            _add_below(right, (names - set(schema_of(left))) | {other for _, other in plan.keys}, scans, followed)
             return
     names |= _parts(read)[0]
     for source in p.inputs(plan):
-        _add_below(source, names, scans)
+        _add_below(source, names, scans, followed)
 
 
 @cache
@@ -391,14 +397,26 @@ def _parts(what: object) -> tuple[set[str | p.Apply], list[p.Plan]]:
             names.add(part.name)
         elif isinstance(part, list | tuple):
             waiting += part
+        elif isinstance(part, p.Apply):
+            names |= _read_by(part)
         elif fields := _fields(type(part)):  # type: ignore[arg-type]
-            if isinstance(part, p.Apply) and part.op in ("missing", "coalesce"):  # the program handles what is not read
-                converted = [one for one in part.args if isinstance(one, p.Apply) and one.op in CONVERSIONS]
-                waiting += [*(one for one in part.args if one not in converted), *(one.args for one in converted)]
-                continue
-            if isinstance(part, p.Apply) and part.op in CONVERSIONS:
-                names.add(part)
             waiting += map(getattr, repeat(part), fields)
             if isinstance(part, Rows):
                 names.update(name for name, _ in part.columns)
     return names, plans
+
+
+@lru_cache(maxsize=2**14)
+def _read_by(whole: p.Apply) -> frozenset[str | p.Apply]:
+    """The same of an expression, which many measurements read."""
+    names, waiting = set[str | p.Apply](), list[p.RowExpr]([whole])
+    for part in waiting:
+        if isinstance(part, p.Column):
+            names.add(part.name)
+        elif isinstance(part, p.Apply):
+            if part.op in CONVERSIONS:
+                names.add(part)
+            by_itself = part.op in ("missing", "coalesce")  # the program handles what is not read
+            for arg in part.args:
+                waiting += arg.args if by_itself and isinstance(arg, p.Apply) and arg.op in CONVERSIONS else (arg,)
+    return frozenset(names)

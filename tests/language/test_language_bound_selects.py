@@ -135,3 +135,20 @@ def test_a_condition_that_another_description_rules_out_is_refused(run) -> None:
     assert run(text + "release answers = [f(people), f(people)]\n", ROWS + OLD)[0] == [160, 160]
     with pytest.raises(Refusal, match="60"):
         run(text + "release answers = [f(people), f(old)]\n", ROWS + OLD)
+
+
+def test_columns_are_calculated_of_what_the_last_step_has_for_them(run) -> None:  # type: ignore[no-untyped-def]
+    answers, _ = run("""
+one = derive(people, x = age + 1)
+two = derive(one, y = age * 2)
+three = derive(two, x = x + y, age = x)
+four = derive(three, age = age + x)
+few = derive(pick(two, x, y), x = y)
+release answers = [
+    {{ select sum(x) from four with epsilon 1e7 }}, {{ select sum(age) from four with epsilon 1e7 }},
+    {{ select sum(x) from few with epsilon 1e7 }}, {{ select sum(y) from few with epsilon 1e7 }}
+]
+""")
+    ages = [i % 100 for i in range(400)]
+    x, y = sum(3 * age + 1 for age in ages), sum(2 * age for age in ages)
+    assert answers == [x, sum(age + 1 for age in ages) + x, y, y]

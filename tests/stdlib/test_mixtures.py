@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from jostle.kernels.mixtures.centres import (
+    Centres,
     centres_of_map,
     map_begun,
     map_counted,
@@ -343,3 +344,20 @@ def test_life_science_is_as_likely_as_it_was_measured(epsilon: float, call: str,
     train, test = rows[order[:24059]], rows[order[24059:]]
     program = f"rows = vectors(p, radius = 1)\nrelease m = {call} with epsilon {epsilon} delta 0.0001"
     assert fit(train, program, bound=radius)["m"].score(test) + 10 * math.log(radius) > least
+
+
+def test_centres_lie_within_the_bounds_of_their_columns() -> None:
+    session, rng, names = Session(), np.random.default_rng(6), [f"x{i}" for i in range(40)]
+    session.bind("t", {name: rng.uniform(0, 10, 500) for name in names})
+    ranges = ", ".join(f"{name}: 0.0..10.0" for name in names)
+    program = f"""use best
+private t = bound("t") described by {{{ranges}}} protecting rows budget epsilon 1
+release centres = best_clusters(vectors(t, {", ".join(names)}), 5) with epsilon 0.1
+"""
+    result = session.attempt(Source("p.jst", program))
+    assert result.ok, result.diagnostics
+    centres = result["centres"].cluster_centers_
+    assert centres.shape == (5, 40) and centres.min() >= -1e-9 and centres.max() <= 10 + 1e-9
+    assert np.isclose(centres, 0).any() or np.isclose(centres, 10).any()  # noise is larger than the bounds here
+    raw = Space.of({"columns": ["x"], "centres": [0.0], "scales": [1.0], "radius": 4.0, "norm": "l2"})
+    assert Centres(raw, np.array([[0.9]])).cluster_centers_ == [[3.6]]  # a column that is not scaled has no bounds here

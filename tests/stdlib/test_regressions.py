@@ -355,6 +355,20 @@ def test_wrong_arguments_are_refused_before_a_charge(line: str, kind: str, words
     assert result.diagnostics[0].kind == kind and words in result.diagnostics[0].message
 
 
+def test_more_values_than_least_squares_take_are_refused_before_a_charge() -> None:
+    session = Session()
+    values = [f"v{i}" for i in range(2100)]
+    session.bind("t", {"c": values, "y": np.arange(2100) % 10})
+    texts = ", ".join(f'"{v}"' for v in values)
+    program = f"""use regressions
+private t = bound("t") described by {{c: {{{texts}}}, y: 0..9}} protecting rows budget epsilon 2
+m = ridge(t, "y") with epsilon 1
+"""
+    result = session.attempt(Source("p.jst", program))
+    assert "least squares take 2,047 numbers" in result.diagnostics[0].message
+    assert not [event for event in result.events if event.kind == "measure"]
+
+
 def test_private_rows_have_no_prediction_error() -> None:
     result = attempt('m = mean_only(t, "y") with epsilon 1\nx = prediction_error(t, m)', "epsilon 9")
     assert result.diagnostics[0].kind == "PrivateValue"

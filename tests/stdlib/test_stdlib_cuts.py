@@ -102,3 +102,17 @@ def test_a_stored_strategy_is_the_one_that_was_made(tmp_path: Path, monkeypatch:
         np.testing.assert_array_equal(
             a["weight" if "weight" in a else "matrix"], b["weight" if "weight" in b else "matrix"]
         )
+
+
+def test_a_table_may_have_more_numbers_to_cut_than_steps() -> None:
+    names, rng = [f"x{i}" for i in range(230)], np.random.default_rng(1)
+    session = Session()
+    session.bind("t", {"c": rng.choice(["no", "yes"], 50)} | {name: rng.uniform(0, 10, 50) for name in names})
+    ranges = ", ".join(f"{name}: 0.0..10.0" for name in names)
+    program = f"""use classifiers
+private t = bound("t") described by {{c: {{"no", "yes"}}, {ranges}}} protecting rows budget epsilon 1
+D = in_bins(t, equal_cuts(t, "c"))
+release n = laplace(histogram(D, x229, c)) with epsilon 1
+"""
+    result = session.attempt(Source("p.jst", program))
+    assert result.ok and result["n"].shape == (10, 2), result.diagnostics

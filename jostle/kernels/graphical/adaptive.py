@@ -244,7 +244,8 @@ class TableSearch(Model):
         sizes, present, pairs = self.model.domain.sizes, self.model.structure.cliques, self.narrow_pairs
         bags = [set(bag.variables) for bag in self.model.structure.plan.bags]
         limit = self.limit
-        fitting = [c for c in pairs if any(set(c) <= bag for bag in bags) or self._fits(c, limit)]
+        within = {c for bag in bags for c in combinations(sorted(bag), 2)}
+        fitting = [c for c in pairs if c in within or self._fits(c, limit)]
         triples: set[Clique] = set()
         for bag in bags if len(present) > len(sizes) else ():
             for c in combinations(sorted(bag), 3):

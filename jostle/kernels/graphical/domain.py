@@ -46,7 +46,7 @@ class Domain:
             raise KernelError("a domain is a record of variables, such as {age: 0..9, sex: {'Female', 'Male'}}")
         return cls(tuple(description), tuple(_values(name, values) for name, values in description.items()))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         return tuple(len(values) for values in self.values)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,7 @@ class JunctionTree:
     bags: tuple[Bag, ...]
     homes: tuple[Home, ...]
 
-    @property
+    @cached_property
     def cells(self) -> int:
         return sum(math.prod(bag.shape) for bag in self.bags)
 

@@ -28,7 +28,8 @@ class Centres(gauss.OfVectors):
     """
 
     def __init__(self, space: gauss.Space, centres: Floats) -> None:
-        self.space, self.centres = space, centres
+        """Brought within the columns' bounds, where each lies no farther from any row."""
+        self.space, self.centres = space, np.clip(centres, -space.reach, space.reach)
 
     @property
     def cluster_centers_(self) -> Floats:

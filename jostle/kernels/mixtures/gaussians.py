@@ -50,12 +50,15 @@ class Space:
     columns: tuple[str, ...]
     centres: Floats
     scales: Floats  # already times the radius
+    reach: float = np.inf
+    """The largest coordinate of a row, where columns are scaled by their bounds."""
 
     @classmethod
     def of(cls, facts: Rows) -> Space:
         """From the public facts of `vectors(…)`."""
-        scales = np.asarray(facts["scales"], dtype=float) * float(facts["radius"])
-        return cls(tuple(facts["columns"]), np.asarray(facts["centres"], dtype=float), scales)
+        centres, scales = np.asarray(facts["centres"], dtype=float), np.asarray(facts["scales"], dtype=float)
+        reach = 1 / float(facts["radius"]) if centres.any() or (scales != 1).any() else np.inf
+        return cls(tuple(facts["columns"]), centres, scales * float(facts["radius"]), reach)
 
     @property
     def size(self) -> int:

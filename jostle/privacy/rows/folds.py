@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 BLOCK = 2**15
 """Rows that are counted at a time."""
 
-MOST_NUMBERS = 2**24
-"""That contributions of some rows are at once: memory goes by public facts, and not by the number of rows."""
+MOST_NUMBERS, CACHED = 2**24, 2**18
+"""That contributions of some rows are at once, and that a processor's cache holds of them: memory goes by public facts,
+and not by the number of rows."""
 
 
 class BallRows:
@@ -149,7 +150,8 @@ class ContributionFold:
 
     def over(self, rows: BallRows) -> list[Any]:
         total: Any = np.zeros(self.function.size, dtype=object)
-        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size))
+        cached = max(64, CACHED // self.function.size)  # of fewer rows a sum takes longer than what it adds up
+        most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size, cached))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
             for start in range(0, len(times), most):
@@ -258,6 +260,14 @@ def one_leaf(branches: tuple[int, ...]) -> PublicTree:
     return PublicTree(tuple(map(str, range(len(branches)))), branches, none, none, root)
 
 
+def blocks_of(read: Iterable[Array]) -> Iterator[Array]:
+    """Codes of rows (n, columns) as blocks (columns, some rows), whose columns lie together."""
+    for rows in read:
+        for start in range(0, len(rows), LEAF_BLOCK):
+            block = rows[start : start + LEAF_BLOCK].T
+            yield np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafFold:
     """Counts of rows (n, columns of the tree and one of classes) of codes: (nodes counted, classes), or, where columns
@@ -278,21 +288,22 @@ class LeafFold:
         place = np.full(len(self.tree.asks), -1, dtype=np.int64)
         place[self.nodes] = np.arange(len(self.nodes))
         classes, wide = max(1, self.classes), [self.tree.branches[column] for column in self.crossed] or [0]
-        totals = [np.zeros(len(self.nodes) * (w + 1) * classes, dtype=np.int64) for w in wide]
-        for rows in read:
-            for start in range(0, len(rows), LEAF_BLOCK):
-                block = rows[start : start + LEAF_BLOCK].T
-                codes = np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
-                at = place.take(walked(self.tree.asks, self.tree.first, codes))
-                inside = np.flatnonzero((at >= 0) & (codes[-1] >= 0) if self.classes else at >= 0)
-                at, label = at[inside], fixed_width(codes[-1][inside]) if self.classes else 0
-                label += classes if self.crossed else 0  # what has no value stands before the values
-                for w, total, column in zip(wide, totals, self.crossed or (-1,), strict=True):
-                    cell = at * ((w + 1) * classes) + label
-                    if self.crossed:
-                        cell += np.multiply(codes[column][inside], classes, dtype=np.int64)
+        many = len(self.nodes) * classes
+        totals = [np.zeros((w + 1) * many, dtype=np.int64) for w in wide]
+        for block in blocks_of(read):
+            at = place.take(walked(self.tree.asks, self.tree.first, block))
+            counted = (at >= 0) & (block[-1] >= 0) if self.classes else at >= 0
+            inside = slice(None) if counted.all() else np.flatnonzero(counted)
+            at = at[inside] * classes + (block[-1][inside] if self.classes else 0)
+            for total, column in zip(totals, self.crossed or (-1,), strict=True):
+                if self.crossed:  # what has no value stands before the values
+                    cell = np.multiply(block[column][inside], many, dtype=np.int64)
+                    cell += at
+                    cell += many
                     total += np.bincount(cell, minlength=len(total))
-        shaped = [t.reshape(len(self.nodes), w + 1, classes) for t, w in zip(totals, wide, strict=True)]
+                else:
+                    total += np.bincount(at, minlength=len(total))
+        shaped = [t.reshape(w + 1, -1, classes).swapaxes(0, 1) for t, w in zip(totals, wide, strict=True)]
         if not self.crossed:
             return [shaped[0][:, 0]]
         return [t[:, 1:] for t in shaped] + ([shaped[0].sum(axis=1)] if self.whole else [])
@@ -306,7 +317,7 @@ class Folds:
 
     def __call__(self, read: Iterable[Array]) -> list[Any]:
         totals = [count for part in self.parts for count in part(())]
-        for rows in read:
-            for total, count in zip(totals, (n for part in self.parts for n in part([rows])), strict=True):
+        for block in blocks_of(read):
+            for total, count in zip(totals, (n for part in self.parts for n in part([block.T])), strict=True):
                 total += count
         return totals

@@ -301,7 +301,7 @@ class Subtrees(Rule):
         most = WIDEST
         while sum(v * w * classes for v in wide for w in wide if v * w <= most) > TOGETHER:
             most //= 2
-        below = [tuple(i for i, w in enumerate(wide) if i != j and v * w <= most) for j, v in enumerate(wide)]
+        below = [tuple(i for i, w in enumerate(wide) if i > j and v * w <= most) for j, v in enumerate(wide)]
         names = tuple(str(i) for i in range(len(wide)))
         folds = []
         for j, v in enumerate(wide):
@@ -316,7 +316,9 @@ class Subtrees(Rule):
         ones: list[Ints] = []
         pairs: dict[tuple[int, int], Ints] = {}
         for j in range(len(wide)):
-            pairs |= {(j, i): fixed_width(next(read)) for i in below[j]}
+            for i in below[j]:  # the other way round it is the same table
+                pairs[j, i] = fixed_width(next(read))
+                pairs[i, j] = pairs[j, i].swapaxes(0, 1)
             ones.append(fixed_width(next(read)))
         return TreeCounts(fixed_width(next(read))[0], tuple(ones), pairs)
 

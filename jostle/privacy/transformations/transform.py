@@ -51,13 +51,19 @@ def cells_where(cube: Cube, condition: p.RowExpr, mask: Bools) -> Cube:
 
 
 def derive(table: Table, columns: Sequence[tuple[str, p.RowExpr]]) -> Table:
-    """The table with columns added or redefined; their bounds are those of their expressions."""
-    domains = dict(table.domains)
+    """The table with columns added or redefined; their bounds are those of their expressions. One step with the last
+    one, where they are calculated from columns that it leaves as they are."""
+    domains, plan = dict(table.domains), table.plan
     exprs: dict[str, p.RowExpr] = {name: p.Column(name) for name in domains}
+    if isinstance(plan, p.Derive):
+        before = dict(plan.columns)
+        alike = all(before.get(name) == p.Column(name) for name in p.names_in(expr for _, expr in columns))
+        if alike and before.keys() == exprs.keys():
+            exprs, plan = before, plan.source
     for name, expr in columns:
         exprs[name] = expr
         domains[name] = schemas.derived_domain(expr, table.domains, table.facts)
-    return Table(table.exposures, p.Derive(table.plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
+    return Table(table.exposures, p.Derive(plan, tuple(exprs.items())), tuple(domains.items()), facts=table.facts)
 
 
 def pick(table: Table, names: Sequence[str]) -> Table:

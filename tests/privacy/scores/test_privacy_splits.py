@@ -7,12 +7,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from recording import Bench, Record, worst_losses
 
 from jostle.diagnostics import Refusal
+from jostle.privacy.scores import splits
 from jostle.privacy.scores.cells import BITS
 from jostle.privacy.scores.splits import SPLITS, STEPS, TreeCounts, drawn_tree, steepest, tree_sensitivity
 from jostle.source import Source
@@ -422,3 +424,18 @@ def test_what_no_tree_is_drawn_of_is_refused_before_the_charge(bench: Bench, cal
     bench.table(list(KINDS), HEADER)
     result = bench.attempt(source("rows") + GROWN + f"d = noisy_max({call}) with epsilon 1\n")
     assert any(why in str(one) for one in result.diagnostics), result.diagnostics
+
+
+def test_the_table_of_two_columns_is_the_same_either_way_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes, rng = (2, 3, 1, 4, 3), np.random.default_rng(5)  # of four columns, and of the class
+    codes = np.column_stack([rng.integers(-1, size, 200) for size in sizes])
+    keys = tuple(SimpleNamespace(values=range(size)) for size in sizes)
+    reader = SimpleNamespace(answers=SimpleNamespace(fold_codes=lambda plan, keys, work: work([codes])))
+    monkeypatch.setattr(splits, "table_of", lambda score: SimpleNamespace(plan=None))
+    counts = splits.SUBTREES.counted(reader, SimpleNamespace(arguments=(keys,)))  # type: ignore[arg-type]
+    for j, i in itertools.permutations(range(4), 2):
+        expected = np.zeros((sizes[j], sizes[i], 3), dtype=int)
+        for row in codes[(codes[:, [j, i, 4]] >= 0).all(axis=1)]:
+            expected[row[j], row[i], row[4]] += 1
+        assert np.array_equal(counts.pairs[j, i], expected)
+    assert counts.pairs.keys() == set(itertools.permutations(range(4), 2))

@@ -375,3 +375,28 @@ def test_patterns_name_files_in_order(tmp_path: Path) -> None:
     assert paths("a[1].csv", folders) == [tmp_path / "a[1].csv"] and paths("none.csv", folders) == ["none.csv"]
     with pytest.raises(Refusal, match="no file matches"):
         paths("c*.csv", folders)
+
+
+def test_times_of_old_parquet_files_are_those_that_they_hold(tmp_path: Path) -> None:
+    """Of Spark and Impala: as nanoseconds of 64 bits the last day of the calendar would be one of 1816."""
+    times = pa.array([-62_135_596_800, 1_700_000_000, 253_402_214_400], pa.timestamp("s"))
+    said = []
+    for old in (False, True):
+        path = str(tmp_path / f"{old}.parquet")
+        pq.write_table(pa.table({"x": times.cast(pa.timestamp("us"))}), path, use_deprecated_int96_timestamps=old)
+        engine = LocalDuckDb()
+        scan = Scan(engine.open(path, public=False).key, (("x", Open("time")),))
+        said.append(sorted(engine.tally(scan, Column("x"))[0].tolist()))
+    assert said[0] == said[1] == times.to_pylist()
+
+
+def test_columns_of_parquet_have_the_names_that_the_file_gives_them(tmp_path: Path) -> None:
+    """DuckDB has no names that differ in case alone: what it calls the second column is the name of the third."""
+    path = str(tmp_path / "x.parquet")
+    pq.write_table(pa.table([pa.array([one]) for one in (1, 20, 3, 4, 5)], ["X", "x", "x_1", "y", "y"]), path)
+    engine = LocalDuckDb()
+    opened = engine.open(path, public=False)
+    assert opened.columns == ("X", "x", "x_1", "y", "y") and dict(opened.unread) == {"y": "two columns"}
+    for name, value in (("X", 1), ("x", 20), ("x_1", 3)):
+        scan = Scan(opened.key, ((name, Integer(0, 99)),))
+        assert engine.tally(scan, Column(name))[0].tolist() == [value]

@@ -168,7 +168,8 @@ def _of_numpy(column: object) -> Array:
         with np.errstate(all="ignore"):
             return values.astype(np.float32 if size == 2 else np.float64)
     if kind == "M":
-        texts = np.datetime_as_string(values)
+        unit = {"Y": "D", "M": "D", "h": "m"}.get(np.datetime_data(values.dtype)[0])  # whose own texts are no dates
+        texts = np.datetime_as_string(values, unit=unit)
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
     if kind == "m":
         return np.ma.masked_array(values.view(np.int64), np.isnat(values))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -27,7 +26,7 @@ from jostle.engine.duckdb.engine import DUCKDB, DuckDb, Folder
 from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import Array, np, pa
-from jostle.readers.filesets import TWICE, Reading, reader_of
+from jostle.readers.filesets import Reading, reader_of, twice
 from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, TextFile, content, damaged, is_compressed
 
 if TYPE_CHECKING:
@@ -295,11 +294,11 @@ class ParquetFile(ReadRaw):
             native = [n and other in (kind, NONE) for n, kind, other in zip(native, types, arrow, strict=True)]
             kinds = [kind if n else other for n, kind, other in zip(native, types, arrow, strict=True)]
         super().__init__(names, tuple(kinds), label)
-        self.typed, many = True, Counter(names)
+        self.typed = True
         self._native = [n and '"' + name.replace('"', '""') + '"' for n, name in zip(native, inner, strict=True)]
-        types = [TWICE if many[name] > 1 else type_ for name, type_ in zip(names, types, strict=True)]
-        none = [type_ == TWICE or (kind == NONE and type_ != _EMPTY) for kind, type_ in zip(kinds, types, strict=True)]
-        self.unread = tuple(one for one, unread in zip(zip(names, types, strict=True), none, strict=True) if unread)
+        none = [kind == NONE and type_ != _EMPTY for kind, type_ in zip(kinds, types, strict=True)]
+        unread = (one for one, unread in zip(zip(names, types, strict=True), none, strict=True) if unread)
+        self.unread = (*twice(names), *unread)
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}

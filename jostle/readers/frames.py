@@ -11,7 +11,7 @@ import datetime
 import math
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.diagnostics import need_package, refuse
 from jostle.engine.duckdb.engine import in_unicode, table_of
@@ -75,6 +75,7 @@ _KINDS = {
     "u1": "UTINYINT", "u2": "USMALLINT", "u4": "UINTEGER", "u8": "UBIGINT",
     "f4": "FLOAT", "f8": "DOUBLE", "b1": "BOOLEAN",
 }  # fmt: skip
+_UNITS: dict[str, Literal["D", "m"]] = {"Y": "D", "M": "D", "h": "m"}  # for those whose own texts are no dates
 _LARGEST = 0x10FFFF  # of all characters
 _EXACT = 2**53
 
@@ -168,8 +169,7 @@ def _of_numpy(column: object) -> Array:
         with np.errstate(all="ignore"):
             return values.astype(np.float32 if size == 2 else np.float64)
     if kind == "M":
-        unit = {"Y": "D", "M": "D", "h": "m"}.get(np.datetime_data(values.dtype)[0])  # whose own texts are no dates
-        texts = np.datetime_as_string(values, unit=unit)
+        texts = np.datetime_as_string(values, unit=_UNITS.get(np.datetime_data(values.dtype)[0]))
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
     if kind == "m":
         return np.ma.masked_array(values.view(np.int64), np.isnat(values))

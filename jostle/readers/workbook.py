@@ -19,14 +19,13 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.readers.filesets import TWICE, Reading, reader_of
+from jostle.readers.filesets import Reading, reader_of, twice
 
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
@@ -358,6 +357,5 @@ def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str,
         message = f"{label} has no names in {which} of its sheet"
         help = f'if another row has them, say which: `table("{label[1:-1]}", header = {at + 1})`'
         raise refuse("DataError", message, help=help)
-    many = Counter(cells.values())
-    twice = tuple((name, TWICE) for name in many if many[name] > 1)
-    return {name: place for place, name in cells.items() if many[name] == 1}, twice
+    unread = dict(twice(cells.values()))
+    return {name: place for place, name in cells.items() if name not in unread}, tuple(unread.items())

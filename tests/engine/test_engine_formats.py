@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import sqlite3
@@ -338,8 +339,25 @@ def test_what_a_database_keeps_of_its_tables_is_no_table(tmp_path: Path, part: s
 def test_a_database_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     sqlite(tmp_path / "x.db")
     (tmp_path / "x.db-wal").write_bytes(b"changes")
+    files = FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People"))
     with pytest.raises(Refusal, match="not written to it yet"):
-        LocalDuckDb().open(FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People")), public=False)
+        LocalDuckDb().open(files, public=False)
+
+
+def test_rows_of_a_transaction_that_is_not_done_are_not_read(tmp_path: Path) -> None:
+    """SQLite writes them to its file before, and beside it what takes them back; done with, that may stay in zeros."""
+    path = tmp_path / "x.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in ("PRAGMA journal_mode = persist", "PRAGMA cache_size = 1", "CREATE TABLE t (x)", "BEGIN"):
+            connection.execute(statement)
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 200,)] * 500)
+        files = FileSet.of([open_file(path)], Reading(part="t"))
+        with pytest.raises(Refusal, match="not written to it yet"):
+            LocalDuckDb().open(files, public=False)
+        connection.execute("ROLLBACK")
+        files = FileSet.of([open_file(path)], Reading(part="t"))
+        assert (tmp_path / "x.db-journal").stat().st_size
+        assert LocalDuckDb().open(files, public=False).columns == ("x",)
 
 
 @pytest.mark.parametrize(("line", "found"), [

@@ -30,6 +30,7 @@ COLUMNS: dict[str, Any] = {
     "whole": np.array([0, -5, 3, 99, 2**62, -(2**62), 7, 1, 3, 3, 2]),
     "small": np.array([0, 255, 3, 9, 1, 2, 7, 1, 3, 3, 2], dtype=np.uint8),
     "text": np.array(TEXTS, dtype=object),
+    "strings": np.array(TEXTS, dtype=getattr(np.dtypes, "StringDType", lambda: "O")()),
     "holes": pa.array(["a", None, "é", None, "b", "b", "b", "", "z", "z", "z"]),
     "coded": pd.Series(["u", "v", "u", None, "w", "u", "u", "v", "w", "w", "w"], dtype="category"),
     "chunks": pa.chunked_array([["a", "b", "c"], ["b", "d", None, "a"], ["é", "a", "b", "c"]]),
@@ -39,7 +40,7 @@ COLUMNS: dict[str, Any] = {
 }
 LISTS = Categories(("z", "a", "é", "b", "x" * 300)), Categories(("none",)), Categories(("u", "w"))
 DOMAINS: list[tuple[str, Domain]] = [
-    *((name, domain) for name in ("text", "holes", "coded", "chunks", "whole") for domain in LISTS),
+    *((name, domain) for name in ("text", "strings", "holes", "coded", "chunks", "whole") for domain in LISTS),
     *((name, Integer(low, high)) for name in ("whole", "small", "float", "holed", "truth", "text")
       for low, high in ((0, 5), (3, 3), (-(2**53), 2**53), (200, 300))),
     ("whole", Real(0.0, 2.0)), ("small", Categories((3.0, 1.0))),

@@ -244,7 +244,7 @@ def cells(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray:
     """The column as its kind is stored."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     if not chunks:  # a table without rows may have none: the type of its cells is that of any other
-        chunks = [column.combine_chunks()]
+        chunks = [pa.nulls(0, column.type)]
     stored = [piece for chunk in chunks for piece in _cells(chunk)]
     return pa.chunked_array(stored) if stored else pa.chunked_array([pa.nulls(0, pa.string())])
 

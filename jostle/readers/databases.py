@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +49,7 @@ def sqlite_table(file: OpenFile, label: str, reading: Reading) -> tuple[dict[str
     import sqlite3
 
     _check_beside(file, label, "-wal")
+    _check_beside(file, label, "-journal")
     try:
         connection = sqlite3.connect(f"file:{file.name}?immutable=1", uri=True)
         try:
@@ -126,10 +126,11 @@ def _choice(label: str, part: str, tables: list[str]) -> str:
 
 def _check_beside(file: OpenFile, label: str, ending: str) -> None:
     try:
-        size = os.stat(file.real + ending).st_size
+        with open(file.real + ending, "rb") as source:
+            begin = source.read(8).strip(b"\0")  # of one that is kept when it is done with, zeros
     except OSError:
         return
-    if size:
+    if begin:
         help = "close it where it is open, or have it write its log (`CHECKPOINT`)"
         raise refuse("DataError", f"{label} has changes that are not written to it yet", help=help)
 

@@ -18,6 +18,7 @@ import glob
 import io
 import os
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from itertools import islice
@@ -95,6 +96,11 @@ class _Reader(io.RawIOBase):
 
 TWICE = "two columns"
 """In place of a type: that of a name which stands above several columns."""
+
+
+def twice(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """The names of several columns, which are not read, in the form of `Opened.unread`."""
+    return tuple((name, TWICE) for name, many in Counter(names).items() if many > 1)
 
 
 def check_read(name: str, unread: Iterable[tuple[str, str]]) -> None:

@@ -17,6 +17,7 @@ Arrow fails on a long one.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
@@ -25,7 +26,7 @@ from jostle.engine.duckdb.engine import DUCKDB, DuckDb, Folder
 from jostle.engine.files import OpenFile, stem
 from jostle.engine.sql.cells import NATIVE, NONE, WHOLE, number, text
 from jostle.lazy import Array, np, pa
-from jostle.readers.filesets import Reading, reader_of
+from jostle.readers.filesets import Reading, reader_of, twice
 from jostle.readers.textfile import FAULTS, Irregular, ReadRaw, TextFile, content, damaged, is_compressed
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def _as(cell: str, kind: str, target: str) -> str:
 
 
 _EMPTY = '"NULL"'  # the type of columns without values
+_OF_DUCKDB = re.compile("_[0-9]+$")  # the end of a name of DuckDB's own, of columns whose names differ in case at most
 NUMBER = "file_row_number"  # what DuckDB calls it
 MOST_BOUND = 30  # columns that nobody asks for, from which on a query names those that it needs
 Fetch = Callable[[str, str], list[tuple[object, ...]]]
@@ -284,21 +286,19 @@ class ParquetFile(ReadRaw):
         options = "hive_partitioning = false, filename = false, utf8_validation = 'replace'"
         reader = f"read_parquet({DUCKDB.literal(file.name)}, {options})"
         described = fetch(f"DESCRIBE SELECT * FROM {reader}", label)
-        kinds = [str(row[1]) for row in described]
-        self._numbered = all(str(row[0]).lower() != NUMBER for row in described)  # else DuckDB's own number is hidden
-        self._native = [kind in NATIVE and self._numbered for kind in kinds]
-        if not all(self._native):
-            arrow = _kinds(file, len(kinds))
-            self._native = [native and (kind == other or other == NONE) for native, kind, other in
-                            zip(self._native, kinds, arrow, strict=True)]  # fmt: skip
-            kinds = [kind if native else other for native, kind, other in zip(self._native, kinds, arrow, strict=True)]
-        super().__init__(tuple(str(row[0]) for row in described), tuple(kinds), label)
+        inner, types = tuple(str(row[0]) for row in described), [str(row[1]) for row in described]
+        self._numbered = all(name.lower() != NUMBER for name in inner)  # else DuckDB's own number is hidden
+        native, names, kinds = [kind in NATIVE and self._numbered for kind in types], inner, types
+        if not all(native) or any(map(_OF_DUCKDB.search, inner)):
+            names, arrow = _columns(file, inner)
+            native = [n and other in (kind, NONE) for n, kind, other in zip(native, types, arrow, strict=True)]
+            kinds = [kind if n else other for n, kind, other in zip(native, types, arrow, strict=True)]
+        super().__init__(names, tuple(kinds), label)
         self.typed = True
-        types = [str(row[1]) for row in described]
+        self._native = [n and '"' + name.replace('"', '""') + '"' for n, name in zip(native, inner, strict=True)]
         none = [kind == NONE and type_ != _EMPTY for kind, type_ in zip(kinds, types, strict=True)]
-        self.unread = tuple(
-            one for one, unread in zip(zip(self.columns, types, strict=True), none, strict=True) if unread
-        )
+        unread = (one for one, unread in zip(zip(names, types, strict=True), none, strict=True) if unread)
+        self.unread = (*twice(names), *unread)
         self._file, self._name, self._register = file, name, register
         self._columns: dict[int, pa.ChunkedArray] = {}
         self._tables: dict[frozenset[int], str] = {}
@@ -306,8 +306,7 @@ class ParquetFile(ReadRaw):
         fetch(f"CREATE VIEW {name} AS {self._select(range(len(kinds)))}", label)
 
     def _select(self, needed: Collection[int]) -> str:
-        quoted = ['"' + name.replace('"', '""') + '"' for name in self.columns]
-        items = [f"{quoted[i] if self._native[i] else 'NULL'} AS c{i}" for i in needed]
+        items = [f"{self._native[i] or 'NULL'} AS c{i}" for i in needed]
         return f"SELECT {', '.join([*items, *[f'{NUMBER} AS n'] * self._numbered])} FROM {self._scanned}"
 
     def table(self, needed: Collection[int]) -> str:
@@ -334,7 +333,7 @@ class ParquetFile(ReadRaw):
 
         try:
             with _by_parquet_types(self._file) as source:
-                opened = pq.ParquetFile(source)
+                opened = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
                 self._rows = opened.metadata.num_rows
                 for i in needed:
                     if i not in self._columns and self.kinds[i] == NONE:
@@ -346,22 +345,24 @@ class ParquetFile(ReadRaw):
         self._file.check()
 
 
-def _kinds(file: OpenFile, width: int) -> list[str]:
-    """The kinds that Arrow gives the columns; `NONE` for all where it cannot read such a file."""
+def _columns(file: OpenFile, names: tuple[str, ...]) -> tuple[tuple[str, ...], list[str]]:
+    """The names that the file gives its columns, for those of DuckDB, which never differ in case alone, and the kinds
+    that Arrow gives them; `NONE` for all, and the same names, where it cannot read such a file."""
     import pyarrow.parquet as pq
 
     from jostle.readers.arrays import kind_of
 
+    unknown = names, [NONE] * len(names)
     try:
         with _by_parquet_types(file) as source:
-            opened = pq.ParquetFile(source)
+            opened = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
             kinds, leaves = [kind_of(field.type) for field in opened.schema_arrow], _leaves(opened)
     except (pa.ArrowException, OSError):
-        return [NONE] * width
-    if len(kinds) != width or leaves[-1] != len(opened.schema):
-        return [NONE] * width
+        return unknown
+    if len(kinds) != len(names) or leaves[-1] != len(opened.schema):
+        return unknown
     firsts = [opened.schema.column(at) for at in leaves[:-1]]
-    return [
+    return tuple(opened.schema_arrow.names), [
         NONE if leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type == "DECIMAL" else kind
         for kind, leaf in zip(kinds, firsts, strict=True)
     ]

@@ -11,7 +11,7 @@ import datetime
 import math
 from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from jostle.diagnostics import need_package, refuse
 from jostle.engine.duckdb.engine import in_unicode, table_of
@@ -75,6 +75,8 @@ _KINDS = {
     "u1": "UTINYINT", "u2": "USMALLINT", "u4": "UINTEGER", "u8": "UBIGINT",
     "f4": "FLOAT", "f8": "DOUBLE", "b1": "BOOLEAN",
 }  # fmt: skip
+_UNITS: dict[str, Literal["D", "m"]] = {"Y": "D", "M": "D", "h": "m"}  # for those whose own texts are no dates
+_NO_UNIT = "datetime64"
 _LARGEST = 0x10FFFF  # of all characters
 _EXACT = 2**53
 
@@ -160,15 +162,15 @@ def _of_numpy(column: object) -> Array:
     if values.ndim != 1:
         raise refuse("DataError", "every column of a table is an array of one dimension")
     kind, size = values.dtype.kind, values.dtype.itemsize
-    if kind not in "OV":
+    if kind not in "OTV":
         values = np.ascontiguousarray(values.astype(values.dtype.newbyteorder("=")))
     if kind in "iub" or (kind == "f" and size in (4, 8)):
         return values
     if kind == "f":
         with np.errstate(all="ignore"):
             return values.astype(np.float32 if size == 2 else np.float64)
-    if kind == "M":
-        texts = np.datetime_as_string(values)
+    if kind == "M" and str(values.dtype) != _NO_UNIT:
+        texts = np.datetime_as_string(values, unit=_UNITS.get(np.datetime_data(values.dtype)[0]))
         return _texts([None if text == "NaT" else text for text in texts.tolist()])
     if kind == "m":
         return np.ma.masked_array(values.view(np.int64), np.isnat(values))
@@ -182,9 +184,8 @@ def _of_numpy(column: object) -> Array:
 def _unread(column: object, kind: str) -> str:
     """The type of a column that is none throughout, whatever stands in it; empty where cells are read, or are none."""
     declared = getattr(column, "dtype", None) or getattr(column, "type", None)
-    if type(declared).__name__ in ("PeriodDtype", "IntervalDtype") or getattr(declared, "kind", "") in ("c", "V"):
-        return str(declared)
-    if kind == NONE and str(declared) not in ("null", "object"):
+    none = type(declared).__name__ in ("PeriodDtype", "IntervalDtype") or getattr(declared, "kind", "") in ("c", "V")
+    if none or str(declared) == _NO_UNIT or (kind == NONE and str(declared) not in ("null", "object")):
         return str(declared)
     return ""
 

@@ -96,7 +96,8 @@ _BLOCK = 1 << 20  # bytes read at a time
 MOST_PARTS = 4  # times that some columns of a table are stored before all are
 _LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
 _OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,
-compression = 'none', strict_mode = true"""
+compression = 'none', strict_mode = true, parallel = false"""
+"""Not in parallel: where a part begins within a cell, the quotes of a row would decide what becomes of the others."""
 
 
 class Irregular(Struct):
@@ -139,8 +140,7 @@ class TextFile(ReadRaw):
     database's own reader takes them, and a column is read of these when it is asked about."""
 
     __slots__ = (
-        "_breaks", "_connection", "_copy", "_encoding", "_exact", "_file", "_longest", "_name", "_parts", "_read",
-        "_separator",
+        "_connection", "_copy", "_encoding", "_exact", "_file", "_longest", "_name", "_parts", "_read", "_separator",
     )  # fmt: skip
     written_anew: ClassVar[bool] = False
     """Whether every line is, so that cells may hold the ends of lines, and each has its cells."""
@@ -151,7 +151,7 @@ class TextFile(ReadRaw):
     ) -> None:  # fmt: skip
         super().__init__(columns, ("VARCHAR",) * len(columns), label)
         self._file, self._name, self._connection, self._encoding = file, name, connection, encoding
-        self._separator, self._breaks, self._exact = separator, self.written_anew, self.written_anew
+        self._separator, self._exact = separator, self.written_anew
         self._read, self._longest = False, 0  # bytes of a block of lines
         self._copy: OpenFile | None = None  # of the records, while columns of it are not read
         self._parts: dict[frozenset[int], str] = {}  # tables of some columns
@@ -243,7 +243,7 @@ class TextFile(ReadRaw):
                 if look:
                     self._count(block, number, fit=fit)
                     number += block.count(b"\n")
-                self._longest, self._breaks = max(self._longest, len(lines)), self._breaks or b"\r" in lines
+                self._longest = max(self._longest, len(lines))
                 yield lines
 
     def _mended(self, copy: OpenFile) -> Iterator[bytes]:
@@ -283,8 +283,7 @@ class TextFile(ReadRaw):
     def _read_columns(self, copy: OpenFile, places: frozenset[int], name: str) -> None:
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(self.width))
         items = ", ".join(f"{self.cell_of(f'c{i}')} AS c{i}" for i in sorted(places))
-        more = ", parallel = false" * self._breaks  # a part would not know whether it begins within a cell
-        more += f", max_line_size = {self._longest}" * (self._longest > _LARGEST)
+        more = f", max_line_size = {self._longest}" * (self._longest > _LARGEST)
         query = f"""CREATE OR REPLACE TABLE {name} AS SELECT {items}
             FROM read_csv({DUCKDB.literal(copy.name)}, delim = {DUCKDB.literal(self._separator)},
             columns = {{{columns}}}, {_OPTIONS}{more})"""

@@ -19,14 +19,13 @@ import posixpath
 import re
 import zipfile
 import zlib
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
 from jostle.diagnostics import did_you_mean, refuse
 from jostle.engine.files import OpenFile
-from jostle.readers.filesets import TWICE, Reading, reader_of
+from jostle.readers.filesets import Reading, reader_of, twice
 
 _FAULTS = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError)
 """What the reader of zip files raises for what is none, is damaged, or has a password."""
@@ -37,14 +36,15 @@ _MOST_COLUMNS = 1 << 14  # of Excel's
 _NAME = r"(?:[\w.-]{1,64}:)?"  # the prefix of a name
 _ROW, _SHARED, _CELL = (re.compile(rf"<{_NAME}{name}(?=[\s/<>])") for name in ("row", "si", "c"))
 _TAG = re.compile(rf"<{_NAME}(\w+)((?:\s[^<>]*)?)>")
-_ATTRIBUTE = re.compile(r"""([\w:]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_ATTRIBUTE = re.compile(r"""([\w:]{1,64})\s{0,64}=\s{0,64}(?:"([^"]*)"|'([^']*)')""")
 _VALUE = re.compile(rf"<{_NAME}v(?:\s[^<>]*)?>([^<]*)<")
 _TEXT = re.compile(rf"<(/?){_NAME}(t|rPh)(?=[\s/>])([^<>]*)>([^<]*)")
 _PLACE = re.compile(r"([A-Z]{1,3})[0-9]*", re.IGNORECASE)
-_NUMBER = re.compile(r"\s*[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,9})?\s*")
+_NUMBER = re.compile(r"\s*[+-]?([0-9]+(?:[.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,9})?\s*")
 _MOMENT = re.compile(r"\s*([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.][0-9]{1,6})?)?)Z?)?\s*")
 _NO_SIGN = re.compile(r'"[^"]*"|\[(?!hh?\]|mm?\]|ss?\])[^\]]*\]|[\\_*].', re.IGNORECASE)  # of a format
 _SPAN = re.compile(r"\[(hh?|mm?|ss?)\]", re.IGNORECASE)
+_LONG_CODE = re.compile("&#[0-9]{99,}")  # of a character: Python makes no number of very many digits
 _DATES = {*range(14, 23), 45, 47}  # formats that files do not spell out
 _DAY = 86_400_000  # milliseconds
 _ERRORS = frozenset({"#DIV/0!", "#N/A", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "#GETTING_DATA"})
@@ -188,7 +188,7 @@ def _tags(text: str, name: str) -> Iterator[dict[str, str]]:
 
 
 def _attributes(tag: str) -> dict[str, str]:
-    return {name: html.unescape(one or other) for name, one, other in _ATTRIBUTE.findall(tag)}
+    return {name: _unescaped(one or other) for name, one, other in _ATTRIBUTE.findall(tag)}
 
 
 def _shared(book: zipfile.ZipFile, part: str) -> list[str]:
@@ -204,7 +204,11 @@ def _texts_in(piece: str) -> str:
             spoken = 0 if closes else spoken + (not more.endswith("/"))
         elif not closes and not spoken and not more.endswith("/"):
             texts.append(text)
-    return html.unescape("".join(texts))
+    return _unescaped("".join(texts))
+
+
+def _unescaped(text: str) -> str:
+    return html.unescape(_LONG_CODE.sub("\ufffd", text))
 
 
 def _kinds(styles: str) -> list[str]:
@@ -257,7 +261,7 @@ class _Cells:
         match = _VALUE.search(text)
         if match is None:
             return None
-        value = html.unescape(match[1])
+        value = _unescaped(match[1])
         if kind == "n":
             style = attributes.get("s", "0")
             at = int(style) if style.isdecimal() and len(style) < 9 else 0
@@ -353,6 +357,5 @@ def _names(row: dict[int, str], label: str, reading: Reading) -> tuple[dict[str,
         message = f"{label} has no names in {which} of its sheet"
         help = f'if another row has them, say which: `table("{label[1:-1]}", header = {at + 1})`'
         raise refuse("DataError", message, help=help)
-    many = Counter(cells.values())
-    twice = tuple((name, TWICE) for name in many if many[name] > 1)
-    return {name: place for place, name in cells.items() if many[name] == 1}, twice
+    unread = dict(twice(cells.values()))
+    return {name: place for place, name in cells.items() if name not in unread}, tuple(unread.items())

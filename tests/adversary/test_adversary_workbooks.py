@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import re
+import time
 import zipfile
 from pathlib import Path
 
@@ -46,6 +47,7 @@ ROWS = {
     "CDATA": '<c r="B5" t="inlineStr"><is><t><![CDATA[<b>]]></t></is></c>',
     "a start in CDATA": '<c r="B5" t="inlineStr"><is><t><![CDATA[<row r="5"><c r="A5"><v>9]]></t></is></c>',
     "CDATA without an end": "<c><is><t><![CDATA[",
+    "a code of many digits": f'<c r="B5" t="str"><v>&#{"1" * 5000};</v></c>',
     "a comment without an end": "<!-- ", "an instruction": "<?x <c ", "a deep one": "<is>" * 5000,
     "tags": "<c " * 5000, "other tags": "<x/><y>7</y>", "an ampersand": '<c r="B5" t="str"><v>&</v></c>',
     "bytes": '<c r="B5" t="str"><v>\x01\x00</v></c>', "the end": "</worksheet>",
@@ -175,6 +177,17 @@ def test_rows_in_a_cdata_section_are_text_however_long_it_is(tmp_path: Path, man
     path, rows = tmp_path / "t.xlsx", b'<row r="5"><c r="A5"><v>9</v></c></row>' * many
     workbook(path, b'<c r="A5"><v>7</v></c><c r="B5" t="inlineStr"><is><t><![CDATA[%s]]></t></is></c>' % rows)
     assert sheet_table(open_file(path), "`t`", Reading())[0]["v"] == ["0", "1", "2", "7", "5", "6"]
+
+
+@pytest.mark.attack("hostile rows of workbooks")
+@pytest.mark.parametrize("cell", ["<c %s></c>", "<c a%s></c>", "<c><v>%sx</v></c>", "<c><v>.%sx</v></c>"])
+def test_a_long_cell_is_gone_through_once(tmp_path: Path, cell: str) -> None:
+    """Again and again it took minutes, so that a row stopped who reads the others."""
+    for sign in "a1 ":
+        workbook(tmp_path / "t.xlsx", (cell % (sign * 100_000)).encode())
+        began = time.process_time()
+        assert others(tmp_path / "t.xlsx") == ["0", "1", "2", "5", "6"]
+        assert time.process_time() - began < 5
 
 
 @pytest.mark.attack("hostile rows of workbooks")

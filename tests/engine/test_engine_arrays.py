@@ -11,7 +11,17 @@ import pyarrow as pa
 import pytest
 
 from jostle.engine.sql.engine import SqlEngine
-from jostle.plan.plan import Categories, Column, Count, Domain, Integer, Key, Real, Scan
+from jostle.plan.plan import (
+    Categories,
+    Column,
+    Count,
+    Domain,
+    Integer,
+    Key,
+    Open,
+    Real,
+    Scan,
+)
 from jostle.readers.arrays import Arrays
 from jostle.readers.duckdb import LocalDuckDb
 
@@ -20,6 +30,7 @@ COLUMNS: dict[str, Any] = {
     "whole": np.array([0, -5, 3, 99, 2**62, -(2**62), 7, 1, 3, 3, 2]),
     "small": np.array([0, 255, 3, 9, 1, 2, 7, 1, 3, 3, 2], dtype=np.uint8),
     "text": np.array(TEXTS, dtype=object),
+    "strings": np.array(TEXTS, dtype=getattr(np.dtypes, "StringDType", lambda: "O")()),
     "holes": pa.array(["a", None, "é", None, "b", "b", "b", "", "z", "z", "z"]),
     "coded": pd.Series(["u", "v", "u", None, "w", "u", "u", "v", "w", "w", "w"], dtype="category"),
     "chunks": pa.chunked_array([["a", "b", "c"], ["b", "d", None, "a"], ["é", "a", "b", "c"]]),
@@ -29,7 +40,7 @@ COLUMNS: dict[str, Any] = {
 }
 LISTS = Categories(("z", "a", "é", "b", "x" * 300)), Categories(("none",)), Categories(("u", "w"))
 DOMAINS: list[tuple[str, Domain]] = [
-    *((name, domain) for name in ("text", "holes", "coded", "chunks", "whole") for domain in LISTS),
+    *((name, domain) for name in ("text", "strings", "holes", "coded", "chunks", "whole") for domain in LISTS),
     *((name, Integer(low, high)) for name in ("whole", "small", "float", "holed", "truth", "text")
       for low, high in ((0, 5), (3, 3), (-(2**53), 2**53), (200, 300))),
     ("whole", Real(0.0, 2.0)), ("small", Categories((3.0, 1.0))),
@@ -120,3 +131,14 @@ def test_a_stamp_tells_cells_apart_and_no_orders_of_rows() -> None:
     x, y = np.array([1, 2, 3]), np.array(["a", "b", "a"])
     assert stamp(x=x, y=y) == stamp(x=x[::-1].copy(), y=y[::-1].copy()) != stamp(x=x, y=y[::-1].copy()[[1, 0, 2]])
     assert len({stamp(x=x), stamp(x=x + 1), stamp(x=x[:2]), stamp(x=x - 3), stamp(y=x), stamp(x=y)}) == 6
+
+
+@pytest.mark.parametrize("unit", ["Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns"])
+def test_dates_of_numpy_are_read_in_every_unit(unit: str) -> None:
+    """Of years, months and hours no cell was one."""
+    engine, cells = LocalDuckDb(), np.array(["1970-01-01", "NaT", 2**62], dtype=f"M8[{unit}]")
+    key = engine.open({"x": cells}, public=False).key
+    for kind in ("date", "time"):
+        values, counts = engine.tally(Scan(key, (("x", Open(kind)),)), Column("x"))
+        assert counts[[str(value)[:10] for value in values.tolist()].index("1970-01-01")] == 1
+    engine.close()

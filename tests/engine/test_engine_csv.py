@@ -421,3 +421,16 @@ def test_half_of_a_text_with_a_line_end_is_not_taken_for_a_text(tmp_path: Path) 
     query = "release n = {{ select count(*) as n from t groupby kind with epsilon 1e8 }}.n\n"
     result = Session(cwd=tmp_path).run_text(text + query)
     assert round(result["n"][0]) == 18 and "unfit-cells" in [one.kind for one in result.warnings]
+
+
+def test_the_quotes_of_a_row_where_a_part_would_begin_decide_nothing(tmp_path: Path) -> None:
+    """Of 8 million bytes: read in parts, the database fails on such a row, after the charge."""
+    odd, after = b'"aaa""""a"""""",,,,aa"",a,",",,"\n', b'",,",",a"\n'
+    before = b"a,7\n" * 1_999_997 + b"aaaaaaaa,7\n"  # a line that is skipped goes before them
+    path = tmp_path / "x.csv"
+    for more in (b"", odd):
+        path.write_bytes(b"x,y\n" + before + more + after + b"a,7\n" * 300_000)
+        engine = LocalDuckDb()
+        key = engine.open(path, public=False).key
+        assert engine.rows(Scan(key, (("x", Open("text")),))) == 2_299_999 + bool(more)
+        engine.close()

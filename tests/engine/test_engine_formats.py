@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import sqlite3
@@ -338,8 +339,25 @@ def test_what_a_database_keeps_of_its_tables_is_no_table(tmp_path: Path, part: s
 def test_a_database_with_changes_beside_it_is_refused(tmp_path: Path) -> None:
     sqlite(tmp_path / "x.db")
     (tmp_path / "x.db-wal").write_bytes(b"changes")
+    files = FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People"))
     with pytest.raises(Refusal, match="not written to it yet"):
-        LocalDuckDb().open(FileSet.of([open_file(tmp_path / "x.db")], Reading(part="the People")), public=False)
+        LocalDuckDb().open(files, public=False)
+
+
+def test_rows_of_a_transaction_that_is_not_done_are_not_read(tmp_path: Path) -> None:
+    """SQLite writes them to its file before, and beside it what takes them back; done with, that may stay in zeros."""
+    path = tmp_path / "x.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in ("PRAGMA journal_mode = persist", "PRAGMA cache_size = 1", "CREATE TABLE t (x)", "BEGIN"):
+            connection.execute(statement)
+        connection.executemany("INSERT INTO t VALUES (?)", [("x" * 200,)] * 500)
+        files = FileSet.of([open_file(path)], Reading(part="t"))
+        with pytest.raises(Refusal, match="not written to it yet"):
+            LocalDuckDb().open(files, public=False)
+        connection.execute("ROLLBACK")
+        files = FileSet.of([open_file(path)], Reading(part="t"))
+        assert (tmp_path / "x.db-journal").stat().st_size
+        assert LocalDuckDb().open(files, public=False).columns == ("x",)
 
 
 @pytest.mark.parametrize(("line", "found"), [
@@ -375,3 +393,28 @@ def test_patterns_name_files_in_order(tmp_path: Path) -> None:
     assert paths("a[1].csv", folders) == [tmp_path / "a[1].csv"] and paths("none.csv", folders) == ["none.csv"]
     with pytest.raises(Refusal, match="no file matches"):
         paths("c*.csv", folders)
+
+
+def test_times_of_old_parquet_files_are_those_that_they_hold(tmp_path: Path) -> None:
+    """Of Spark and Impala: as nanoseconds of 64 bits the last day of the calendar would be one of 1816."""
+    times = pa.array([-62_135_596_800, 1_700_000_000, 253_402_214_400], pa.timestamp("s"))
+    said = []
+    for old in (False, True):
+        path = str(tmp_path / f"{old}.parquet")
+        pq.write_table(pa.table({"x": times.cast(pa.timestamp("us"))}), path, use_deprecated_int96_timestamps=old)
+        engine = LocalDuckDb()
+        scan = Scan(engine.open(path, public=False).key, (("x", Open("time")),))
+        said.append(sorted(engine.tally(scan, Column("x"))[0].tolist()))
+    assert said[0] == said[1] == times.to_pylist()
+
+
+def test_columns_of_parquet_have_the_names_that_the_file_gives_them(tmp_path: Path) -> None:
+    """DuckDB has no names that differ in case alone: what it calls the second column is the name of the third."""
+    path = str(tmp_path / "x.parquet")
+    pq.write_table(pa.table([pa.array([one]) for one in (1, 20, 3, 4, 5)], ["X", "x", "x_1", "y", "y"]), path)
+    engine = LocalDuckDb()
+    opened = engine.open(path, public=False)
+    assert opened.columns == ("X", "x", "x_1", "y", "y") and dict(opened.unread) == {"y": "two columns"}
+    for name, value in (("X", 1), ("x", 20), ("x_1", 3)):
+        scan = Scan(opened.key, ((name, Integer(0, 99)),))
+        assert engine.tally(scan, Column(name))[0].tolist() == [value]

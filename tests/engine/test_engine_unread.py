@@ -22,6 +22,7 @@ UNREAD: dict[str, pa.Array] = {
 }  # fmt: skip
 IN_MEMORY: dict[str, Any] = {
     "interval": pa.array([pa.MonthDayNano([1, 2, 3]), None]), "complex": np.array([1j, 2]), "void": np.zeros(2, "V3"),
+    "no unit": np.zeros(2, "M8"),
     "period": pd.Series(pd.period_range("2020", periods=2, freq="M")), "range": pd.Series(pd.interval_range(0, 2)),
 }  # fmt: skip
 READ: dict[str, pa.Array] = {

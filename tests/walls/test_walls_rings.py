@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_352,
+    "lines": 96_536,
     "files": 360,
     "lines that the kernel imports": 2632,
-    "lines that privacy and engine import": 18_414,
-    "lines that everyday queries import": 8608,
+    "lines that privacy and engine import": 18_455,
+    "lines that everyday queries import": 8636,
     "circles of files, imports for types counted": 0,
     "lines with Any": 594,
     "lines with a name for Any": 121,

@@ -294,7 +294,8 @@ def _rmse(a: object, b: object) -> float:
     x, y = [v if val.is_vector(v) else np.array(numbers(v, "rmse")) for v in (a, b)]
     if x.size != y.size or not x.size:
         raise refuse("ValueError", f"`rmse` takes vectors of one length, not {x.size} and {y.size}")
-    return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
+    with np.errstate(all="ignore"):
+        return float(np.sqrt(np.mean((x.ravel() - y.ravel()) ** 2)))
 
 
 @builtin

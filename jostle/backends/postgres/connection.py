@@ -29,8 +29,10 @@ _AGAIN = "run the program again; in a notebook or the shell, begin a new session
 _SETTINGS = """SET LOCAL search_path = pg_catalog; SET LOCAL datestyle = ISO; SET LOCAL intervalstyle = postgres;
 SET LOCAL timezone = 'UTC'; SET LOCAL extra_float_digits = 1; SET LOCAL standard_conforming_strings = on;
 SET LOCAL row_security = off; SET LOCAL array_nulls = on; SET LOCAL jit = off; SET LOCAL statement_timeout = 0;
-SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_nestloop = off"""
+SET LOCAL enable_nestloop = off"""
 """The last one since a server that expects one row of a nested select would compare each row with each other one."""
+_UNENDING = """SET LOCAL idle_in_transaction_session_timeout = 0; SELECT pg_catalog.set_config(
+'transaction_timeout', '0', true) WHERE pg_catalog.current_setting('transaction_timeout', true) <> ''"""  # from 17 on
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _MARK = "SAVEPOINT jostle"
 _FACTS = """SELECT to_regclass(%s)::oid::bigint, ARRAY(SELECT pg_relation_filenode(part) FROM unnest(%s::oid[]) part),
@@ -219,7 +221,7 @@ class Connection:
         """Begins the transactions, on a server that can be told from others, and is the one of before."""
         if connection.info.server_version < OLDEST:
             raise refuse("DataError", "the PostgreSQL server is older than version 15")
-        keeper.execute(f"{_BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0")
+        keeper.execute(f"{_BEGIN}; {_UNENDING}")
         (self._state,) = keeper.execute("SELECT pg_export_snapshot()").fetchone()
         self._enter(connection)
         encoding, system, database = connection.execute(_SERVER).fetchone()
@@ -231,7 +233,7 @@ class Connection:
 
     def _enter(self, connection: Any) -> None:
         """Begins the transaction that reads."""
-        connection.execute(f"{_BEGIN}; SET TRANSACTION SNAPSHOT '{self._state}'; {_SETTINGS}; {_MARK}")
+        connection.execute(f"{_BEGIN}; SET TRANSACTION SNAPSHOT '{self._state}'; {_SETTINGS}; {_UNENDING}; {_MARK}")
 
     def _go_on(self) -> None:
         """Reads the state again, and finds the tables that are others by now: of one that was rebuilt it has no row."""

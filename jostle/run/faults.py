@@ -9,6 +9,7 @@ from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.exposures import Source as PrivateSource
 from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.scores import Score
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending, handles_in
@@ -64,6 +65,8 @@ class PrivateValue(Refusal):
             return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
         if re.match(r"size\(\w+\.", text):
             return f"measure it: `laplace({text}) with epsilon 0.1`"
+        if isinstance(self.handle, Score) and "compared" in self.cannot:
+            return "the largest of several is found by `noisy_max([…]) with epsilon 0.1`, or measure it by `laplace`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"

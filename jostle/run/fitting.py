@@ -66,6 +66,7 @@ TAKEN = {
     "component": frozenset({LIST}),
     "record": frozenset({RECORD}),
     "watch": frozenset({WATCH}),
+    "truth": frozenset({BOOLEAN}),
     "source": OF_HANDLES,
     "sized": _MANY | {RECORD, TEXT},
     "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
@@ -87,7 +88,7 @@ WORDS = {
     "utilities": "a list of utilities", "edges": "a list of edges",
     "dimensions": "how many dimensions, or lists of names", "list": "a list", "matrix": "a list of rows",
     "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
-    "watch": "a watch", "shape": "a cube of counts", "strategy": "a strategy of the library",
+    "watch": "a watch", "truth": "true or false", "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
@@ -97,7 +98,7 @@ _NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
 UNFIT = {
     **dict.fromkeys(("numbers", "each", "component"), _NO_NUMBERS),
     **dict.fromkeys(COLUMNS, frozenset({NUMBER})),
-    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST},
+    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST}, "utilities": _NO_NUMBERS,
 }  # fmt: skip
 """The kinds that no item of a list has, by the word that allows the list."""
 OF_DATA = frozenset({
@@ -141,19 +142,34 @@ def no_argument(
     if skip:
         name, places, args = node.function.span.text, places[skip:], args[skip:]
     by_name = {param.name: param for param in params}
-    exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
-    for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
-        if at < len(node.args):
-            param = places[min(at, len(places) - 1)] if places else None
-        else:
-            param = by_name.get(node.keywords[at - len(node.args)].name)
+    takes = [(places[min(at, len(places) - 1)] if places else None) for at in range(len(node.args))]
+    takes += [by_name.get(keyword.name) for keyword in node.keywords]
+
+    def unfit(at: int, value: object, span: Span) -> Diagnostic | None:
+        param = takes[at]
         if param is None or not param.takes:
-            continue
-        fault = _of_argument(name, param.takes, value, expr.span, kind)
+            return None
+        fault = _of_argument(name, param.takes, value, span, kind)
         if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
             fault = _of_columns(name, param.takes, value, args[0].domains)
-        if fault is not None:
-            return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
+        return fault
+
+    exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
+    for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
+        fault = unfit(at, value, expr.span)
+        if fault is None:
+            continue
+        for other in range(min(len(args), len(node.args)) if at < len(node.args) else 0):
+            both = kind(value), kind(args[other])  # each fits in the other's place alone
+            fits = all(one is not None and one in TAKEN[param.takes] if param is not None and param.takes else False
+                       for one, param in zip(both, (takes[other], takes[at]), strict=True))  # fmt: skip
+            if fits and not (unfit(other, value, expr.span) or unfit(at, args[other], expr.span)):
+                texts = [one.span.text for one in node.args]
+                texts[at], texts[other] = texts[other], texts[at]
+                more = [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
+                help = f"write `{node.function.span.text}({', '.join([*texts, *more])})`"
+                return replace(fault, span=expr.span, help=help)
+        return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
     return None
 
 
@@ -218,6 +234,9 @@ def _passed_on(function: Function) -> dict[str, str]:
     body = function.body.body if isinstance(function.body, n.Block) else (n.Return(function.body, span=None),)  # type: ignore[arg-type]
     mine = {name for name, _ in function.params} - set(bound_in(body, lambda use: ()))
     takes: dict[str, list[str]] = {}
+    for part in (getattr(statement, "value", None) for statement in body):
+        if isinstance(part, n.Conditional) and isinstance(part.test, n.Name) and part.test.id in mine:
+            takes.setdefault(part.test.id, []).append("truth")
     for call in _calls(body):
         if not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
@@ -335,7 +354,8 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`; of a derived column clamp the number'
         return _fault(message, f"{help}, `{name} = clamp(…, 0, 99)`", "OpenKeys")
     if takes.startswith("number column") and isinstance(domain, Categories | Open):
-        help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
+        help = "`top_k` and `crosstab` are for listed values, `compare` and `anova` for a number by them; "
+        help += "`logistic_regression` is for two of them"
         return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
     if takes == "column of values" and isinstance(domain, Real):
         help = f"make it whole: `derive(t, whole = floor({name}))`"

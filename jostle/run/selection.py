@@ -393,7 +393,7 @@ def _split_rows(table: Value, parts: Value, seed: Value = 0.0, *, at: At) -> lis
     table = need_table(table, "split_rows")
     for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
-            raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
+            raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="2 for halves, 10 for tenths")
     return _split(interp.data, table, int(parts), int(seed))
 
 

@@ -39,7 +39,8 @@ from jostle.tools.terms import is_text, pieces, together
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
 _EXISTS = re.compile(
-    r"(?i)\bexists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))? where (?:\w+\.)?(\w+) *==? *(?:\w+\.)?\3"
+    r"(?i)\b(not +)?exists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))?"
+    r" where (?:\w+\.)?(\w+) *==? *(?:(\w+)\.)?(\w+)"
     r"(?: and ([^()]*))?\)"
 )
 _INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
@@ -321,8 +322,10 @@ def _of_line(text: str, amount: re.Match[str] | None, reader: Meanings) -> list[
 def _taken_apart(text: str, reader: Meanings) -> list[str]:
     """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own."""
     if exists := _EXISTS.search(text):
-        more = re.sub(rf"\b{exists[2] or exists[1]}\.", "", exists[4] or "")
-        test = f"{exists[3]} in (select {exists[3]} from {exists[1]}{f' where {more}' if more else ''})"
+        more = re.sub(rf"\b{exists[3] or exists[2]}\.", "", exists[7] or "")
+        inner, outer = exists[4], exists[6]
+        inner, outer = (outer, inner) if exists[5] in (exists[2], exists[3]) else (inner, outer)
+        test = f"{outer} {exists[1] or ''}in (select {inner} from {exists[2]}{f' where {more}' if more else ''})"
         return [f"{text[: exists.start()]}{test}{text[exists.end() :]}"]
     if (inner := _INNER.search(text)) and (of := select(inner[1], reader)).asks and not of.keys:
         name = "_".join(re.findall(r"\w+", of.asks[0][0])[:2])

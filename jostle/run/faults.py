@@ -65,12 +65,12 @@ class PrivateValue(Refusal):
             return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
         if re.match(r"size\(\w+\.", text):
             return f"measure it: `laplace({text}) with epsilon 0.1`"
-        if isinstance(self.handle, Score) and "compared" in self.cannot:
-            return "the largest of several is found by `noisy_max([…]) with epsilon 0.1`, or measure it by `laplace`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"
-        return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}"
+        more = isinstance(self.handle, Score) and "compared" in self.cannot
+        largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
+        return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}{largest}"
 
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")

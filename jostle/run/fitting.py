@@ -141,36 +141,43 @@ def no_argument(
     skip = max(len(args) - len(node.args), 0)  # the choice of an advisor, whose call has the rest
     if skip:
         name, places, args = node.function.span.text, places[skip:], args[skip:]
-    by_name = {param.name: param for param in params}
-    takes = [(places[min(at, len(places) - 1)] if places else None) for at in range(len(node.args))]
-    takes += [by_name.get(keyword.name) for keyword in node.keywords]
+    takes = _takes(node, places, params)
 
     def unfit(at: int, value: object, span: Span) -> Diagnostic | None:
-        param = takes[at]
-        if param is None or not param.takes:
-            return None
-        fault = _of_argument(name, param.takes, value, span, kind)
-        if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
-            fault = _of_columns(name, param.takes, value, args[0].domains)
+        fault = _of_argument(name, takes[at], value, span, kind) if takes[at] else None
+        if fault is None and takes[at] in COLUMNS and args and isinstance(args[0], Table):
+            fault = _of_columns(name, takes[at], value, args[0].domains)
         return fault
+
+    def fits(one: int, place: int) -> bool:
+        own = kind(args[one]) in TAKEN.get(takes[place], ())
+        return own and unfit(place, args[one], exprs[one].span) is None
 
     exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
     for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
         fault = unfit(at, value, expr.span)
-        if fault is None:
-            continue
-        for other in range(min(len(args), len(node.args)) if at < len(node.args) else 0):
-            both = kind(value), kind(args[other])  # each fits in the other's place alone
-            fits = all(one is not None and one in TAKEN[param.takes] if param is not None and param.takes else False
-                       for one, param in zip(both, (takes[other], takes[at]), strict=True))  # fmt: skip
-            if fits and not (unfit(other, value, expr.span) or unfit(at, args[other], expr.span)):
-                texts = [one.span.text for one in node.args]
-                texts[at], texts[other] = texts[other], texts[at]
-                more = [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
-                help = f"write `{node.function.span.text}({', '.join([*texts, *more])})`"
-                return replace(fault, span=expr.span, help=help)
-        return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
+        if fault is not None:
+            help = _ordered(node, at, fits) or fault.help or f"as in `{_filled(usage_text, node, expr)}`"
+            return replace(fault, span=expr.span, help=help)
     return None
+
+
+def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter]) -> list[str]:
+    """What a function takes at the place of each argument of a call; nothing where that is not known."""
+    by_name = {param.name: param for param in params}
+    every = [places[min(at, len(places) - 1)] if places else None for at in range(len(node.args))]
+    return [param.takes if param else "" for param in (*every, *(by_name.get(one.name) for one in node.keywords))]
+
+
+def _ordered(node: n.Call, at: int, fits: Callable[[int, int], bool]) -> str:
+    """The call with an argument in the place of another, where each `fits` in that of the other alone."""
+    for other in range(len(node.args)) if at < len(node.args) else ():
+        if fits(at, other) and fits(other, at):
+            texts = [one.span.text for one in node.args]
+            texts[at], texts[other] = texts[other], texts[at]
+            texts += [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
+            return f"write `{node.function.span.text}({', '.join(texts)})`"
+    return ""
 
 
 def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
@@ -234,9 +241,7 @@ def _passed_on(function: Function) -> dict[str, str]:
     body = function.body.body if isinstance(function.body, n.Block) else (n.Return(function.body, span=None),)  # type: ignore[arg-type]
     mine = {name for name, _ in function.params} - set(bound_in(body, lambda use: ()))
     takes: dict[str, list[str]] = {}
-    for part in (getattr(statement, "value", None) for statement in body):
-        if isinstance(part, n.Conditional) and isinstance(part.test, n.Name) and part.test.id in mine:
-            takes.setdefault(part.test.id, []).append("truth")
+    takes |= _tested(body, mine)
     for call in _calls(body):
         if not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
@@ -253,6 +258,13 @@ def _passed_on(function: Function) -> dict[str, str]:
             words[:] = ["number columns" if "number column" in words else "columns"]
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
+
+
+def _tested(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
+    """The parameters that decide what a name of a body is, which are true or false."""
+    values = [getattr(statement, "value", None) for statement in body]
+    tests = [one.test for one in values if isinstance(one, n.Conditional)]
+    return {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
 
 
 def _word(call: n.Call, param: Parameter, whole: bool) -> str:

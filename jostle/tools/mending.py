@@ -52,7 +52,6 @@ _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(rf"{repairs.USAGE}|$")
-_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
 )
@@ -65,16 +64,15 @@ _QUOTED = re.compile(r"`([^`…]+)`")
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
     """The faults, of which the first three have a way out that was tried, where one is found; those of the lines that
     it is in place of are gone with it."""
-    told, settled = list[Diagnostic](), set[int]()
+    every, rows = list[Diagnostic](), set[int]()
     for fault in faults:
-        if _row(fault) in settled:
-            continue
-        mended = repairs.in_own_names(_mend(fault, source, check)) if len(told) < 3 else fault
-        rows = re.search(r"in place of lines (\d+) to (\d+)$", mended.help)
-        if rows or (mended.help != fault.help and _WHOLE.fullmatch(mended.help)):
-            settled |= {*range(int(rows[1]), int(rows[2]) + 1)} if rows else {_row(fault)}
-        told.append(mended)
-    return told
+        if _row(fault) not in rows:
+            every.append(repairs.in_own_names(_mend(fault, source, check)) if len(every) < 3 else fault)
+            help = every[-1].help
+            lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
+            if lines or (help != fault.help and _WHOLE.fullmatch(help)):
+                rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
+    return every
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
@@ -333,7 +331,7 @@ class _Search:
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines[0], _own_amount(self.line, lines[1])
+        line, new = lines[0], repairs.own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
         if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
@@ -451,15 +449,6 @@ def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
         yield from _without(line, end - len(guess) if guess else start, end)
-
-
-def _own_amount(line: str, new: str) -> str:
-    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
-    amounts = _AMOUNT.findall(line)
-    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
-        return new
-    query, _, rest = new.partition(_EXAMPLE)
-    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

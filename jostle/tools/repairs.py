@@ -145,9 +145,7 @@ class Own:
         old, now, gone = self.of(line), self.of(new), self.of(out)
         old = old & self.names | old & now if whole else old
         word = "" if "=" in out else re.split(r"\W", out.lower())[0]
-        if misreads(line.replace(out, "") if out else line, new) or (
-            "protecting" in line and re.search(r"\brows?\b|\d", out)
-        ):
+        if misreads(line.replace(out, ""), new) or ("protecting" in line and re.search(r"\brows?\b|\d", out)):
             return False  # a bound on what a person adds stays
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
@@ -160,6 +158,18 @@ class Own:
             return False
         words = {word for one in old - now - gone for word in (re.findall(r"\w+", one) if " " in one else [one])}
         return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
+
+
+_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+
+
+def own_amount(line: str, new: str) -> str:
+    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
+    amounts = _AMOUNT.findall(line)
+    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
+        return new
+    query, _, rest = new.partition(_EXAMPLE)
+    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
 
 
 _EXAMPLES = {  # names of messages, what a program has in their place, and where they stand in what a help quotes

@@ -40,8 +40,7 @@ _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
 _EXISTS = re.compile(
     r"(?i)\b(not +)?exists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))?"
-    r" where (?:\w+\.)?(\w+) *==? *(?:(\w+)\.)?(\w+)"
-    r"(?: and ([^()]*))?\)"
+    r" where (?:\w+\.)?(\w+) *==? *(?:(\w+)\.)?(\w+)(?: and ([^()]*))?\)"
 )
 _INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
 _SKIPS = re.compile(r"(?i)\blimit (\d+) offset (\d+)")
@@ -260,9 +259,7 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
     try:
         return _lines_of(new, reader)
     except Unread:
-        if new == text.strip():
-            raise
-        return [new]  # which is right as it stands, or is not shown
+        return [new] if new != text.strip() else unread()  # right as it stands, or not shown
 
 
 def spoken(text: str, reader: Meanings) -> str:
@@ -323,8 +320,7 @@ def _taken_apart(text: str, reader: Meanings) -> list[str]:
     """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own."""
     if exists := _EXISTS.search(text):
         more = re.sub(rf"\b{exists[3] or exists[2]}\.", "", exists[7] or "")
-        inner, outer = exists[4], exists[6]
-        inner, outer = (outer, inner) if exists[5] in (exists[2], exists[3]) else (inner, outer)
+        inner, outer = (exists[6], exists[4]) if exists[5] in (exists[2], exists[3]) else (exists[4], exists[6])
         test = f"{outer} {exists[1] or ''}in (select {inner} from {exists[2]}{f' where {more}' if more else ''})"
         return [f"{text[: exists.start()]}{test}{text[exists.end() :]}"]
     if (inner := _INNER.search(text)) and (of := select(inner[1], reader)).asks and not of.keys:

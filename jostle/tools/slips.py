@@ -334,7 +334,7 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
-            doubled = i and every[i - 1].text == token.text
+            doubled = every[i - 1].text == token.text
             if not re.search(
                 r"[-+*/%^]{3}", text[max(0, token.start - 2) : token.end + 2]
             ):  # of three none is too much

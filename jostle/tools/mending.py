@@ -299,6 +299,8 @@ def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> 
     if not was and not now:
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
+    if was.endswith("%") and re.search(r"\b(?:epsilon|rho) *$", text[: slip.start]):
+        help += f"; a share of the budget is `with {was[:-1]}/100`"
     general = _guesses(fault, line)
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         left_out = not now and was not in line and re.search(r"\w{4}|\d|\W\w", was) and line.strip()
@@ -338,7 +340,7 @@ class _Search:
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            self.works = of_message and self.fault.kind != "NoEpsilon"  # as it stands
+            self.works = of_message and not self.fault.help.startswith("write `with ")  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):

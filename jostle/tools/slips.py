@@ -143,9 +143,7 @@ def _numbers(every: Sequence[Token], near: range) -> Iterator[Slip]:
     """`5%`, `"5"`, `099`."""
     for i in near:
         token = every[i]
-        before, after = every[i - 1].text if i else "", "".join(one.text for one in every[i + 1 : i + 2])
-        share = before in ("epsilon", "rho") and after != ":"  # of the budget, it may be
-        if token.text[:1].isdigit() and token.text.endswith("%") and before not in ("*", "/") and not share:
+        if token.text[:1].isdigit() and token.text.endswith("%") and (i == 0 or every[i - 1].text not in ("*", "/")):
             yield Slip(0.6, token.start, token.end, f"{float(token.text[:-1]) / 100:g}")
         if re.fullmatch(r"([\"'])\d+(\.\d+)?\1", token.text):
             yield Slip(0.42, token.start, token.end, token.text[1:-1])

@@ -44,7 +44,7 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
-        self.everywhere = EVERYWHERE | {"NoEpsilon"}  # but in functions that nothing calls, whose payers are not known
+        self.unpaid = frozenset({"NoEpsilon"})  # in the program itself it is known what pays
         self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
         self.expected: Callable[[], object] | None = None  # what the select at hand gives
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
@@ -55,6 +55,11 @@ class Forms(Interpreter):
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
             n.Range: self._range, n.Over: self._over,
         }  # fmt: skip
+
+    @property
+    def everywhere(self) -> frozenset[str]:
+        """Kinds of refusals that are reported where a run may never come by."""
+        return EVERYWHERE if self.depth else EVERYWHERE | self.unpaid
 
     def value_of(self, value: object) -> object:
         if isinstance(value, NotKnown):

@@ -45,7 +45,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import Forms
-from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
+from jostle.tools.likes import Names, NotKnown, Unknown
 from jostle.tools.outlet import deep
 from jostle.tools.stand_ins import (
     Left,
@@ -224,7 +224,7 @@ class Foresight(Forms):
 
     def uncalled(self) -> None:
         """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
-        self.unsure, self.everywhere = True, EVERYWHERE
+        self.unsure, self.unpaid = True, frozenset()
         while self.functions:
             _, function = self.functions.popitem()
             if id(function.body) not in self.entered:

@@ -210,7 +210,7 @@ def declared(line: str, what: str, text: str, wide: bool = False) -> list[str]:
 def choice(line: str, text: str, wide: bool = False) -> list[str]:
     """The choice that a line means, of a program with this text; `wide`: whatever words its clauses begin with."""
     of = _CHOICE.fullmatch(line.strip()) or unread()
-    rest, values = re.sub(r"(?s)^\((.*)\)(?=.*\b(?:wrt|by)\b)", r"\1", of["rest"].strip()), dict[str, str]()
+    rest, values = re.sub(r"^\((\s*among\b[^()]*)\)", r"\1", of["rest"].strip()), dict[str, str]()
     starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
     if wide:
         starts, values = [], _by_operands(rest, text)

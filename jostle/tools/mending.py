@@ -251,7 +251,8 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     ):
         first = search.first_fault(search.indent + line[1])
         if first and first.kind != "SyntaxError" and first.message not in fault.help and line[0] == fault.help:
-            return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}".removesuffix("; "))
+            help = fault.help if "pipes" in fault.message else f"as in {fault.help[6:]}"
+            return replace(fault, help=f"{help}, where {first.message}; {first.help}".removesuffix("; "))
     if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
@@ -299,8 +300,7 @@ def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> 
     if not was and not now:
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
-    if was.endswith("%") and re.search(r"\b(?:epsilon|rho) *$", text[: slip.start]):
-        help += f"; a share of the budget is `with {was[:-1]}/100`"
+    help += f"; a share of the budget is `with {was[:-1]}/100`" * (was[-1:] == "%" and "epsilon" in text[: slip.start])
     general = _guesses(fault, line)
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         left_out = not now and was not in line and re.search(r"\w{4}|\d|\W\w", was) and line.strip()

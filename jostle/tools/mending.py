@@ -300,7 +300,6 @@ def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> 
     if not was and not now:
         many = len(line) - len(line.lstrip())
         help = f"begin the line with {many} spaces" if many else "begin the line at the margin, without spaces"
-    help += f"; a share of the budget is `with {was[:-1]}/100`" * (was[-1:] == "%" and "epsilon" in text[: slip.start])
     general = _guesses(fault, line)
     if fault.span is None or (not general and fault.span.line == begin + row + 1) or not (was or now):
         left_out = not now and was not in line and re.search(r"\w{4}|\d|\W\w", was) and line.strip()

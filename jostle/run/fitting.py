@@ -183,7 +183,7 @@ def _ordered(node: n.Call, at: int, fits: Callable[[int, int], bool]) -> str:
 def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
     """The usage of a function with what a call has by place, but for the wrong one."""
     name, _, inside = usage_text.removesuffix(")").partition("(")
-    params = inside.split(", ")
+    params = [param for param in inside.split(", ") if param != "*"]
     own = [param if arg is wrong else arg.span.text for param, arg in zip(params, node.args, strict=False)]
     return f"{name}({', '.join([*own, *(param for param in params[len(own) :] if ' = ' not in param)])})"
 

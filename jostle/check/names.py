@@ -61,7 +61,8 @@ class Names:
         self._block(program.body, Scope(names, self._always))
         if self._modules.failed:  # an unknown name may be one of the missing module
             return
-        for name, span, help in self._unknown:
+        first = {name: (span, help) for name, span, help in reversed(self._unknown)}  # the others follow from it
+        for name, (span, help) in first.items():
             self._report.add("NameError", f"`{name}` is not defined", span, label="unknown name", help=help)
 
     # Statements --------------------------------------------------------------------------------
@@ -221,6 +222,13 @@ class Names:
         """What stands after `described by`: there alone columns are `never missing`."""
         if isinstance(described, n.RecordOf) and _WRITTEN_OUT.issuperset(map(type, every(described)[1:])):
             return
+        columns = [part for part in every(described) if isinstance(part, n.Name | n.String)]
+        listed = isinstance(described, n.SetOf | n.ListOf) and len(columns) == len(every(described)) - 1
+        if columns and (listed or (described is columns[0] and not scope.binds(described.span.text))):
+            first = columns[0].value if isinstance(columns[0], n.String) else columns[0].id
+            message, help = "a description says what each column may hold", _DESCRIBED.format(first)
+            self._report.add("SyntaxError", message, described.span, help=help)
+            return
         for part in (value for _, value in described.items) if isinstance(described, n.RecordOf) else (described,):
             self._expr(part, scope, domains=True)
 
@@ -293,9 +301,11 @@ class Names:
         return True
 
     def _is_told(self, function: n.Expr, scope: Scope) -> bool:
-        """Whether what is called has a way out that replaces its arguments too: `exists (…)`, `t.filter(…)`."""
+        """Whether what is called is reported, and is not one letter away from a name, so that its arguments may mean
+        anything; or has a way out that replaces them too: `exists (…)`, `t.filter(…)`."""
         if isinstance(function, n.Name):
-            return not scope.binds(function.id) and bool(way(function.id) or home(function.id))
+            reported = self._unknown[-1:] and self._unknown[-1][1] is function.span
+            return bool(reported) and not re.match("did you mean|.*which has it$", self._unknown[-1][2])
         while isinstance(function, n.Attribute | n.Call | n.Index):
             before, function = function, function.function if isinstance(function, n.Call) else function.value
             if isinstance(before, n.Attribute) and isinstance(function, n.Name):
@@ -399,8 +409,8 @@ class Names:
             of_runs = home(name) if name == "released" else ""
             names = {one for one in names if one in _VALUES or not self._always.binds(one)}  # no function is meant
             return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
-        here = of_call(name, call, self._columns) or way(name, call.args) or _of_module(name)
-        return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True)
+        here = of_call(name, call, self._columns) or way(name, call.args) or (not of_rows and _of_module(name))
+        return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True, of_rows=of_rows)
 
     def _look_up(
         self, name: str, span: Span, scope: Scope, more: Collection[str] = (), call: n.Call | None = None
@@ -424,9 +434,9 @@ def _inside(name: str, span: Span) -> str:
     return f"`{name}` is a name inside of `{of[1]}`: end that with `return {name}`, and use what it gives" if of else ""
 
 
-def _way_out(name: str, names: Collection[str], *, called: bool = False) -> str:
+def _way_out(name: str, names: Collection[str], *, called: bool = False, of_rows: bool = False) -> str:
     alike = [one for one in names if name[:1] == one[:1] or (name[:1] == one[1:2] and one[:1] != "_")]
-    help = _of_module(name) or did_you_mean(name, alike, 0.8 if called else 0.7)
+    help = (not of_rows and _of_module(name)) or did_you_mean(name, alike, 0.8 if called else 0.7)
     return help or (
         f"`jostle find {name}` looks for what does so" if called else f"give it a value first, `{name} = …`"
     )
@@ -458,6 +468,9 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
     return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]
 
 
+_DESCRIBED = (
+    'such as `described by {{{}: 0..100, city: {{"Ames", "Cork"}}}}`: a range, a list of texts, `text`, `date`, `time`'
+)
 _LEAVES = (n.Number, n.String, n.Constant, n.Star)
 _WRITTEN_OUT = {n.Number, n.String, n.Constant, n.Range, n.SetOf, n.ListOf, n.Unary}
 _FORMS: Mapping[type, Callable[[Names, Any, Scope, bool, bool], None]] = {

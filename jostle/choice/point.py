@@ -340,7 +340,13 @@ def members_of(value: Any, clause: str, kind: str | None) -> list[object]:
         if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
             by_name = all(isinstance(one, str) and one.isidentifier() for one in members)
             help = f"write `{clause} {{{', '.join(map(str, members))}}}`" if by_name else ""
-            raise refuse("TypeError", f"`{clause}` takes {kind}s, and this is {kind_name(member)}", help=help)
+            own = (
+                isinstance(member, Part)
+                and f"`{member.name}` is {'an' if member.kind == 'Option' else 'a'} {member.kind}"
+            )
+            raise refuse(
+                "TypeError", f"`{clause}` takes {kind}s, and {own or f'this is {kind_name(member)}'}", help=help
+            )
     return members
 
 

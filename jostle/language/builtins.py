@@ -141,7 +141,8 @@ row("largest", "@utilities: utilities, count: number = 1, leads = false, *, epsi
 row("margin_max", "@utilities: utilities, *, epsilon = none, delta = none",
     "The index of a score that is likely large, among as few as stand clear of the others.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
+row("above_threshold", "@value, threshold: number, most: number = 1, "
+    "*, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above", "value, watch: watch", "Asks a watch whether a table has so many rows, or a score is so large.",
@@ -149,7 +150,8 @@ row("above", "value, watch: watch", "Asks a watch whether a table has so many ro
 row("in_rho", "@data, f, *, epsilon = none, delta = none",
     "What a function of the data gives, its amounts counted in rho where they are of epsilon and delta.",
     reads=HANDLES, effect=MEASURES)  # fmt: skip
-row("best_run", "@data, run, candidates, runs: number, *, good = none, law: text = \"geometric\", epsilon = none",
+row("best_run", "@data, run: function, candidates: items, runs: number, "
+    "*, good = none, law: text = \"geometric\", epsilon = none",
     "What a function gave in the best of many runs on one of several candidates each, for the price of three.",
     reads=HANDLES, effect=MEASURES)  # fmt: skip
 row("refine", "@value, *, epsilon = none",

@@ -58,6 +58,7 @@ class Written(Struct, frozen=True):
         """The first line of a form that has all its words, with them in it; empty where none has."""
         words = {"it": self.it, **{name: _bare(text) for name, text in self.keywords}, **more}
         words["keywords"] = ", ".join(f"{name} = {text}" for name, text in self.keywords)
+        words["fields"] = ", ".join(f"{name}: {text}" for name, text in self.keywords)
         words["all"] = ", ".join(self.args)
         words["filled"] = re.sub(r"%[dsif]|\{\}", "", self.it)
         words["share"] = share(next(iter(self.args[-1:]), "0.5"))
@@ -225,8 +226,10 @@ def of_field_of_table(
 def of_method(kind: str, node: n.Attribute, around: Sequence[n.Node], fields: Sequence[str] = ()) -> str:
     """The way out of `it.name(…)` on a public value of a kind, or an empty text."""
     it = node.value.span.text
-    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it)
-    return of_value(kind, node.name, usage or Written(it), fields[-1] if fields else "", fields[0] if fields else "")
+    usage = next(iter(_called(around[:1], it)), None) or _indexed(around[:1], it) or Written(it)
+    help = of_value(kind, node.name, usage, fields[-1] if fields else "", fields[0] if fields else "")
+    down = {("reverse", "true"), ("descending", "true"), ("ascending", "false")} & set(usage.keywords)
+    return re.sub(r"`(sorted\(.*\))`", r"`reversed(\1)`", help) if down else help
 
 
 def of_call(name: str, call: n.Call | None, columns: Mapping[str, str]) -> str:

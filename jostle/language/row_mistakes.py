@@ -57,7 +57,7 @@ def no_column(
     if name == "person" and not help:
         help = "where persons are protected it stands in `count(distinct person)`, `per person`, `join u on person` "
         help += "and `person in (select person from u)`"
-    help = help or f"{listed(columns)}; others are described first: `{name}: 0..100`"
+    help = help or f"{listed(columns)}; others are described first, such as `{name}: 0..100` or `{name}: text`"
     message = f"there is no column `{name}`: only described columns exist"
     return Diagnostic("NameError", message, span, label="no such column", help=help)
 
@@ -236,7 +236,8 @@ def not_released(name: n.Name, released: Collection[str], columns: Collection[st
     """Of a name there that the select does not release; `rows`: the way out of one that reads rows, by a column."""
     help = did_you_mean(name.id, released) or f"the select releases {', '.join(released)}"
     if name.id in columns:
-        help = rows or f"release it, `avg({name.id}) as {name.id}`"
+        help = rows or f"release it, `avg({name.id}) as {name.id}`; of each person's rows the last is "
+        help += "" if rows else f"`up to 1 row by {name.id} desc`"
     return Diagnostic("NameError", f"there is no `{name.id}` in what is released", name.span, help=help)
 
 
@@ -244,8 +245,8 @@ READ = "`number(s)` reads a number from a text"
 _INSTEAD = {
     "a boolean": "write `1 if b else 0` for the boolean",
     "a list": "calculate with each element: `[x {op} {other} for x in {it}]`",
-    "a record": "calculate with one of its fields, `r.n`",
-    "a grouped result": "calculate with one of its columns, `g.n`",
+    "a record": "calculate with one of its fields, `{it}.n`",
+    "a grouped result": "calculate with one of its columns, `{it}.n`",
     "none": "test for `none` first: `x if x != none else 0`",
 }
 _FUNCTIONS = {
@@ -307,7 +308,8 @@ def no_condition(kind: str, it: str = "") -> Diagnostic:
 
 def no_walk(kind: str, it: str = "") -> Diagnostic:
     """A value that cannot be walked through."""
-    ways = {"a number": f"walk through the range, `1..{it or 'n'}`", "a text": "a list of one text is `[x]`"}
+    end = it if it and "(" not in it else "n"
+    ways = {"a number": f"walk through the range, `1..{end}`", "a text": "a list of one text is `[x]`"}
     help = ways.get(kind, "")
     return Diagnostic("TypeError", f"{kind} cannot be walked through", help=help)
 

@@ -9,6 +9,7 @@ from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.exposures import Source as PrivateSource
 from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.scores import Score
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.privacy.transformations.records import WeightedRecords
 from jostle.run.values import Pending, handles_in
@@ -67,7 +68,9 @@ class PrivateValue(Refusal):
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"
-        return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}"
+        more = isinstance(self.handle, Score) and "compared" in self.cannot
+        largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
+        return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}{largest}"
 
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")

@@ -66,6 +66,7 @@ TAKEN = {
     "component": frozenset({LIST}),
     "record": frozenset({RECORD}),
     "watch": frozenset({WATCH}),
+    "truth": frozenset({BOOLEAN}),
     "source": OF_HANDLES,
     "sized": _MANY | {RECORD, TEXT},
     "measured": frozenset({NUMBER, LIST, SET, CUBE, SCORE}),
@@ -87,7 +88,7 @@ WORDS = {
     "utilities": "a list of utilities", "edges": "a list of edges",
     "dimensions": "how many dimensions, or lists of names", "list": "a list", "matrix": "a list of rows",
     "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
-    "watch": "a watch", "shape": "a cube of counts", "strategy": "a strategy of the library",
+    "watch": "a watch", "truth": "true or false", "shape": "a cube of counts", "strategy": "a strategy of the library",
     **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
@@ -97,7 +98,7 @@ _NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
 UNFIT = {
     **dict.fromkeys(("numbers", "each", "component"), _NO_NUMBERS),
     **dict.fromkeys(COLUMNS, frozenset({NUMBER})),
-    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST},
+    "matrix": _NO_NUMBERS | {NUMBER}, "pairs": PUBLIC - {LIST}, "utilities": _NO_NUMBERS,
 }  # fmt: skip
 """The kinds that no item of a list has, by the word that allows the list."""
 OF_DATA = frozenset({
@@ -140,27 +141,49 @@ def no_argument(
     skip = max(len(args) - len(node.args), 0)  # the choice of an advisor, whose call has the rest
     if skip:
         name, places, args = node.function.span.text, places[skip:], args[skip:]
-    by_name = {param.name: param for param in params}
+    takes = _takes(node, places, params)
+
+    def unfit(at: int, value: object, span: Span) -> Diagnostic | None:
+        fault = _of_argument(name, takes[at], value, span, kind) if takes[at] else None
+        if fault is None and takes[at] in COLUMNS and args and isinstance(args[0], Table):
+            fault = _of_columns(name, takes[at], value, args[0].domains)
+        return fault
+
+    def fits(one: int, place: int) -> bool:
+        own = kind(args[one]) in TAKEN.get(takes[place], ())
+        return own and unfit(place, args[one], exprs[one].span) is None
+
     exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
     for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
-        if at < len(node.args):
-            param = places[min(at, len(places) - 1)] if places else None
-        else:
-            param = by_name.get(node.keywords[at - len(node.args)].name)
-        if param is None or not param.takes:
-            continue
-        fault = _of_argument(name, param.takes, value, expr.span, kind)
-        if fault is None and param.takes in COLUMNS and args and isinstance(args[0], Table):
-            fault = _of_columns(name, param.takes, value, args[0].domains)
+        fault = unfit(at, value, expr.span)
         if fault is not None:
-            return replace(fault, span=expr.span, help=fault.help or f"as in `{_filled(usage_text, node, expr)}`")
+            help = _ordered(node, at, fits) or fault.help or f"as in `{_filled(usage_text, node, expr)}`"
+            return replace(fault, span=expr.span, help=help)
     return None
+
+
+def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter]) -> list[str]:
+    """What a function takes at the place of each argument of a call; nothing where that is not known."""
+    by_name = {param.name: param for param in params}
+    every = [places[min(at, len(places) - 1)] if places else None for at in range(len(node.args))]
+    return [param.takes if param else "" for param in (*every, *(by_name.get(one.name) for one in node.keywords))]
+
+
+def _ordered(node: n.Call, at: int, fits: Callable[[int, int], bool]) -> str:
+    """The call with an argument in the place of another, where each `fits` in that of the other alone."""
+    for other in range(len(node.args)) if at < len(node.args) else ():
+        if fits(at, other) and fits(other, at):
+            texts = [one.span.text for one in node.args]
+            texts[at], texts[other] = texts[other], texts[at]
+            texts += [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
+            return f"write `{node.function.span.text}({', '.join(texts)})`"
+    return ""
 
 
 def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:
     """The usage of a function with what a call has by place, but for the wrong one."""
     name, _, inside = usage_text.removesuffix(")").partition("(")
-    params = inside.split(", ")
+    params = [param for param in inside.split(", ") if param != "*"]
     own = [param if arg is wrong else arg.span.text for param, arg in zip(params, node.args, strict=False)]
     return f"{name}({', '.join([*own, *(param for param in params[len(own) :] if ' = ' not in param)])})"
 
@@ -218,6 +241,7 @@ def _passed_on(function: Function) -> dict[str, str]:
     body = function.body.body if isinstance(function.body, n.Block) else (n.Return(function.body, span=None),)  # type: ignore[arg-type]
     mine = {name for name, _ in function.params} - set(bound_in(body, lambda use: ()))
     takes: dict[str, list[str]] = {}
+    takes |= _tested(body, mine)
     for call in _calls(body):
         if not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
@@ -234,6 +258,13 @@ def _passed_on(function: Function) -> dict[str, str]:
             words[:] = ["number columns" if "number column" in words else "columns"]
     order = [*TAKEN]
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
+
+
+def _tested(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
+    """The parameters that decide what a name of a body is, which are true or false."""
+    values = [getattr(statement, "value", None) for statement in body]
+    tests = [one.test for one in values if isinstance(one, n.Conditional)]
+    return {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
 
 
 def _word(call: n.Call, param: Parameter, whole: bool) -> str:
@@ -335,7 +366,8 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`; of a derived column clamp the number'
         return _fault(message, f"{help}, `{name} = clamp(…, 0, 99)`", "OpenKeys")
     if takes.startswith("number column") and isinstance(domain, Categories | Open):
-        help = "`top_k` and `crosstab` are for listed values; `logistic_regression` is for two of them"
+        help = "`top_k` and `crosstab` are for listed values, `compare` and `anova` for a number by them; "
+        help += "`logistic_regression` is for two of them"
         return _fault(f"`{function}` takes a column of numbers, and `{name}` has listed values", help)
     if takes == "column of values" and isinstance(domain, Real):
         help = f"make it whole: `derive(t, whole = floor({name}))`"

@@ -273,6 +273,8 @@ class SelectForm:
                 continue
             span = output.value.span
             if isinstance(output.value, n.Name) and self.calls:
+                if output.value.id not in dict(table.schema):
+                    raise Refusal(row_mistakes.no_column(output.value.id, dict(table.schema), {}, span))
                 message, help = forms.lone_column(output.value, self.node.keys)
                 raise refuse("TypeError", message, span, help=help)
             if table.private:

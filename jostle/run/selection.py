@@ -399,7 +399,7 @@ def _split_rows(table: Value, parts: Value, seed: Value = 0.0) -> list[Table]:
     table = need_table(table, "split_rows")
     for value in (parts, seed):
         if not is_number(value) or not float(value).is_integer() or not 0 <= value < 2**53:
-            raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="`split_rows(people, 10)`")
+            raise refuse("ValueError", "`split_rows` takes a whole number of parts", help="2 for halves, 10 for tenths")
     if not 1 <= parts <= MOST_PARTS:
         raise refuse("ValueError", f"rows are split into 1 to {MOST_PARTS:,} parts")
     columns = list(dict.fromkeys(c for e in table.exposures for c in e.unit.columns))

@@ -11,10 +11,15 @@ import re
 from jostle.tools.foreign import Nothing, Unread, unread, words
 from jostle.tools.selects import listed
 
+_DAY = r"\d{4}-\d\d-\d\d[\dT:]*"
+_AS_IT_STANDS = re.compile(
+    rf"(?:from )?{_DAY}(?:\.\.| to ){_DAY}(?: by [\w ]+)?|"
+    r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time"
+)
 _NUMBER = r"-?\d[\d_]*(?:\.\d+)?"
 _RANGE = re.compile(
-    rf"(?i)(?:(?:whole |integer |int|float|real|number|numeric|decimal|range|bounded)\w*\s*)?(?:numbers?\s*)?"
-    rf"(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
+    rf"(?i)(?:(?:whole |integer |int|float|real|number|numeric|decimal|range|bounded)"
+    rf"[a-z]*\d{{0,2}}\b\s*)?(?:numbers?\s*)?(?:from|between|in|min(?:imum)?|range)?[\s=:]*[(\[]?\s*(?:min|low|lower|from)?[\s=]*(?P<low>{_NUMBER})\s*"
     r"(?:\.\.\.?|[-–,;:]|to|and|until|max|up to|<=? *\w+ *<=?)\s*(?:max|high|upper|to)?[\s=]*"
     rf"(?P<high>{_NUMBER})\s*[)\]]?"
 )
@@ -42,7 +47,7 @@ _UNIT = re.compile(
     r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
 )
 _COLUMN = re.compile(
-    r"[\"'`]?(?P<name>\w+)[\"'`]?"
+    r"(?P<name>[\"']?\w+[\"']?|`[^`]+`)"
     r"(?:\s*[:=]|\s+(?:in|is|as)\b|(?=\s+(?:between|from|int|float|varchar|text|bool|real|date|[-\d{\[(])))\s*(?P<of>.*)"
 )
 _OF_ALL = ("row", "people", "persons", "individuals", "records", "columns")
@@ -56,9 +61,12 @@ _REFERS: tuple[tuple[str, str], ...] = (  # another table of persons: what it sa
 
 def domain(text: str) -> str:
     """What a column may hold, as a description says it."""
+    text, filled = re.subn(r"(?i)[ ,]+(?:never (?:missing|null|empty)|not null|required)\s*$", "", text)
+    if filled:
+        return f"{domain(text)} never missing"
     text = re.sub(r"^\s*\{\s*(-?[\d.]+\.\.-?[\d.]+)\s*\}\s*$", r"\1", text)
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
-    if re.fullmatch(r"-?[\d.]+\.\.-?[\d.]+|\{.*\}|(?:clamp|date|time|number)\(.*\)|text|integer|real|date|time", text):
+    if _AS_IT_STANDS.fullmatch(text):
         return _quoted(text)
     if kind := next((kind for pattern, kind in words("kinds").items() if re.fullmatch(f"(?i){pattern}", text)), ""):
         return kind
@@ -103,10 +111,10 @@ def _text(item: str) -> str:
 def _quoted(text: str) -> str:
     """A list of categories with quotes around its texts."""
     inner = re.fullmatch(r"\{(.*)\}", text)
-    bare = re.search(r"'|(?<![\w\"])(?!true\b|false\b)[A-Za-z]\w*(?![\w\"])", inner[1]) if inner else None
+    bare = re.search(r"'|(?<![\w\"])(?!true\b|false\b)[A-Za-z]\w*(?![\w\"])|\" *[|/;]", inner[1]) if inner else None
     if inner is None or bare is None:
         return text
-    return domain(inner[1] if "," in inner[1] else unread())
+    return domain(inner[1] if re.search(r"[,|/;]| or ", inner[1]) else unread())
 
 
 def columns(text: str) -> list[tuple[str, str]]:
@@ -118,13 +126,13 @@ def columns(text: str) -> list[tuple[str, str]]:
         named = _COLUMN.fullmatch(part) is not None
         parts[len(parts) if named else -1 :] = [part if named or not parts else f"{parts[-1]}, {part}"]
     pairs = [_COLUMN.fullmatch(part) or unread() for part in parts]
-    return [(pair["name"], domain(pair["of"])) for pair in pairs]
+    return [(re.sub(r"[\"']|^`(\w+)`$", r"\1", pair["name"]), domain(pair["of"])) for pair in pairs]
 
 
 def declaration(line: str, wide: bool = False) -> list[str]:
     """The declaration that a line means; `wide`: whatever words are around its unit and its amount."""
     of = _DECLARED.fullmatch(line.strip()) or unread()
-    begin = re.search(r"[{(](?=\s*[\"'`]?\w+[\"'`]?[\s:=])", of["rest"]) or unread()
+    begin = re.search(r"[{(](?=\s*(?:[\"'`]?\w+[\"'`]?|`[^`]+`)[\s:=])", of["rest"]) or unread()
     depth, end = 0, len(of["rest"])
     for at in range(begin.start(), len(of["rest"])):
         depth += (of["rest"][at] in "{([") - (of["rest"][at] in "})]")
@@ -202,7 +210,7 @@ def declared(line: str, what: str, text: str, wide: bool = False) -> list[str]:
 def choice(line: str, text: str, wide: bool = False) -> list[str]:
     """The choice that a line means, of a program with this text; `wide`: whatever words its clauses begin with."""
     of = _CHOICE.fullmatch(line.strip()) or unread()
-    rest, values = of["rest"].strip(), dict[str, str]()
+    rest, values = re.sub(r"^\((\s*among\b[^()]*)\)", r"\1", of["rest"].strip()), dict[str, str]()
     starts = [match for match in _CLAUSE.finditer(rest) if _is_outside(rest[: match.start()])]
     if wide:
         starts, values = [], _by_operands(rest, text)

@@ -44,6 +44,7 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
+        self.unpaid = frozenset({"NoEpsilon"})  # in the program itself it is known what pays
         self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
         self.expected: Callable[[], object] | None = None  # what the select at hand gives
         self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
@@ -54,6 +55,11 @@ class Forms(Interpreter):
             n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
             n.Range: self._range, n.Over: self._over,
         }  # fmt: skip
+
+    @property
+    def everywhere(self) -> frozenset[str]:
+        """Kinds of refusals that are reported where a run may never come by."""
+        return EVERYWHERE if self.depth else EVERYWHERE | self.unpaid
 
     def value_of(self, value: object) -> object:
         if isinstance(value, NotKnown):
@@ -226,7 +232,7 @@ class Forms(Interpreter):
             except Unknown:
                 unknown = True
             except Refusal as refusal:
-                if not unknown or refusal.first.kind in EVERYWHERE:
+                if not unknown or refusal.first.kind in self.everywhere:
                     raise
         if unknown:
             raise Unknown(like=likes.A_TRUTH)
@@ -246,7 +252,7 @@ class Forms(Interpreter):
             try:
                 values.append(self.part(branch, scope))
             except Refusal as refusal:
-                if refusal.first.kind in EVERYWHERE:
+                if refusal.first.kind in self.everywhere:
                     raise
         raise Unknown(like=likes.common(values))
 
@@ -308,7 +314,7 @@ class Forms(Interpreter):
         try:
             value = self.part(node.body, Scope(scope, names))
         except Refusal as refusal:
-            if refusal.first.kind in EVERYWHERE:
+            if refusal.first.kind in self.everywhere:
                 raise
         if not isinstance(value, NotKnown):
             raise Unknown
@@ -338,7 +344,7 @@ class Forms(Interpreter):
                         return likes.ANY
             return likes.inside(self.part(node.item, inner))
         except Refusal as refusal:
-            if refusal.first.kind in EVERYWHERE:
+            if refusal.first.kind in self.everywhere:
                 raise
             return likes.ANY
 
@@ -359,7 +365,7 @@ class Forms(Interpreter):
             function = self.part(node.function, scope)
             kind = likes.kind(function)
             of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
-            if of_data or (isinstance(function, NotKnown) and kind not in (None, "a function", "a ChoiceMaker")):
+            if of_data or kind not in (None, "a function", "a ChoiceMaker"):
                 raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
             self.parts[id(node.function)] = function
             for first in node.args[:1] if isinstance(function, RowForm) else ():
@@ -460,7 +466,7 @@ class Forms(Interpreter):
                     super().eval(node, scope)
                     return
                 except Refusal as refusal:
-                    if refusal.first.kind not in EVERYWHERE and refusal.first.kind != "NoEpsilon":
+                    if refusal.first.kind not in EVERYWHERE | {"NoEpsilon"}:
                         return
                     refusals.append(refusal)
                 if not self.places:

@@ -55,6 +55,7 @@ class Rows(Struct, frozen=True):
     having: tuple[str, ...] = ()
     order: str = ""
     limit: str = ""
+    most: str = ""  # of each person
     picks: bool = False  # whether a table of the takes columns is meant
     shares: bool = False  # whether each count is divided by their sum
 
@@ -78,6 +79,7 @@ class Rows(Struct, frozen=True):
             raise Unread
         text = f"select {_named(self.asks)} from {self.source}{self.joins}{self._where}"
         text += f" groupby {_named(self.keys)}" if self.keys else ""
+        text += f" up to {self.most}" if self.most else ""
         text += f" having {_all(self.having)}" if self.having else ""
         text += f" order by {self.order}" if self.order else ""
         return f"{{{{ {text}{f' limit {self.limit}' if self.limit else ''}{self.amount} }}}}"
@@ -281,9 +283,9 @@ def descends(call: ast.Call) -> bool:
     down = any(re.match(r"-|.*\bdesc\(", unparse(arg)) for arg in call.args)
     return (
         down
-        or "False" in unparse(own.get("ascending", ast.Name("")))
+        or "false" in unparse(own.get("ascending", ast.Name(""))).lower()
         or any(
-            re.search("True|TRUE", unparse(own.get(name, ast.Name(""))))
+            re.search("(?i)true", unparse(own.get(name, ast.Name(""))))
             for name in ("descending", "decreasing", "reverse")
         )
     )

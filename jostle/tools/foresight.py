@@ -45,7 +45,7 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import Forms
-from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
+from jostle.tools.likes import Names, NotKnown, Unknown
 from jostle.tools.outlet import deep
 from jostle.tools.stand_ins import (
     Left,
@@ -139,7 +139,7 @@ class Foresight(Forms):
         elsewhere = refusal.first.kind in ELSEWHERE
         if self.depth or self.joint is not None:
             raise (Unknown() if elsewhere else refusal) from None
-        if not elsewhere and not (self.unsure and refusal.first.kind not in EVERYWHERE):
+        if not elsewhere and not (self.unsure and refusal.first.kind not in self.everywhere):
             self.refusals.append(refusal.at(node.span))
         self.forget(node, scope, NotKnown())
 
@@ -218,13 +218,13 @@ class Foresight(Forms):
             else:
                 self.returned = None
         except Refusal as refusal:
-            if not self.depth or (sure and refusal.first.kind in EVERYWHERE):
+            if not self.depth or (sure and refusal.first.kind in self.everywhere):
                 raise
         return False
 
     def uncalled(self) -> None:
         """Walks the functions, and parts of choices, that nothing called, of whose arguments nothing is known."""
-        self.unsure = True
+        self.unsure, self.unpaid = True, frozenset()
         while self.functions:
             _, function = self.functions.popitem()
             if id(function.body) not in self.entered:

@@ -135,9 +135,10 @@ class Verbs(Known):
 
     def with_column(self, of: Rows, name: str, text: str) -> Rows:
         of = replace(of, takes=(), picks=False)
-        return replace(
-            of, source=f"derive({of.table}, {name} = {text})", where=(), joins="", columns=(*of.columns, name)
-        )
+        together = re.fullmatch(r"(derive\(.*)\)", of.table) if not of.where and not of.joins else None
+        is_own = together and not {*re.findall(r"\w+", text)} & {*re.findall(r"(\w+) =(?!=)", together[1])}
+        source = f"{together[1]}, {name} = {text})" if together and is_own else f"derive({of.table}, {name} = {text})"
+        return replace(of, source=source, where=(), joins="", columns=(*of.columns, name))
 
     def do_rename(self, of: Rows, call: ast.Call) -> Value:
         args = parts_of(call.args)

@@ -52,16 +52,27 @@ _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
 _USAGE = re.compile(rf"{repairs.USAGE}|$")
-_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
+)
+_WHOLE = re.compile(
+    r"(?:write|without `[^`]*`:|leave `[^`]*` out: write) (?:`[^`]*`(?: and, in a line of its own, )?)+"
 )
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
 def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
-    """The faults, of which the first three have a way out that was tried, where one is found."""
-    return [repairs.in_own_names(_mend(fault, source, check)) if at < 3 else fault for at, fault in enumerate(faults)]
+    """The faults, of which the first three have a way out that was tried, where one is found; those of the lines that
+    it is in place of are gone with it."""
+    every, rows = list[Diagnostic](), set[int]()
+    for fault in faults:
+        if _row(fault) not in rows:
+            every.append(repairs.in_own_names(_mend(fault, source, check)) if len(every) < 3 else fault)
+            help = every[-1].help
+            lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
+            if lines or (help != fault.help and _WHOLE.fullmatch(help)):
+                rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
+    return every
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
@@ -72,6 +83,12 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
+    if ordered := re.match(r"`(\w+)` takes .*", fault.message) and re.fullmatch(r"write `([\w.]+\(.*\))`", fault.help):
+        for call in repairs.CALL.finditer(search.line):  # of which the arguments stand in another order
+            new = f"{search.line[: call.start()]}{ordered[1]}{search.line[call.end(1) + 1 :]}"
+            same = sorted(re.findall(r"\w+", new)) == sorted(re.findall(r"\w+", search.line))
+            if same and new != search.line and search.first_fault(new) is None:
+                return _tell(fault, new.strip(), "")
     if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
@@ -98,7 +115,7 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
-    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line):
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or repairs.misreads(search.line, new):
         return None
     if (first := search.first_fault(new)) is not None:
         column = re.fullmatch("there is no column `(.*)`", first.message)
@@ -151,6 +168,12 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         every = [re.sub(rf"\b{names[2]} *:", f"{names[1]}:", line)]
     elif field := re.match(r"a ChoiceMaker has no `(\w+)`", fault.message):
         every = [re.sub(rf"\.{field[1]}(?=\()", "", line)]
+    elif members := re.match(r"`(among|informed by)` takes (Option|Feature)s, and ", fault.message):
+        own = re.findall(rf"(?m)^(\w+) *= *{members[2]}\b", search.source.text)
+        named = re.compile(rf"(?s)\b{members[1]} *(\{{[\w, ]*\}}|\w+)").search(line)
+        here = [name for name in own if named and re.search(rf"\b{name}\b", named[1])] or own
+        new = f"{members[1]} {{{', '.join(here)}}}" if here else ""
+        every = [" ".join(f"{line[: named.start()]}{new}{line[named.end() :]}".split()) if named else line]
     elif re.search(r"takes a workload, not a function$", fault.message):
         return _called_on(fault, search)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
@@ -222,11 +245,15 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
-    line = re.fullmatch(r"write `([^`…]+)`", fault.help) if "no pipes" in fault.message else None
-    first = search.first_fault(line[1]) if line is not None else None
-    if first is not None and first.message.endswith("is not defined") and first.message not in fault.help:
-        return replace(fault, help=f"{fault.help}, where {first.message}; {first.help}")
-    if line is None and re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help)
+    if line and (
+        difflib.SequenceMatcher(None, line[1], search.line.strip()).ratio() > 0.85 or "pipes" in fault.message
+    ):
+        first = search.first_fault(search.indent + line[1])
+        if first and first.kind != "SyntaxError" and first.message not in fault.help and line[0] == fault.help:
+            help = fault.help if "pipes" in fault.message else f"as in {fault.help[6:]}"
+            return replace(fault, help=f"{help}, where {first.message}; {first.help}".removesuffix("; "))
+    if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
     if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
         return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
@@ -305,14 +332,14 @@ class _Search:
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines[0], _own_amount(self.line, lines[1])
+        line, new = lines[0], repairs.own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
         if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return
         self.lines.add(new)
         first = self.first_fault(new, whole=cost > 1.8)
         if first is None:
-            self.works = of_message  # as it stands
+            self.works = of_message and not self.fault.help.startswith("write `with ")  # as it stands
         elif out or "\n" in new or (first.kind == "SyntaxError") > (self.fault.kind == "SyntaxError"):
             return  # what is left out is the last step, and what parses goes on to parse
         elif (first.message, first.span and first.span.column) == (last.message, last.span and last.span.column):
@@ -423,15 +450,6 @@ def _left_out(line: str, fault: Diagnostic, again: bool, start: int, end: int) -
     lacks = _USAGE.match(fault.help) and re.search("has no (?:parameter|argument)", fault.message)
     if not again and not fault.help.startswith("did you") and (fault.label in _GENERAL or guess or lacks):
         yield from _without(line, end - len(guess) if guess else start, end)
-
-
-def _own_amount(line: str, new: str) -> str:
-    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
-    amounts = _AMOUNT.findall(line)
-    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
-        return new
-    query, _, rest = new.partition(_EXAMPLE)
-    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
 
 
 def _whole_lines(line: str, fault: Diagnostic, _again: bool) -> Iterator[Edit]:

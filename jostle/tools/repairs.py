@@ -113,8 +113,14 @@ _WORDS = frozenset((*lexicon().reserved, *lexicon().opening, *lexicon().clause))
 _UNKNOWN = re.compile(r"[A-Za-z_][\w.]{2,}[\w \"',.()=]*$")  # what may be left out
 
 
+_SAYS = re.compile(r"(?i)\b(?:weighted by|minimi[sz]e|maximi[sz]e|except|never)\b")
+
+
 def misreads(line: str, new: str) -> bool:
-    """Whether a new line has words that are no columns where it says whom it protects, or returns what it shows."""
+    """Whether a new line has words that are no columns where it says whom it protects, returns what it shows, or lacks
+    a word that says what is meant, which nothing stands for."""
+    if len(_SAYS.findall(new)) < len(_SAYS.findall(line)) and not re.search(r"select \* |\w \* \w", line + new):
+        return True
     units = [len(re.findall(r"\bprotecting [\w, ]*, (?:rows?|each|level|one|records?)\b", one)) for one in (line, new)]
     return units[1] > units[0] or "return print(" in new
 
@@ -139,7 +145,7 @@ class Own:
         old, now, gone = self.of(line), self.of(new), self.of(out)
         old = old & self.names | old & now if whole else old
         word = "" if "=" in out else re.split(r"\W", out.lower())[0]
-        if misreads(line, new) or ("protecting" in line and re.search(r"\brows?\b|\d", out)):
+        if misreads(line.replace(out, ""), new) or ("protecting" in line and re.search(r"\brows?\b|\d", out)):
             return False  # a bound on what a person adds stays
         if out and (gone & self.names or not _UNKNOWN.match(out) or word in _WORDS):
             return False
@@ -154,14 +160,36 @@ class Own:
         return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", new) for word in words)
 
 
+_AMOUNT, _EXAMPLE = re.compile(r"with (?:epsilon|rho) [\d.e-]+(?: delta [\d.e-]+)?"), "with epsilon 0.1 }}"
+
+
+def own_amount(line: str, new: str) -> str:
+    """A new line in which a query costs what the person wrote after a call, in place of an amount of an example."""
+    amounts = _AMOUNT.findall(line)
+    if len(amounts) != 1 or re.search(re.escape(amounts[0]) + r" *\}\}", line) or new.count(_EXAMPLE) != 1:
+        return new
+    query, _, rest = new.partition(_EXAMPLE)
+    return f"{query}{amounts[0]} }}}}{rest.replace(' ' + amounts[0], '', 1)}"
+
+
 _EXAMPLES = {  # names of messages, what a program has in their place, and where they stand in what a help quotes
     "t": (r"(?m)^private +(\w+) *=", r"(?<=from )t\b|(?<=\w\()t(?=, )"),
     "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[=])|(?<=release )g\b"),
 }
 
 
+_IN_A_PART = re.compile(r"\b(?:Option|Feature|Utility) *\([^()]*\) *\{(?:[^{}]|\{[^{}]*\})*$")
+
+
+def _offset(place: Span) -> int:
+    return sum(len(line) + 1 for line in place.source.text.split("\n")[: place.line - 1]) + place.column - 1
+
+
 def in_own_names(fault: Diagnostic) -> Diagnostic:
     """The fault with the program's own table, and its result, in the examples of its help; `where t is …` stays."""
+    if fault.span is not None and _IN_A_PART.search(fault.span.source.text[: _offset(fault.span)]):
+        help = re.sub(r"(?<=\)) with epsilon 0\.1(?=`)", "", fault.help)  # its amount is that of the call
+        fault = replace(fault, help=help)
     text, line = ("", "") if fault.span is None else (fault.span.source.text, fault.span.source.line(fault.span.line))
     for example, (pattern, place) in _EXAMPLES.items():
         names = {*re.findall(pattern, text)}

@@ -39,8 +39,8 @@ from jostle.tools.terms import is_text, pieces, together
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")
 _EXISTS = re.compile(
-    r"(?i)\bexists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))? where (?:\w+\.)?(\w+) *==? *(?:\w+\.)?\3"
-    r"(?: and ([^()]*))?\)"
+    r"(?i)\b(not +)?exists *\(select [^()]*? from (\w+)(?: (?:as )?(?!where)(\w+))?"
+    r" where (?:\w+\.)?(\w+) *==? *(?:(\w+)\.)?(\w+)(?: and ([^()]*))?\)"
 )
 _INNER = re.compile(r"(?i)(?<=[<>=]) *\((select (?:[^()]|\([^()]*\))*)\)")
 _SKIPS = re.compile(r"(?i)\blimit (\d+) offset (\d+)")
@@ -259,9 +259,7 @@ def lines_of(text: str, reader: Meanings) -> list[str]:
     try:
         return _lines_of(new, reader)
     except Unread:
-        if new == text.strip():
-            raise
-        return [new]  # which is right as it stands, or is not shown
+        return [new] if new != text.strip() else unread()  # right as it stands, or not shown
 
 
 def spoken(text: str, reader: Meanings) -> str:
@@ -321,8 +319,9 @@ def _of_line(text: str, amount: re.Match[str] | None, reader: Meanings) -> list[
 def _taken_apart(text: str, reader: Meanings) -> list[str]:
     """A select in parts: `exists` as `in`, a select that is compared with and an offset in lines of their own."""
     if exists := _EXISTS.search(text):
-        more = re.sub(rf"\b{exists[2] or exists[1]}\.", "", exists[4] or "")
-        test = f"{exists[3]} in (select {exists[3]} from {exists[1]}{f' where {more}' if more else ''})"
+        more = re.sub(rf"\b{exists[3] or exists[2]}\.", "", exists[7] or "")
+        inner, outer = (exists[6], exists[4]) if exists[5] in (exists[2], exists[3]) else (exists[4], exists[6])
+        test = f"{outer} {exists[1] or ''}in (select {inner} from {exists[2]}{f' where {more}' if more else ''})"
         return [f"{text[: exists.start()]}{test}{text[exists.end() :]}"]
     if (inner := _INNER.search(text)) and (of := select(inner[1], reader)).asks and not of.keys:
         name = "_".join(re.findall(r"\w+", of.asks[0][0])[:2])

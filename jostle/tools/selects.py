@@ -14,7 +14,7 @@ from jostle.tools.habits import Verbs
 
 _CLAUSES = (
     r"\b(?:select|from|(?:left |right |full |inner |natural )?(?:outer )?join|where|if|group ?by|having|qualify|"
-    r"order by|limit)\b(?! *\((?!select\b))"
+    r"order by|limit|up to)\b(?! *\((?!select\b))"
 )
 _OVER = re.compile(r"(?is)(\w+)(\(.*?\)) over *\((?:partition by (.*?))?(?:order by (.*?))?\)")
 _NO_NAMES = ("filter", "over", "within", "where", "from", "as", "clamp")
@@ -91,7 +91,13 @@ def select(text: str, reader: Verbs) -> Rows:
         text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", "")
     )
     own = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in clauses}
-    if before or "from" not in own or "select" not in own or len(own) < len(clauses):
+    if (
+        before
+        or ("up to" in own and any("join" in word for word in own))
+        or "from" not in own
+        or "select" not in own
+        or len(own) < len(clauses)
+    ):
         raise Unread
     return _select(clauses, own, reader)
 
@@ -187,6 +193,9 @@ class _Asking:
     def key(self, key: str) -> None:
         if re.match(r"(?i)(rollup|cube|grouping)\b", key):
             raise Nothing("rollup")
+        if named := re.fullmatch(r"(.*\W.*) as (\w+)", key):
+            self.columns.append((self.term(named[1]), named[2]))
+            key = named[2]
         term = next((text for text, name in self.columns if name == key), "")
         self.keys.append(self.columns[int(key) - 1][0] if key.isdigit() else term or self.term(key))
 
@@ -228,7 +237,8 @@ def asked_of(of: Rows, own: dict[str, str], reader: Verbs) -> Rows:
     if names.keys() - {key.strip("()") if " " in key else key for key, _ in keys}:
         raise Unread
     having_all = (having,) if having else ()
-    of = replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit)
+    most = own.get("up to", "")
+    of = replace(of, keys=tuple(keys), asks=tuple(asking.asks), having=having_all, order=order, limit=limit, most=most)
     return _counted(of) if re.match(r"(?i)\w*count_?if\(", own["select"]) else of
 
 

@@ -56,7 +56,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault)]
         slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault)]
     if fault.kind in ("NameError", "SyntaxError"):
-        slips += _quotes(text)
+        slips += _quotes(text, fault)
     if fault.kind == "SyntaxError":
         stops = _WHERE_IT_STOPS.search(fault.message) is not None
         slips += [*starmap(Slip, in_order(text)), *_brackets(every), *_indented(text, at)]
@@ -167,11 +167,17 @@ def _pairs(every: Sequence[Token], near: range, fault: Diagnostic) -> Iterator[S
             yield Slip(0.9, sign.start, sign.end, "..")
 
 
-def _quotes(text: str) -> Iterator[Slip]:
+def _quotes(text: str, fault: Diagnostic) -> Iterator[Slip]:
     """A quote that is missing before or after some words of one line, or around a path."""
     for match in re.finditer(r"(?<=[(\[, ])[\w-]*[./][\w./*-]+(?=[)\], ])", text):
         if "/" in match[0] or re.search(r"\.(?:[ct]sv|xlsx?|parquet|jsonl?|npy|db|arrow|txt)$", match[0]):
             yield Slip(0.9, match.start(), match.end(), f'"{match[0]}"')
+    program = fault.span.source.text if fault.span else ""
+    for name in {one for one in re.findall(r"`(\w+ [^`\n]*)`", program) if one in text}:
+        yield from (
+            Slip(0.4, at.start(), at.end(), f"`{name}`")
+            for at in re.finditer(rf"(?<!`)\b{re.escape(name)}\b(?!`)", text)
+        )
     for line in re.finditer(r"[^\n]+", text):
         marks = [line.start() + m.start() for m in re.finditer(r"(?<!\\)\"", line[0])]
         for mark in marks if len(marks) % 2 else ():
@@ -216,6 +222,10 @@ def _chains(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         signs = re.compile(r"\(\)" if "called" in of[0] else r"\[[^\[\]]*\]")
         for match in signs.finditer(text, at.start):
             yield Slip(1.0 + (match.start() - at.start) / 1000, match.start(), match.end(), "")
+    unit = re.search(r"protecting (\w+)", fault.span.source.text) if fault.span else None
+    if unit and "no column" in fault.message and at.text == unit[1]:
+        yield from (Slip(0.3, call.start(), call.end(), "count(distinct person)")
+                    for call in re.finditer(rf"count\((?:distinct )?{unit[1]}\)", text))  # fmt: skip
     if "no column" in fault.message and (prefix := re.compile(r"[A-Za-z]\w*\.").match(text, at.start)):
         yield Slip(1.3, prefix.start(), prefix.end(), "")
 
@@ -232,6 +242,8 @@ def _undefined(text: str, word: Token, fault: Diagnostic) -> Iterator[Slip]:
         new = re.sub(rf"(?<![\w.\"'])({'|'.join(columns)})\b(?! *[=(\"'])", rf"{of}.\1", rest)
         if word.text in columns:
             yield Slip(0.85, word.start, word.start + len(rest), new)
+    if each := re.compile(r"[^\[\]]*?(?= in \w+(?:\([^()]*\))?\])").match(text, word.start):
+        yield Slip(0.8, each.end(), each.end(), f" for {word.text}")
     for call in re.finditer(r"\b\w+\(\"\s*(select [^\"]*?);?\s*\"\)", text):
         yield Slip(0.9, call.start(), call.end(), f"{{{{ {call[1]} }}}}")
     table = re.match(rf"`{re.escape(word.text)}` is a column of `(\w+)`", fault.help)
@@ -251,6 +263,8 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     if fault.kind == "SyntaxError" or fault.span is None:
         return
     for call in CALL.finditer(text):
+        if fault.kind == "AssertionFailed" and at.start <= call.start() + 1:  # two columns in each other's place
+            yield from arguments(call, 0.9, less=False)
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
             yield from completed(call, own_values(fault.span))
@@ -306,6 +320,8 @@ def _unclosed(every: Sequence[Token], i: int, before: int) -> Iterator[Slip]:
     if before < len(every):
         yield Slip(0.9, every[before].start, every[before].end, close)
     for j in range(before - 1, max(i, before - 2 * _BEFORE), -1):
+        if every[j].text == "," and every[j + 1 : j + 2] and every[j + 1].text in _QUERY:
+            yield Slip(0.75, every[j].start, every[j].end, close)
         last = every[j].text in ("with", "described", "protecting", "budget", ",", "(", "[", "{", "{{", "=")
         late = (before - 1 - j) / 500
         yield Slip(0.8 + late + last / 10, every[j].end, every[j].end, " " * (close == "}}") + close)
@@ -316,8 +332,11 @@ def _signs(text: str, every: Sequence[Token], here: int, *, stops: bool) -> Iter
     for i in range(max(0, here - 2), min(len(every), here + 2)):
         token = every[i]
         if not token.text[0].isalnum() and token.text[0] not in "\"'":
-            doubled = i and every[i - 1].text == token.text
-            yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
+            doubled = every[i - 1].text == token.text
+            if not re.search(
+                r"[-+*/%^]{3}", text[max(0, token.start - 2) : token.end + 2]
+            ):  # of three none is too much
+                yield Slip(0.4 if doubled else 1.0, token.start, token.end, "")
         elif (token.text not in vocabulary() or token.text in _JOINING) and stops and i and not token.text[0].isdigit():
             yield Slip(0.9 if token.text in _ARTICLES else 1.35, token.start, token.end, "")
         if token.text == "," and (inner := re.compile(r"[^()]*(?=\))").match(text, token.start)):
@@ -418,7 +437,10 @@ def without(
 
 
 def _loses(text: str, slip: Slip, new: str, names: Sequence[str]) -> bool:
-    """Whether a slip leaves out a name of the program, or a word that says what is meant."""
+    """Whether a slip leaves out a name of the program, or a word that says what is meant, or takes a level for an
+    amount."""
+    if slip.new in ("epsilon", "rho", "") and re.match("(?i) ?(?:alpha|conf|level|sig)", text[slip.start : slip.end]):
+        return True
     lost = {*re.findall(r"\w+", text[slip.start : slip.end])} - {*re.findall(r"\w+", re.sub('"[^"\n]*"', "", new))}
     return not slip.new and bool(_MEANS.search(" ".join(lost)) or lost & {*names} - vocabulary())
 

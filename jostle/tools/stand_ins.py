@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
-from jostle.choice.table import fields_read, number_from, only_record, score_from
+from jostle.choice.table import all_handles, fields_read, number_from, only_record, score_from
 from jostle.diagnostics import Refusal, refuse
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, SLOW
@@ -204,6 +204,8 @@ class Untrained(likes.SomeChoice):
         refuses what the Utility gives."""
         gives = partial(_gives, interp, sure, span)
         answers = [gives(option, data) for option in self.options]
+        for option, answer in zip(self.options, answers, strict=True):
+            _need(partial(_need_released, all_handles(data)), option, answer, f"the answers of `{_name(option)}`")
         for feature in self.features:
             _need(number_from, feature, gives(feature, data), f"the Feature `{_name(feature)}`")
         if judged is not None and self.utility is not None and answers:
@@ -235,6 +237,14 @@ def _need(judged: Callable[[object, str], object], part: object, value: object, 
             judged(list(like) if is_vector(like) else like, what)
         except Refusal as refusal:
             raise refusal.at(ends[0].span if ends else None) from None
+
+
+def _need_released(own: Sequence[Handle], answers: object, what: str) -> None:
+    """Refuses answers that hold private data, or in training what is private in a call."""
+    for handle in all_handles(answers):
+        if handle.private or any(handle is one for one in own):
+            help = "answer with what is measured of it, such as `laplace(data.database)` of a cube"
+            raise refuse("PrivateValue", f"{what} hold private data", help=help)
 
 
 def _name(part: object) -> str:

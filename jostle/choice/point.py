@@ -340,13 +340,10 @@ def members_of(value: Any, clause: str, kind: str | None) -> list[object]:
         if (isinstance(member, Part) and member.kind != kind) or not isinstance(member, (Part, Function, Builtin)):
             by_name = all(isinstance(one, str) and one.isidentifier() for one in members)
             help = f"write `{clause} {{{', '.join(map(str, members))}}}`" if by_name else ""
-            own = (
-                isinstance(member, Part)
-                and f"`{member.name}` is {'an' if member.kind == 'Option' else 'a'} {member.kind}"
-            )
-            raise refuse(
-                "TypeError", f"`{clause}` takes {kind}s, and {own or f'this is {kind_name(member)}'}", help=help
-            )
+            article = "an" if getattr(member, "kind", "") == "Option" else "a"
+            named = f"`{member.name}` is {article} {member.kind}" if isinstance(member, Part) else ""
+            message = f"`{clause}` takes {kind}s, and {named or f'this is {kind_name(member)}'}"
+            raise refuse("TypeError", message, help=help)
     return members
 
 

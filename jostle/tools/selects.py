@@ -91,13 +91,8 @@ def select(text: str, reader: Verbs) -> Rows:
         text, _CLAUSES if not re.search(r"(?i)\belse\b", text) else _CLAUSES.replace("if|", "")
     )
     own = {"groupby" if word.startswith("group") else "where" if word == "if" else word: body for word, body in clauses}
-    if (
-        before
-        or ("up to" in own and any("join" in word for word in own))
-        or "from" not in own
-        or "select" not in own
-        or len(own) < len(clauses)
-    ):
+    bounded_join = "up to" in own and any("join" in word for word in own)
+    if before or bounded_join or not {"from", "select"} <= own.keys() or len(own) < len(clauses):
         raise Unread
     return _select(clauses, own, reader)
 

@@ -240,8 +240,8 @@ def ruled_out(name: str, op: str, value: str | float, domain: Listed | Bounded) 
         )
     if isinstance(value, str):
         return None
-    beyond = value > domain.high and op in ("==", "!=", ">", ">=")
-    beneath = value < domain.low and op in ("==", "!=", "<", "<=")
+    beyond = value >= domain.high if op == ">" else value > domain.high and op in ("==", "!=", ">=")
+    beneath = value <= domain.low if op == "<" else value < domain.low and op in ("==", "!=", "<=")
     if beyond or beneath:
         side = "above" if beyond else "below"
         is_it = f"is never {quote(value)}" if op in ("==", "!=") else f"is never {side} {quote(value)}"

@@ -8,6 +8,7 @@ was refused inside; the walk before a run asks before each call, also of argumen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, permutations
 
 from jostle.diagnostics import Diagnostic, did_you_mean
 from jostle.language.builtins import BUILTINS
@@ -150,16 +151,19 @@ def no_argument(
         return fault
 
     def fits(one: int, place: int) -> bool:
-        own = kind(args[one]) in TAKEN.get(takes[place], ())
-        return own and unfit(place, args[one], exprs[one].span) is None
+        stays = one == place or kind(args[one]) in TAKEN.get(takes[place], ())
+        return stays and unfit(place, args[one], exprs[one].span) is None
 
     exprs = [*node.args, *(keyword.value for keyword in node.keywords)]
     for at, (expr, value) in enumerate(zip(exprs, (*args, *keywords.values()), strict=False)):
         fault = unfit(at, value, expr.span)
         if fault is not None:
-            help = _ordered(node, at, fits) or fault.help or f"as in `{_filled(usage_text, node, expr)}`"
+            help = _ordered(node, fits, usage_text) or fault.help or f"as in `{_filled(usage_text, node, expr)}`"
             return replace(fault, span=expr.span, help=help)
     return None
+
+
+MOST_ORDERS = 720  # of arguments, those of six
 
 
 def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter]) -> list[str]:
@@ -169,15 +173,17 @@ def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter
     return [param.takes if param else "" for param in (*every, *(by_name.get(one.name) for one in node.keywords))]
 
 
-def _ordered(node: n.Call, at: int, fits: Callable[[int, int], bool]) -> str:
-    """The call with an argument in the place of another, where each `fits` in that of the other alone."""
-    for other in range(len(node.args)) if at < len(node.args) else ():
-        if fits(at, other) and fits(other, at):
-            texts = [one.span.text for one in node.args]
-            texts[at], texts[other] = texts[other], texts[at]
-            texts += [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
-            return f"write `{node.function.span.text}({', '.join(texts)})`"
-    return ""
+def _ordered(node: n.Call, fits: Callable[[int, int], bool], usage_text: str) -> str:
+    """The call with its arguments in the one order in which each `fits` its place; how it is used where there are
+    several, of which one alone is meant."""
+    places = range(len(node.args))
+    orders = islice(permutations(places), 1, MOST_ORDERS)  # the first one is that which stands there
+    fitting = [*islice((order for order in orders if all(map(fits, order, places))), 2)]
+    if len(fitting) != 1:
+        return f"in another order, as in `{usage_text}`" * bool(fitting)
+    texts = [node.args[one].span.text for one in fitting[0]]
+    texts += [f"{keyword.name} = {keyword.value.span.text}" for keyword in node.keywords]
+    return f"write `{node.function.span.text}({', '.join(texts)})`"
 
 
 def _filled(usage_text: str, node: n.Call, wrong: n.Expr) -> str:

@@ -76,8 +76,11 @@ def domain(text: str) -> str:
 def _range(text: str) -> str:
     if match := _RANGE.fullmatch(text):
         low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
-        if text.lower().startswith("range") and high.isdigit() and int(high) % 5 == 1:
-            high = str(int(high) - 1)  # of Python, whose ranges end before their end: `range(0, 101)`
+        ends = (
+            (1,) if float(low) else (0, 1)
+        )  # of Python's ranges, which end before it: `range(0, 100)`, `range(1, 101)`
+        if text.lower().startswith("range") and high.isdigit() and int(high) % 5 in ends:
+            high = str(int(high) - 1)
         if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:
             low, high = f"{low}.0", f"{high}.0"
         return f"{low}..{high}" if float(low) < float(high) else unread()

@@ -240,15 +240,20 @@ def ruled_out(name: str, op: str, value: str | float, domain: Listed | Bounded) 
         )
     if isinstance(value, str):
         return None
-    beyond = value >= domain.high if op == ">" else value > domain.high and op in ("==", "!=", ">=")
-    beneath = value <= domain.low if op == "<" else value < domain.low and op in ("==", "!=", "<=")
-    if beyond or beneath:
-        side = "above" if beyond else "below"
+    side = _side(op, value, domain)
+    if side:
         is_it = f"is never {quote(value)}" if op in ("==", "!=") else f"is never {side} {quote(value)}"
         return f"`{name}` {is_it}", f"it is described as {quote(domain.low)}..{quote(domain.high)}"
     if domain.whole and op in ("==", "!=") and not float(value).is_integer():
         return f"`{name}` is never {quote(value)}", "its description has whole numbers alone"
     return None
+
+
+def _side(op: str, value: float, domain: Bounded) -> str:
+    """On which side of a range a constant lies with which a comparison holds for no row; empty where it may hold."""
+    if (op == ">" and value >= domain.high) or (value > domain.high and op in ("==", "!=", ">=")):
+        return "above"
+    return "below" if (op == "<" and value <= domain.low) or (value < domain.low and op in ("==", "!=", "<=")) else ""
 
 
 def ways(name: str, table: str | None) -> str:

@@ -58,7 +58,7 @@ Node = dict[str, Json]
 
 
 class _UnknownError(Exception):
-    """What a query reads cannot be told."""
+    """What a query reads is not known."""
 
 
 def reads_of(origin: Any, connection: object) -> frozenset[Hashable] | None:

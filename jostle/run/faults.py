@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from jostle.diagnostics import Diagnostic, Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Exposures, Handle
 from jostle.privacy.kernel.exposures import Source as PrivateSource
-from jostle.privacy.kernel.handles import Cube
+from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.scores import Score
 from jostle.privacy.transformations.joins import join_exposures
 from jostle.privacy.transformations.records import WeightedRecords
@@ -63,13 +63,14 @@ class PrivateValue(Refusal):
         called = re.match(r"[A-Za-z_][\w.]*(?=\[|$)", text)
         if isinstance(self.handle, Cube) and called and called[0] != source.name:
             return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
-        if re.match(r"size\(\w+\.", text):
-            return f"measure it: `laplace({text}) with epsilon 0.1`"
+        more = isinstance(self.handle, Score) and "compared" in self.cannot
+        largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
+        if re.match(r"size\(\w+\.", text) or (isinstance(self.handle, Score) and called):
+            return f"measure it: `laplace({text}) with epsilon 0.1`{largest}"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"
-        more = isinstance(self.handle, Score) and "compared" in self.cannot
-        largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
+        name = called[0] if called and isinstance(self.handle, Table) and not rows else name
         return f"measure it: {{{{ select {of} from {name}{where} with epsilon 0.1 }}}}{largest}"
 
 

@@ -20,7 +20,6 @@ from jostle.privacy.kernel.handles import Table
 from jostle.records import replace
 from jostle.run.externals import of_kernel, parameters_of
 from jostle.run.faults import LIBRARY
-from jostle.run.scope import MISSING
 from jostle.run.sequences import NumberColumn
 from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_model, is_vector, kind_name
 from jostle.source import Span
@@ -246,13 +245,11 @@ def _passed_on(function: Function) -> dict[str, str]:
     """What each parameter of a function takes, by the calls that are made on every way through its body."""
     body = function.body.body if isinstance(function.body, n.Block) else (n.Return(function.body, span=None),)  # type: ignore[arg-type]
     mine = {name for name, _ in function.params} - set(bound_in(body, lambda use: ()))
-    takes: dict[str, list[str]] = {}
-    takes |= _tested(body, mine)
-    for call in _calls(body):
-        if not isinstance(call.function, n.Name) or call.function.id in mine:
+    takes = _used_as(body, mine)
+    for call in _always(body):
+        if not isinstance(call, n.Call) or not isinstance(call.function, n.Name) or call.function.id in mine:
             continue
-        callee = function.scope.find(call.function.id)
-        for arg, param in _pairs(call, () if callee is MISSING else _parameters(callee)):
+        for arg, param in _pairs(call, _parameters(function.scope.find(call.function.id))):
             items = arg.items if isinstance(arg, n.ListOf) and param.takes in COLUMNS else [arg]
             for part in items if param.takes else ():
                 if isinstance(part, n.Name) and part.id in mine:
@@ -266,11 +263,19 @@ def _passed_on(function: Function) -> dict[str, str]:
     return {name: min(words, key=lambda word: (len(TAKEN[word]), order.index(word))) for name, words in takes.items()}
 
 
-def _tested(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
-    """The parameters that decide what a name of a body is, which are true or false."""
+def _used_as(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
+    """The parameters that decide what a name of a body is, which are true or false, and those that lists join."""
     values = [getattr(statement, "value", None) for statement in body]
     tests = [one.test for one in values if isinstance(one, n.Conditional)]
-    return {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
+    words = {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
+    joined = [_joined(one) for one in _always(body) if isinstance(one, n.Binary)]
+    return words | {name: ["list"] for name in joined if name in mine}
+
+
+def _joined(node: n.Binary) -> str:
+    """The name to which a list is joined; empty where this is another operation."""
+    name, other = (node.left, node.right) if isinstance(node.right, n.ListOf) else (node.right, node.left)
+    return name.id if node.op == "+" and isinstance(other, n.ListOf) and isinstance(name, n.Name) else ""
 
 
 def _word(call: n.Call, param: Parameter, whole: bool) -> str:
@@ -287,18 +292,18 @@ def _pairs(call: n.Call, params: Sequence[Parameter]) -> Iterator[tuple[n.Expr, 
     yield from ((keyword.value, by_name[keyword.name]) for keyword in call.keywords if keyword.name in by_name)
 
 
-def _calls(body: Sequence[n.Stmt]) -> Iterator[n.Call]:
-    """The calls that are made on every way through a body."""
+def _always(body: Sequence[n.Stmt]) -> Iterator[n.Call | n.Binary]:
+    """The calls and operations that are made on every way through a body."""
     for statement in body:
         if isinstance(statement, n.If):
             return  # it may return
         waiting = [] if isinstance(statement, n.For | n.Run | n.Def) else children(statement)
         while waiting:
             node = waiting.pop()
-            if isinstance(node, n.Call):
+            if isinstance(node, n.Call | n.Binary):
                 yield node
             if isinstance(node, n.Block):
-                yield from _calls(node.body)
+                yield from _always(node.body)
             elif isinstance(node, n.Comprehension):
                 waiting.append(node.source)
             elif not isinstance(node, _PERHAPS):
@@ -337,7 +342,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
             **{("choice", one): "it is asked of what `MkChoiceMaker` made, not of answers" for one in PUBLIC},
             **{("source", one): f"name a private table, or counts: `{name}(people)`" for one in PUBLIC},
             **dict.fromkeys((("rows", GROUPED), ("filtered", GROUPED)), of_groups),
-            **dict.fromkeys((("number columns", TEXT), ("columns", TEXT)), f"write `[{it}]`"),
+            **dict.fromkeys((("number columns", TEXT), ("columns", TEXT), ("list", TEXT)), f"write `[{it}]`"),
             ("each", TEXT): f"write `{name}(number({it}))`", ("number", TEXT): f"write `number({it})`",
         }  # fmt: skip
         return _fault(f"`{name}` takes {WORDS[takes]}, not {kind}", ways.get((takes, kind), ""))

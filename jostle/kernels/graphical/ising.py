@@ -175,7 +175,7 @@ def stochastic_fit(moments: Floats, variables: int, ridge: float, seed: int = 0)
 def log_shares(sums: object, values: Sequence[int], noise: float) -> list[Floats]:
     """Centred log-probabilities of each variable's values, from sums of `indicators` without pairs.
 
-    Counts are kept from below half a row or the noise's deviation, whichever is more: less cannot be told from none.
+    Counts are kept from below half a row or the noise's deviation, whichever is more: less may be none.
     """
     counts = np.asarray(sums, dtype=float)
     shares, at = [], 1

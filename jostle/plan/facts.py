@@ -18,12 +18,15 @@ from typing import Any
 
 from jostle.diagnostics import refuse
 from jostle.language import moments
+from jostle.language.facts import FLIPPED
+from jostle.language.operations import COMPARISONS
 from jostle.language.patterns import parse_format, starts, truncated
 from jostle.language.row_functions import OPERATIONS, PARTS, Interval, remainder
 from jostle.plan import schemas
-from jostle.plan.kinds import Schema, as_double, check_depth, domain_of, is_integral, kind_of
+from jostle.plan.kinds import Schema, as_double, check_depth, domain_of, is_integral, kind_of, value_kind
 from jostle.plan.plan import Apply, Categories, Column, Constant, Domain, Integer, Key, Moments, Open, Real, RowExpr
 from jostle.plan.schemas import KeyValue
+from jostle.records import replace
 
 MOST_COMBINATIONS = 2**17
 """Combinations of operands that are worked out, and whole numbers of a range that are listed, at most."""
@@ -161,6 +164,56 @@ def conjuncts(condition: RowExpr) -> list[RowExpr]:
     if isinstance(condition, Apply) and condition.op == "and":
         return [part for arg in condition.args for part in conjuncts(arg)]
     return [condition]
+
+
+def narrowed_by(tests: Sequence[RowExpr], name: str, domain: Domain) -> Domain:
+    """What conditions leave of a column's domain; all of it where that is nothing."""
+    narrow = domain
+    for test in tests:
+        left = _narrowed(narrow, Column(name), test)
+        if left is None:
+            return domain
+        narrow = left
+    return narrow
+
+
+def _narrowed(domain: Domain, column: Column, test: RowExpr) -> Domain | None:
+    """What is left of a domain by a comparison of its column with constants; None where nothing is."""
+    no = isinstance(test, Apply) and test.op == "not"
+    test = test.args[0] if no and isinstance(test, Apply) else test
+    if not isinstance(test, Apply) or test.op not in (*COMPARISONS, "in"):
+        return domain
+    first, *rest = test.args if test.args[0] == column else reversed(test.args)
+    op = test.op if test.args[0] == column else FLIPPED.get(test.op, test.op)
+    constants = [one.value for one in rest if isinstance(one, Constant)]
+    if first != column or not rest or len(constants) < len(rest):
+        return domain
+    if isinstance(domain, Categories) and op in ("in", "==", "!="):
+        values = [value for value in domain.values if (value in constants) != (no != (op == "!="))]
+        return replace(domain, values=tuple(values)) if values else None
+    return domain if no or op == "!=" else _between(domain, op, constants)
+
+
+def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | date | None]) -> Domain | None:
+    """What is left of a range by a comparison with constants of its kind; all of other domains."""
+    kind = domain.kind if isinstance(domain, Moments) else "number"
+    fit = all(value is not None and value_kind(value) == kind for value in constants)
+    if not isinstance(domain, Integer | Real | Moments) or not fit:
+        return domain
+    ends = [moments.number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
+    (least, most), low, high = (min(ends), max(ends)), domain.low, domain.high
+    if not math.isfinite(sum(ends)):
+        return domain
+    if not isinstance(domain, Real):
+        least, most = (
+            (math.floor(least) + 1, math.ceil(most) - 1) if op in "<>" else (math.ceil(least), math.floor(most))
+        )
+    low = low if op in ("<", "<=") else max(low, least)
+    high = high if op in (">", ">=") else min(high, most)
+    if isinstance(domain, Moments) and domain.unit:
+        units = [one for one in starts(domain.kind, domain.low, domain.high, domain.unit) if low <= one <= high]
+        low, high = (units[0], units[-1]) if units else (1, 0)
+    return replace(domain, low=low, high=high) if low <= high else None
 
 
 _MONTHS = ("year", "quarter", "month")

@@ -11,27 +11,25 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import lru_cache, reduce
-from itertools import islice
-from operator import lt
+from itertools import chain, islice
+from operator import attrgetter, lt
 from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
-from jostle.language.facts import FLIPPED
 from jostle.language.forms import aggregates
 from jostle.language.moments import number_of
-from jostle.language.operations import COMPARISONS
-from jostle.language.patterns import starts
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
 from jostle.lazy import Floats, np
 from jostle.plan import plan as p
-from jostle.plan.facts import bounds_of, conjuncts, key_values, listed_values, schema_of
+from jostle.plan.facts import bounds_of, conjuncts, key_values, listed_values, narrowed_by, schema_of
 from jostle.plan.kinds import Schema, is_integral, kind_of, value_kind
 from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.handles import Cube, Table
+from jostle.privacy.measurements.aggregates.aggregate import Aggregate
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.open_selects import Largest
 from jostle.privacy.measurements.selects import GroupKey, Request
@@ -311,30 +309,26 @@ def keys_left(
     return keys if several and any(_open(key, domains) for key in keys) else result
 
 
-def as_filtered(table: Table, keys: Sequence[GroupKey]) -> Table:
-    """The table with its columns as narrow as conditions on its rows leave them: a sum of `x` where x < 9 is made
-    for values below 9. Those that keys are of stay as they are described."""
-    tests, plan, named = list[p.RowExpr](), table.plan, p.names_in([key.expr for key in keys])
-    while isinstance(plan, p.Filter):
+def as_filtered(table: Table, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Table:
+    """The table with what is measured as narrow as conditions on its rows leave it: a sum of `x` where x < 9 is for
+    values below 9. Columns that keys are of stay as they are described."""
+    expressions, plan = list(chain.from_iterable(map(_EXPRESSIONS, aggregates))), table.plan
+    tests = list[p.RowExpr]()
+    while expressions and isinstance(plan, p.Filter):
         tests += conjuncts(plan.condition)
         plan = plan.source
-    columns = [(name, one if name in named else _filtered(name, one, tests)) for name, one in table.schema]
-    return replace(table, schema=tuple(columns)) if tests else table
+    if not tests:
+        return table
+    names = p.names_in(expressions) - p.names_in([key.expr for key in keys])
+    columns = [(name, narrowed_by(tests, name, one) if name in names else one) for name, one in table.schema]
+    return replace(table, schema=tuple(columns))
 
 
-def _filtered(name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> p.Domain:
-    """What conditions leave of a column's domain; all of it where that is nothing."""
-    narrow = domain
-    for test in tests:
-        left = _narrowed(narrow, p.Column(name), test)
-        if left is None:
-            return domain
-        narrow = left
-    return narrow
+_EXPRESSIONS = attrgetter("expressions")
 
 
 def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]) -> tuple[object, ...] | range | None:
-    narrow = _filtered(name, domain, tests)
+    narrow = narrowed_by(tests, name, domain)
     if narrow == domain:
         return key.over
     if key.over is None:
@@ -344,45 +338,6 @@ def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]
             return None
     bounds = bounds_of(key.expr, {name: narrow})
     return key.over if bounds is None else tuple([one for one in key.over if bounds[0] <= one <= bounds[1]])
-
-
-def _narrowed(domain: p.Domain, column: p.Column, test: p.RowExpr) -> p.Domain | None:
-    """What is left of a domain by a comparison of its column with constants; None where nothing is."""
-    no = isinstance(test, p.Apply) and test.op == "not"
-    test = test.args[0] if no and isinstance(test, p.Apply) else test
-    if not isinstance(test, p.Apply) or test.op not in (*COMPARISONS, "in"):
-        return domain
-    first, *rest = test.args if test.args[0] == column else reversed(test.args)
-    op = test.op if test.args[0] == column else FLIPPED.get(test.op, test.op)
-    constants = [one.value for one in rest if isinstance(one, p.Constant)]
-    if first != column or not rest or len(constants) < len(rest):
-        return domain
-    if isinstance(domain, p.Categories) and op in ("in", "==", "!="):
-        values = [value for value in domain.values if (value in constants) != (no != (op == "!="))]
-        return replace(domain, values=tuple(values)) if values else None
-    return domain if no or op == "!=" else _between(domain, op, constants)
-
-
-def _between(domain: p.Domain, op: str, constants: Sequence[float | str | bool | date | None]) -> p.Domain | None:
-    """What is left of a range by a comparison with constants of its kind; all of other domains."""
-    kind = domain.kind if isinstance(domain, p.Moments) else "number"
-    fit = all(value is not None and value_kind(value) == kind for value in constants)
-    if not isinstance(domain, p.Integer | p.Real | p.Moments) or not fit:
-        return domain
-    ends = [number_of(value) if isinstance(value, date) else float(value or 0) for value in constants]
-    (least, most), low, high = (min(ends), max(ends)), domain.low, domain.high
-    if not math.isfinite(sum(ends)):
-        return domain
-    if not isinstance(domain, p.Real):
-        least, most = (
-            (math.floor(least) + 1, math.ceil(most) - 1) if op in "<>" else (math.ceil(least), math.floor(most))
-        )
-    low = low if op in ("<", "<=") else max(low, least)
-    high = high if op in (">", ">=") else min(high, most)
-    if isinstance(domain, p.Moments) and domain.unit:
-        units = [one for one in starts(domain.kind, domain.low, domain.high, domain.unit) if low <= one <= high]
-        low, high = (units[0], units[-1]) if units else (1, 0)
-    return replace(domain, low=low, high=high) if low <= high else None
 
 
 def _open(key: GroupKey, domains: Mapping[str, p.Domain]) -> bool:

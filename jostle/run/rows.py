@@ -423,7 +423,7 @@ class RowCompiler:
         """Refuses a constant of the text, or a setting, that the description of a column rules out."""
         if self._body is not None:
             return
-        for side, op, place, value in facts.compared(node, self._setting):
+        for side, op, place, value in facts.compared(node, self._setting if self._interp.settings else facts.literal):
             expr = Column(side.id) if isinstance(side, n.Name) and side.id in self.schema else self.part(side)
             domain = known_of(self.schema[expr.name]) if isinstance(expr, Column) else None
             fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None

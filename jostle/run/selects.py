@@ -161,8 +161,11 @@ def _bound(
             form.keep(BoundRows(where, tuple(listed), tuple(measured)), scope)
     of, moments = list(map(_FIRST, measured)), list(map(_SECOND, measured))
     try:
-        data = table if isinstance(table, Cube) else as_filtered(table, keys)
-        request = positions.ask(interp, data, where, keys, of) if isinstance(data, Cube) else prepare(data, keys, of)
+        request = (
+            positions.ask(interp, table, where, keys, of)
+            if isinstance(table, Cube)
+            else prepare(as_filtered(table, keys, of), keys, of)
+        )
     except Refusal as refusal:
         raise form.place(refusal, table, keys, of, compiler()) from None
     arrangement = groups.Arrangement.of(interp, node, key_names, form.outputs, table, scope)

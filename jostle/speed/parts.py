@@ -315,7 +315,7 @@ def _crossed(
     starts, wide = np.cumsum(sizes) - sizes, np.array([shape[1] for shape in shapes])
     place = fixed_width(first) * wide[:, None] + others + starts[:, None]
     inside = (others >= 0) & (first >= 0)
-    counts = np.bincount(place.ravel() if inside.all() else place[inside], minlength=int(sizes.sum()))
+    counts = np.bincount(place[inside], minlength=int(sizes.sum()))
     return [part.reshape(shape) for part, shape in zip(np.split(counts, starts[1:]), shapes, strict=True)]
 
 

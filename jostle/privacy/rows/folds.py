@@ -292,8 +292,7 @@ class LeafFold:
         totals = [np.zeros((w + 1) * many, dtype=np.int64) for w in wide]
         for block in blocks_of(read):
             at = place.take(walked(self.tree.asks, self.tree.first, block))
-            counted = (at >= 0) & (block[-1] >= 0) if self.classes else at >= 0
-            inside = slice(None) if counted.all() else np.flatnonzero(counted)
+            inside = np.flatnonzero((at >= 0) & (block[-1] >= 0) if self.classes else at >= 0)
             at = at[inside] * classes + (block[-1][inside] if self.classes else 0)
             for total, column in zip(totals, self.crossed or (-1,), strict=True):
                 if self.crossed:  # what has no value stands before the values

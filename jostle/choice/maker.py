@@ -445,6 +445,6 @@ def _whole(algorithm: object, data: object) -> point.Whole:
     return point.whole(algorithm, point.members_of(data, "whole", None))
 
 
-_MODELS: dict[str, Callable[[], Model]] = {one.__name__: one for one in (tree, regret_tree, forest)}
+_MODELS: dict[str, Callable[[], Model]] = {}
 for _model in (tree, regret_tree, forest):
-    builtin(_model)
+    _MODELS[_model.__name__] = builtin(_model)

@@ -141,8 +141,7 @@ row("largest", "@utilities: utilities, count: number = 1, leads = false, *, epsi
 row("margin_max", "@utilities: utilities, *, epsilon = none, delta = none",
     "The index of a score that is likely large, among as few as stand clear of the others.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
-row("above_threshold", "@value, threshold: number, most: number = 1, "
-    "*, tells: text = \"answer\", epsilon = none",
+row("above_threshold", "@value, threshold: number, most: number = 1, *, tells: text = \"answer\", epsilon = none",
     "Pays for a watch, which is asked scores until so many were above a threshold.", reads=HANDLES,
     effect=MEASURES)  # fmt: skip
 row("above", "value, watch: watch", "Asks a watch whether a table has so many rows, or a score is so large.",

@@ -205,9 +205,8 @@ def _between(domain: Domain, op: str, constants: Sequence[float | str | bool | d
     if not math.isfinite(sum(ends)):
         return domain
     if not isinstance(domain, Real):
-        least, most = (
-            (math.floor(least) + 1, math.ceil(most) - 1) if op in "<>" else (math.ceil(least), math.floor(most))
-        )
+        inside = (math.ceil(least), math.floor(most))  # the first and the last whole number that hold
+        least, most = (math.floor(least) + 1, math.ceil(most) - 1) if op in ("<", ">") else inside
     low = low if op in ("<", "<=") else max(low, least)
     high = high if op in (">", ">=") else min(high, most)
     if isinstance(domain, Moments) and domain.unit:

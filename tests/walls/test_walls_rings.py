@@ -10,10 +10,10 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_729,
+    "lines": 96_726,
     "files": 360,
     "lines that the kernel imports": 2632,
-    "lines that privacy and engine import": 18_455,
+    "lines that privacy and engine import": 18_454,
     "lines that everyday queries import": 8636,
     "circles of files, imports for types counted": 0,
     "lines with Any": 594,

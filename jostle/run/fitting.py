@@ -162,7 +162,7 @@ def no_argument(
     return None
 
 
-MOST_ORDERS = 720  # of arguments, those of six
+MOST_ORDERED = 6  # arguments of which every order is tried
 
 
 def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter]) -> list[str]:
@@ -175,8 +175,8 @@ def _takes(node: n.Call, places: Sequence[Parameter], params: Sequence[Parameter
 def _ordered(node: n.Call, fits: Callable[[int, int], bool], usage_text: str) -> str:
     """The call with its arguments in the one order in which each `fits` its place; how it is used where there are
     several, of which one alone is meant."""
-    places = range(len(node.args))
-    orders = islice(permutations(places), 1, MOST_ORDERS)  # the first one is that which stands there
+    places = range(len(node.args) if len(node.args) <= MOST_ORDERED else 0)
+    orders = islice(permutations(places), 1, None)  # the first one is that which stands there
     fitting = [*islice((order for order in orders if all(map(fits, order, places))), 2)]
     if len(fitting) != 1:
         return f"in another order, as in `{usage_text}`" * bool(fitting)

@@ -76,9 +76,7 @@ def domain(text: str) -> str:
 def _range(text: str) -> str:
     if match := _RANGE.fullmatch(text):
         low, high = match["low"].replace("_", ""), match["high"].replace("_", "")
-        ends = (
-            (1,) if float(low) else (0, 1)
-        )  # of Python's ranges, which end before it: `range(0, 100)`, `range(1, 101)`
+        ends = (1,) if float(low) else (0, 1)  # where Python's ranges end before it: `range(0, 100)`, `range(1, 101)`
         if text.lower().startswith("range") and high.isdigit() and int(high) % 5 in ends:
             high = str(int(high) - 1)
         if re.match("(?i)real|float|double|decimal", text) and "." not in low + high:

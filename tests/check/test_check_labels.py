@@ -285,3 +285,16 @@ def test_a_setting_that_a_description_rules_out_is_refused() -> None:
         assert fault.help == '`sex_of` is set to it: it is one of "f", "m"' and fault.span.text == "sex_of"
     in_a_loop = Source("test.jst", text.replace("TEST", "sex == s").replace("x = ", "for s in [sex_of]: x = "))
     assert Session().check(in_a_loop, {"sex_of": "d"}) == [], "what is worked out may be any value"
+
+
+@pytest.mark.parametrize(("call", "help"), [
+    ('linear_regression(people, ["old"], "age")', 'linear_regression(people, "age", ["old"])'),
+    ('log_rank(people, "sex", "age", "old")', "in another order, as in `log_rank(people, time, event, by"),
+    ('hazard_ratios(people, "age", "old", "sex")', 'write `["sex"]`'),
+])  # fmt: skip
+def test_arguments_are_put_in_order_where_one_order_alone_fits(call: str, help: str) -> None:
+    """`log_rank` was shown with the arm as the event, since the first order that fits was taken."""
+    private = 'private people = table("p.csv") described by {age: 0..99, old: 0..1, sex: {"f", "m"}} protecting rows\n'
+    private += "budget epsilon 1\nuse statistics\n"
+    (fault,) = said(f"print({call} with epsilon 1)", private)
+    assert help in fault.help, fault.help

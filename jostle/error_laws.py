@@ -6,15 +6,20 @@ Mechanisms draw by the laws of `noise_laws` and need none of this: no price and 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
 from jostle.lazy import Floats, np
 from jostle.noise_laws import ADDITIVE, LEVEL, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected, SmoothLaplace
 from jostle.records import replace
+from jostle.simulate import random_orders
 
 L = TypeVar("L", bound=AdditiveLaw)
+
+DRAWS = 8_000
+LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,3 +218,41 @@ def _bracketed(law: Bracketed, levels: Floats) -> Floats:
     too_high = np.searchsorted(np.minimum.accumulate(clear[::-1])[::-1], far, side="right")
     lows, highs = np.append(law.low, places), np.append(places - law.whole, law.high)
     return np.asarray(np.where(levels < 0.5, lows[too_low], highs[too_high]))
+
+
+# Noise that is drawn again -------------------------------------------------------------------------
+
+
+def place_of(many: int, q: float) -> int:
+    """Where the quantile of so many draws stands in their order."""
+    return min(many - 1, max(0, round(q * many - 0.5)))
+
+
+@lru_cache(maxsize=16)
+def quantiles_of(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
+    """The quantiles of noise, or of what is known of a number, in the middle of `draws` parts of equal probability."""
+    return quantiles(law, (np.arange(draws) + 0.5) / draws)
+
+
+def half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
+    """h with P(|Σ noise| ≤ h) = `level`, of independent noises."""
+    if not noises:
+        return 0.0
+    widest = sorted(noises, key=lambda law: -law.deviation)
+    if len(noises) > LARGEST and all(isinstance(law, Gaussian) and not law.coarse for law in noises):
+        return Gaussian(math.hypot(*(law.deviation for law in noises))).half_width(level)
+    rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
+    orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
+    for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
+        total += quantiles_of(law, DRAWS)[next(orders)]
+    return float(np.sort(np.abs(total))[place_of(len(total), level)])
+
+
+def brought_together(values: Sequence[float], law: AdditiveLaw) -> list[float]:
+    """Numbers that were measured with noise of one law, nearer to their mean by as much of their spread as noise may
+    explain: three deviations more than it does in the mean, for Laplace noise (after James and Stein)."""
+    many, measured = len(values), np.array(values)
+    spread = float(measured.var(ddof=1)) if many > 1 else 0.0
+    by_noise = law.deviation**2 * (1 + 3 * math.sqrt(2 / max(1, many - 1) + 3 / many))
+    middle, left = measured.mean(), max(0.0, 1 - by_noise / spread) if spread else 0.0
+    return (middle + left * (measured - middle)).tolist()  # type: ignore[no-any-return]

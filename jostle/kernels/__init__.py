@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Collection, Mapping
+from typing import Annotated, ClassVar
 
 
 class KernelError(ValueError):
@@ -30,3 +30,20 @@ class Model:
 def members(names: str, **others: str) -> dict[str, str]:
     """Members of a model: `names` are those that are called as their attributes, `others` are not."""
     return {name: name for name in names.split()} | others
+
+
+def need_row(row: object) -> None:
+    """Refuses what is no row of a model that predicts; also before anything is paid for it."""
+    if not isinstance(row, Mapping):
+        raise KernelError("a row is a record of its cells, such as {age: 40}; of several, [m.predict(r) for r in rows]")
+
+
+Row = Annotated[Mapping[str, object], need_row]
+
+
+def columns_of_row(row: Row, attributes: Collection[str]) -> dict[str, list[object]]:
+    """The cells of a row as columns of one cell; refuses a row that has nothing that a model with attributes reads."""
+    need_row(row)
+    if attributes and not any(name in row for name in attributes):
+        raise KernelError(f"the row has none of the model's attributes, {', '.join(sorted(attributes))}")
+    return {name: [cell] for name, cell in row.items()}

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 from jostle import kernels
 from jostle.diagnostics import refuse
@@ -256,10 +256,8 @@ def kernel(node: n.External) -> Callable[..., Any]:
 @cache
 def _models_of(function: Callable[..., object]) -> dict[str, type[Model]]:
     """The parameters of a kernel that are models, with their classes."""
-    with suppress(NameError):  # of a name that only a checker of types loads
-        hints = get_type_hints(function)
-        return {at: hint for at, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Model)}
-    return {}
+    hints = hints_of(function)
+    return {at: hint for at, hint in hints.items() if isinstance(hint, type) and issubclass(hint, Model)}
 
 
 def kernel_of(name: str) -> Callable[..., Any]:
@@ -278,6 +276,18 @@ def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
             return to_jostle(guarded(name, function, positional, by_name))
 
     return Builtin(name, body, sees_handles=True)
+
+
+def hints_of(function: Callable[..., object]) -> Mapping[str, object]:
+    """What annotations say of parameters, and of what is returned; nothing where a name is for checkers of types."""
+    with suppress(NameError):
+        return get_type_hints(function, include_extras=True)
+    return {}
+
+
+def needs_of(function: Callable[..., object]) -> Mapping[str, Callable[[object], None]]:
+    """By parameter, what refuses an argument that does not fit, also before it is known what is called."""
+    return {name: get_args(hint)[1] for name, hint in hints_of(function).items() if get_origin(hint) is Annotated}
 
 
 @contextmanager

@@ -24,17 +24,16 @@ from msgspec import Struct
 
 from jostle import formulas
 from jostle.diagnostics import Refusal, refuse
-from jostle.error_laws import quantiles, sum_quantile
+from jostle.error_laws import DRAWS, brought_together, half_width, place_of, quantiles_of, sum_quantile
 from jostle.lazy import Floats, Ints, np
-from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Gaussian, Selected
+from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Selected
 from jostle.records import replace
 from jostle.simulate import random_orders
 
-DRAWS, FEWEST = 8_000, 200
+FEWEST = 200  # draws
 BLOCK = 2**10  # groups whose draws are held at a time
 MOST_CELLS = 2**23  # draws that are held at a time
 MANY = 500  # estimates of groups from which they are drawn together
-LARGEST = 64  # noises of a sum that are drawn one by one; the others together are as good as normal
 
 
 class Uncertainty(Struct, frozen=True):
@@ -63,10 +62,12 @@ def uncertainties(values: Sequence[formulas.Noised], level: float = LEVEL) -> li
     """Of each number by itself; those that share sources are drawn together. Refuses what is known in ranks only."""
     alike = _of_estimates(values, level) if len(values) >= MANY else {}
     sums = [alike.get(at) or _projected(one, level) or _noises(one.origin) for at, one in enumerate(values)]
-    outcomes = _outcomes([value.origin for value, noises in zip(values, sums, strict=True) if noises is None])
+    drawn = [value.origin for value, noises in zip(values, sums, strict=True) if noises is None]
+    outcomes, spreads = _outcomes(drawn), _spreads(drawn, level)
     return [
         noises if isinstance(noises, Uncertainty)
-        else _of_drawn(value, next(outcomes), level) if noises is None else _of_sum(float(value), *noises, level)
+        else _of_drawn(value, next(outcomes), next(spreads), level) if noises is None
+        else _of_sum(float(value), *noises, level)
         for value, noises in zip(values, sums, strict=True)
     ]  # fmt: skip
 
@@ -132,23 +133,9 @@ def additive(value: formulas.Noised) -> bool:
 def _of_sum(value: float, noises: Sequence[AdditiveLaw], rounding: float, level: float) -> Uncertainty:
     """Of a value that `rounding` has moved away from the sum of what was measured: the interval is around that."""
     deviation = math.sqrt(math.fsum(law.deviation**2 for law in noises))
-    wide = noises[0].half_width(level) if len(noises) == 1 else _half_width(noises, level)
+    wide = noises[0].half_width(level) if len(noises) == 1 else half_width(noises, level)
     middle = value - rounding
     return Uncertainty(middle - wide, middle + wide, wide + abs(rounding), math.hypot(deviation, rounding), level)
-
-
-def _half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
-    """h with P(|Σ noise| ≤ h) = `level`, of independent noises."""
-    if not noises:
-        return 0.0
-    widest = sorted(noises, key=lambda law: -law.deviation)
-    if len(noises) > LARGEST and all(isinstance(law, Gaussian) and not law.coarse for law in noises):
-        return Gaussian(math.hypot(*(law.deviation for law in noises))).half_width(level)
-    rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
-    orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
-    for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
-        total += _quantiles(law, DRAWS)[next(orders)]
-    return float(np.sort(np.abs(total))[_place(len(total), level)])
 
 
 def _noises(root: formulas.Origin) -> tuple[list[AdditiveLaw], float] | None:
@@ -255,7 +242,7 @@ def _of_rows(values: Sequence[float], outcomes: Floats, level: float) -> list[Un
     """Of numbers, from a row of draws for each."""
     if not len(values) or np.isnan(outcomes).any():
         return [_of_draws(value, row, level) for value, row in zip(values, outcomes, strict=True)]
-    places = [_place(outcomes.shape[1], q) for q in ((1 - level) / 2, (1 + level) / 2)]
+    places = [place_of(outcomes.shape[1], q) for q in ((1 - level) / 2, (1 + level) / 2)]
     low, high = np.partition(outcomes, places, axis=1)[:, places].T
     at = np.array(values, dtype=float)
     error = np.maximum(np.maximum(high - at, at - low), 0.0)
@@ -265,15 +252,56 @@ def _of_rows(values: Sequence[float], outcomes: Floats, level: float) -> list[Un
     return [Uncertainty(a, b, off, wide, level) for a, b, off, wide in zip(*columns, strict=True)]
 
 
-def _of_drawn(value: formulas.Noised, outcomes: Floats, level: float) -> Uncertainty:
+def _of_drawn(value: formulas.Noised, outcomes: Floats, spread: float, level: float) -> Uncertainty:
     """Of one number with an interval, and of what is calculated from it alone, each end may fail with 1 − `level`.
 
     The exact number is on one side of the answer, which does not depend on the noise of the counts around it, and an
-    interval has its own answer: so only the end on that side can fail.
+    interval has its own answer: so only the end on that side can fail. `spread`: the least error, of `_spreads`.
     """
     sources = [node for node in _in_order([value.origin]) if isinstance(node, formulas.Source)]
     alone = len(sources) == 1 and isinstance(sources[0].law, Bracketed)
-    return replace(_of_draws(value, outcomes, max(2 * level - 1, level / 2) if alone else level), level=level)
+    own = _of_draws(value, outcomes, max(2 * level - 1, level / 2) if alone else level)
+    if spread <= own.error:
+        return replace(own, level=level)
+    low, high = min(own.low, float(value) - spread), max(own.high, float(value) + spread)
+    return Uncertainty(low, high, spread, own.deviation, level)
+
+
+_OF_SPREAD = frozenset({"max", "min", "median", "quantile", "var", "stddev"})
+
+
+def _spreads(roots: Sequence[formulas.Origin], level: float) -> Iterator[float]:
+    """The least error of each root that extremes or deviations of several numbers are in; 0 of others.
+
+    Noise spreads numbers that are alike, and noise that is drawn again spreads them more: a difference of extremes is
+    then too large itself, and its draws are not around 0. So noise is drawn, too, around numbers of the same law that
+    are brought together by as much of their spread as it may explain (after James and Stein).
+    """
+    of_spread = [root for root in roots if any(_is_of_spread(node) for node in _in_order([root]))]
+    outcomes = _outcomes(of_spread, _brought_together(_in_order(of_spread)))
+    for root in roots:
+        error = 0.0
+        if root in of_spread:
+            drawn = next(outcomes)
+            off = np.sort(np.abs(drawn[:-1] - drawn[-1]))
+            error = float(off[place_of(len(off), level)])
+        yield error if math.isfinite(error) else 0.0
+
+
+def _is_of_spread(node: formulas.Origin) -> bool:
+    return isinstance(node, formulas.Formula) and str(node.function).partition(" of ")[0] in _OF_SPREAD
+
+
+def _brought_together(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Source, float]:
+    """Of each measured number, its place between the mean of those with the same law and itself."""
+    alike: dict[AdditiveLaw, list[formulas.Source]] = {}
+    for node in nodes:
+        if isinstance(node, formulas.Source) and isinstance(node.law, AdditiveLaw):
+            alike.setdefault(node.law, []).append(node)
+    places: dict[formulas.Source, float] = {}
+    for law, sources in alike.items():
+        places |= zip(sources, brought_together([source.value for source in sources], law), strict=True)
+    return places
 
 
 def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
@@ -281,11 +309,6 @@ def _of_draws(value: float, outcomes: Floats, level: float) -> Uncertainty:
     if not finite.size:
         return Uncertainty(-np.inf, np.inf, np.inf, np.inf, level)
     return _of_rows([value], finite[None, :], level)[0]
-
-
-def _place(many: int, q: float) -> int:
-    """Where the quantile of so many draws stands in their order."""
-    return min(many - 1, max(0, round(q * many - 0.5)))
 
 
 def _in_ranks() -> Refusal:
@@ -308,7 +331,9 @@ def _of_estimates(values: Sequence[formulas.Noised], level: float) -> dict[int, 
     results: dict[int, Uncertainty] = {}
     for (function, laws, weights), members in alike.items():
         draws = max(FEWEST, min(DRAWS, MOST_CELLS // (len(members) * max(1, len(laws)))))
-        noises = [_quantiles(law, draws)[order] for law, order in zip(laws, random_orders(draws, seed=1), strict=False)]
+        noises = [
+            quantiles_of(law, draws)[order] for law, order in zip(laws, random_orders(draws, seed=1), strict=False)
+        ]
         for start in range(0, len(members) if len(members) >= MANY else 0, BLOCK):
             places, measured, constants = zip(*members[start : start + BLOCK], strict=True)
             samples = [column[:, None] - noise for column, noise in zip(np.array(measured).T, noises, strict=True)]
@@ -341,10 +366,13 @@ def _terms(root: formulas.Origin) -> tuple[_Terms, list[float], list[float]] | N
 # Drawing again -----------------------------------------------------------------------------------
 
 
-def _outcomes(roots: Sequence[formulas.Origin]) -> Iterator[Floats]:
+def _outcomes(
+    roots: Sequence[formulas.Origin], places: Mapping[formulas.Source, float] | None = None
+) -> Iterator[Floats]:
     """For each root its values with the noise of all its sources drawn again, one array after the other.
 
-    What is drawn for a node is held until its last use.
+    What is drawn for a node is held until its last use. With `places`, noise is drawn around these, and without noise
+    at the end.
     """
     whole = _in_order(roots)
     uses = Counter(roots)
@@ -368,26 +396,24 @@ def _outcomes(roots: Sequence[formulas.Origin]) -> Iterator[Floats]:
     for root in roots:
         for node in reversed(_in_order([root], arrays)) if root not in arrays else ():
             if isinstance(node, formulas.Source):
-                arrays[node] = _drawn_again(node, next(orders))
+                arrays[node] = _drawn_again(node, next(orders), places)
             else:
                 with np.errstate(all="ignore"):
                     arrays[node] = _array_function(node.function)(*map(take, node.inputs))
         outcomes = take(root)
-        yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws)
+        yield outcomes if np.ndim(outcomes) == 2 else np.broadcast_to(outcomes, draws + (places is not None))
 
 
-def _drawn_again(source: formulas.Source, order: Ints) -> Floats:
+def _drawn_again(source: formulas.Source, order: Ints, places: Mapping[formulas.Source, float] | None) -> Floats:
     law = source.law
     if isinstance(law, Selected):
         raise _in_ranks()
-    noise = _quantiles(law, len(order))[order]
-    return noise if isinstance(law, Bracketed) else source.value - noise
-
-
-@lru_cache(maxsize=16)
-def _quantiles(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
-    """The quantiles of noise, or of what is known of a number, in the middle of `draws` parts of equal probability."""
-    return quantiles(law, (np.arange(draws) + 0.5) / draws)
+    noise = quantiles_of(law, len(order))[order]
+    if places is None:
+        return noise if isinstance(law, Bracketed) else source.value - noise
+    if isinstance(law, Bracketed):
+        return np.append(noise, np.median(noise))
+    return places[source] - np.append(noise, 0.0)
 
 
 def _array_function(function: str | Callable[..., object]) -> Callable[..., object]:

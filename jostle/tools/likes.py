@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import date
 from inspect import isfunction, signature
 from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
@@ -25,7 +24,7 @@ from jostle.noise_laws import Laplace
 from jostle.privacy.measurements.selects import Request, key_columns
 from jostle.privacy.scores import Score, Scores
 from jostle.run.evaluator import Evaluator
-from jostle.run.externals import KERNELS, kernel_of
+from jostle.run.externals import KERNELS, hints_of, kernel_of, needs_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn
@@ -339,9 +338,7 @@ def of_function(function: Builtin) -> object:
 
 def given_by(function: Callable[..., object]) -> object:
     """What a function gives whatever its arguments are, as its annotation says."""
-    with suppress(NameError):  # of a name that only a checker of types loads
-        return of_hint(get_type_hints(function, include_extras=True).get("return"))
-    return None
+    return of_hint(hints_of(function).get("return"))
 
 
 def of_hint(hint: object) -> object:
@@ -396,11 +393,13 @@ def _of_class(kind: Any, facts: str = "") -> object:
 
 
 def _method(function: Callable[..., object]) -> Callable[..., NoReturn]:
-    """A method that takes what this one does, and gives a stand-in."""
-    call = signature(function)
+    """A method that takes what this one does, and gives a stand-in; what is known of an argument has to fit."""
+    call, needs = signature(function), needs_of(function)
 
     def method(self: object, *args: object, **keywords: object) -> NoReturn:
-        call.bind(self, *args, **keywords)
+        for name, value in call.bind(self, *args, **keywords).arguments.items():
+            if name in needs and value is not None:
+                needs[name](value)
         raise Unknown(like=given_by(function))
 
     return method

@@ -136,6 +136,10 @@ def test_exact(case: str) -> None:
 
 N = "n = [[people, 0.1]]\n"
 BOUNDED = {
+    "a model that takes long to follow, which is used": (
+        'use best\nm = best_classifier(pick(people, age, sex), "sex") with epsilon 0.5\nprint(m.predict({age: 40}))',
+        "at most epsilon 0.5 of 1",
+    ),
     "keys that may be none": (
         "k = [c.sex for c in {{ select count(*) as n from people groupby sex with epsilon 0.1 }} if c.n > 5]\n"
         "g = {{ select count(*) as n from people groupby sex over k with epsilon 0.2 }}", "at most epsilon 0.3 of 1",
@@ -218,6 +222,11 @@ def test_bounded(case: str) -> None:
 # No bound ----------------------------------------------------------------------------------------
 
 BOUNDLESS = {
+    "a function that takes long and gives a name": (
+        "use best\ndef f(t): return g(t)\ndef g(t):\n    m = best_classifier(pick(t, age, sex), \"sex\")\n"
+        "    if 1 > 2: return m\n    return m\nm = f(people) with epsilon 0.5\nprint(m.predict({age: 40}))",
+        "its budget of 1 is the only bound: a function that is not known here is called (p.jst:9:7)",
+    ),
     "a loop of unknown length": (
         N + "for i in 1..n: m = [[people, 0.01]]",
         "its budget of 1 is the only bound: a loop of unknown length charges it (p.jst:3:1)",

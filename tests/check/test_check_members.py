@@ -54,6 +54,21 @@ def test_what_no_model_and_no_report_has_is_refused_before_it_is_paid_for(call: 
     assert [form for form, messages in told.items() if len(messages) != 1] == []
 
 
+ROWS = {
+    'best_classifier(pick(t, age, sex), "sex")': ("[{age: 3}]", "3", '"F"'),
+    'best_regression(t, "age")': ("[{w: 0.5}]", "3"), "best_clusters(v, 2)": ("3", '"F"'),
+    "best_mixture(v, 2)": ("3", '["F"]'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ROWS)
+def test_what_is_no_row_of_a_model_is_refused_before_it_is_paid_for(call: str) -> None:
+    told = {row: check(f"m = {call} with epsilon 1\nprint(m.predict({row}))") for row in ROWS[call]}
+    assert [row for row, (message, *_) in told.items() if "a row is a" not in message] == []
+    right = "{age: 40, w: 0.5}"
+    assert check(f"m = {call} with epsilon 1\nprint(m.predict({right}))") == []
+
+
 @pytest.mark.parametrize("line", OTHERS)
 def test_what_no_answer_can_be_asked(line: str) -> None:
     (message,) = check(f"print({line})")

@@ -348,3 +348,30 @@ release g = {{{{ select {asked} from t groupby k with epsilon 4 }}}}
     assert np.abs(np.log(widths[:, 0] / widths[:, 1])).max() < 0.5
     for one, other in zip(together[::7], alone, strict=True):
         assert one.deviation == pytest.approx(other.deviation, rel=0.3) and one.error >= 0
+
+
+OF_ALIKE = {
+    "max": np.max, "min": np.min, "stddev": lambda x: np.std(x, ddof=1), "range": np.ptp,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_ALIKE)
+def test_extremes_and_deviations_of_groups_that_are_alike_have_errors_that_hold(name: str) -> None:
+    """`stddev(g.n)` of twelve equal groups held its exact answer in 64 of 100 runs.
+
+    Of 300 runs of 95 %, fewer than 261 hold with a probability below 1e-7; the seed is fixed besides.
+    """
+    random, law, holds = np.random.default_rng(7), Laplace(7.0), 0
+    for _ in range(300):
+        numbers = [Noised(1000 + float(noise), law) for noise in random.laplace(0, 7, 12)]
+        ends = [calculated(end(numbers), end.__name__, numbers) for end in (max, min)]
+        told = binary("-", *ends) if name == "range" else calculated(float(OF_ALIKE[name](numbers)), name, numbers)
+        holds += abs(float(told)) <= known(told).error if name in ("range", "stddev") else (
+            abs(float(told) - 1000) <= known(told).error
+        )  # fmt: skip
+    assert holds >= 261
+
+
+def test_an_extreme_that_stands_apart_has_the_error_of_its_number() -> None:
+    numbers = [Noised(float(n), Laplace(7.0)) for n in (10, 500, 1000, 5000)]
+    assert known(calculated(5000.0, "max", numbers)).error == pytest.approx(known(numbers[3]).error, rel=0.05)

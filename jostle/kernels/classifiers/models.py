@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError, Model, members
+from jostle.kernels import KernelError, Model, Row, columns_of_row, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Cuts, Positions, Value, coded, cut, plain, positions
 from jostle.kernels.rowprograms.decisions import Cell, Cells, branch_place, branch_scores, sums, tables_by_place
@@ -76,19 +76,13 @@ class Classifier(Model, ABC):
         """The names of its attributes."""
         return list(self.attributes)
 
-    def of_row(self, row: Mapping[str, object]) -> Value:
+    def of_row(self, row: Row) -> Value:
         """`model.predict({age: 40, sex: "Female"})`: the class of one row."""
-        return self.predict(_one(row))[0]
+        return self.predict(columns_of_row(row, self.reads))[0]
 
-    def shares_of_row(self, row: Mapping[str, object]) -> list[float]:
+    def shares_of_row(self, row: Row) -> list[float]:
         """Returns the probabilities of one row, in the order of `model.classes`."""
-        return [float(p) for p in self.probabilities(_one(row))[0]]
-
-
-def _one(row: object) -> dict[str, list[object]]:
-    if not isinstance(row, Mapping):
-        raise KernelError("a row is a record of its cells, such as {age: 40}")
-    return {name: [cell] for name, cell in row.items()}
+        return [float(p) for p in self.probabilities(columns_of_row(row, self.reads))[0]]
 
 
 def rows_of(columns: Columns) -> int:

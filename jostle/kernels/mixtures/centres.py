@@ -35,23 +35,23 @@ class Centres(gauss.OfVectors):
     def cluster_centers_(self) -> Floats:
         return self.space.outside(self.centres)
 
-    def transform(self, rows: ArrayLike) -> Floats:
+    def transform(self, rows: gauss.VectorRows) -> Floats:
         """The distances to the centres, in the units of the data, (n, K)."""
-        x = np.atleast_2d(np.asarray(rows, dtype=float))
+        x = self.space.numbers(rows)
         squared = (x * x).sum(axis=1)[:, None] - 2 * x @ self.cluster_centers_.T
         squared += (self.cluster_centers_**2).sum(axis=1)
         return np.sqrt(np.maximum(squared, 0.0))  # type: ignore[no-any-return]
 
-    def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, rows: gauss.VectorRows) -> NDArray[np.int64]:
         return np.asarray(np.argmin(self.transform(rows), axis=1))
 
-    def score(self, rows: ArrayLike, y: object = None) -> float:
+    def score(self, rows: gauss.VectorRows, y: object = None) -> float:
         """Minus the sum of squared distances to the nearest centre."""
         return -float((self.transform(rows).min(axis=1) ** 2).sum())
 
-    def nicv(self, rows: ArrayLike) -> float:
+    def nicv(self, rows: gauss.VectorRows) -> float:
         """The normalised intra-cluster variance: the mean squared distance to the nearest centre."""
-        return -self.score(rows) / max(1, len(np.atleast_2d(np.asarray(rows))))
+        return -self.score(rows) / max(1, len(self.space.numbers(rows)))
 
     jostle_kind = "centres of clusters"
     jostle_members = members("size columns nicv", centres="cluster_centers_", predict="nearest")
@@ -60,7 +60,7 @@ class Centres(gauss.OfVectors):
     def size(self) -> int:
         return len(self.centres)
 
-    def nearest(self, rows: ArrayLike) -> Floats:
+    def nearest(self, rows: gauss.VectorRows) -> Floats:
         """The nearest centre of each row, as numbers of the language."""
         return self.predict(rows).astype(float)
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,6 +44,19 @@ def inside_ball(means: Floats) -> Floats:
     return means / np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # type: ignore[no-any-return]
 
 
+def need_rows(rows: Iterable[object]) -> None:
+    """Refuses what holds no rows of numbers; also before anything is paid for the model."""
+    with suppress(TypeError, ValueError):
+        many = [rows] if isinstance(rows, Mapping) else rows
+        np.asarray([[*row.values()] if isinstance(row, Mapping) else row for row in many], dtype=np.float64)
+        return
+    raise KernelError("a row is a list of numbers, or a record such as {age: 40, income: 20000}")
+
+
+VectorRows = Annotated[Any, need_rows]
+"""Rows (n, d) in the units of the data, as an array, lists or records by column; or one of them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """The coordinates of rows: u = (x − centres) / (scales · radius), in units of the ball."""
@@ -64,12 +78,20 @@ class Space:
     def size(self) -> int:
         return len(self.columns)
 
-    def inside(self, rows: ArrayLike) -> Floats:
-        """Rows (n, d) of the data, or one row (d,), in units of the ball, (n, d)."""
-        x = np.atleast_2d(np.asarray(rows, dtype=float))
-        if x.shape[1] != self.size:
-            raise KernelError(f"rows of {x.shape[1]} numbers for a model of {self.size} columns")
-        return (x - self.centres) / self.scales
+    def numbers(self, rows: VectorRows) -> Floats:
+        """Rows (n, d) of the data, or one row (d,), each a list of numbers or a record of them by column, as (n, d)."""
+        need_rows(rows)
+        many = [rows] if isinstance(rows, Mapping) else rows
+        if isinstance(many, list) and all(isinstance(row, Mapping) for row in many):
+            many = [[row.get(name, math.nan) for name in self.columns] for row in many]
+        x = np.atleast_2d(np.asarray(many, dtype=float))
+        if x.ndim != 2 or x.shape[1] != self.size or np.isnan(x).any():
+            raise KernelError(f"a row has a number for each of {', '.join(self.columns)}")
+        return x
+
+    def inside(self, rows: VectorRows) -> Floats:
+        """The same in units of the ball."""
+        return (self.numbers(rows) - self.centres) / self.scales
 
     def outside(self, units: Floats) -> Floats:
         return units * self.scales + self.centres
@@ -94,14 +116,14 @@ class OfVectors(Model):
 
 class Density(OfVectors, ABC):
     @abstractmethod
-    def score_samples(self, rows: ArrayLike) -> Floats:
+    def score_samples(self, rows: VectorRows) -> Floats:
         """The log of the density at each row, in the units of the data."""
 
-    def score(self, rows: ArrayLike, y: object = None) -> float:
+    def score(self, rows: VectorRows, y: object = None) -> float:
         """The mean log-likelihood of rows."""
         return float(self.score_samples(rows).mean())
 
-    def _likelihood(self, rows: ArrayLike) -> float:
+    def _likelihood(self, rows: VectorRows) -> float:
         return self.score(rows)
 
 
@@ -142,7 +164,7 @@ class GaussianMixture(Density):
     def covariances_(self) -> Floats:
         return self.covariances * np.outer(self.space.scales, self.space.scales)
 
-    def _logs(self, rows: ArrayLike) -> Floats:
+    def _logs(self, rows: VectorRows) -> Floats:
         """ln π_k + ln N(x | k) in the units of the data, (n, K)."""
         u = self.space.inside(rows)
         logs = np.empty((len(u), len(self.weights)))
@@ -152,19 +174,19 @@ class GaussianMixture(Density):
             logs[:, k] = np.log(self.weights[k]) - 0.5 * (y * y).sum(axis=1) - self._log_dets[k] - constant
         return logs
 
-    def score_samples(self, rows: ArrayLike) -> Floats:
+    def score_samples(self, rows: VectorRows) -> Floats:
         """The log of the density at each row."""
         logs = self._logs(rows)
         top = logs.max(axis=1)
         return top + np.log(np.exp(logs - top[:, None]).sum(axis=1))  # type: ignore[no-any-return]
 
-    def predict_proba(self, rows: ArrayLike) -> Floats:
+    def predict_proba(self, rows: VectorRows) -> Floats:
         """The responsibilities of the components, (n, K)."""
         logs = self._logs(rows)
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)  # type: ignore[no-any-return]
 
-    def predict(self, rows: ArrayLike) -> NDArray[np.int64]:
+    def predict(self, rows: VectorRows) -> NDArray[np.int64]:
         """The likeliest component of each row."""
         return np.asarray(np.argmax(self._logs(rows), axis=1))
 
@@ -185,10 +207,10 @@ class GaussianMixture(Density):
         log_likelihood="_likelihood", responsibilities="predict_proba", predict="likeliest", sample="rows",
     )  # fmt: skip
 
-    def density(self, rows: ArrayLike) -> Floats:
+    def density(self, rows: VectorRows) -> Floats:
         return np.asarray(np.exp(self.score_samples(rows)))
 
-    def likeliest(self, rows: ArrayLike) -> Floats:
+    def likeliest(self, rows: VectorRows) -> Floats:
         """The likeliest component of each row, as numbers of the language."""
         return self.predict(rows).astype(float)
 
@@ -251,14 +273,14 @@ class FactorAnalysis(Density):
     def get_covariance(self) -> Floats:
         return self.components_.T @ self.components_ + np.diag(self.noise_variance_)
 
-    def transform(self, rows: ArrayLike) -> Floats:
+    def transform(self, rows: VectorRows) -> Floats:
         """The expected factors of each row, (n, factors)."""
         u = self.space.inside(rows) - self.mean
         weighted = self.loadings / self.noise[:, None]
         inner = np.eye(self.loadings.shape[1]) + self.loadings.T @ weighted
         return np.asarray(np.linalg.solve(inner, (u @ weighted).T).T, dtype=np.float64)
 
-    def score_samples(self, rows: ArrayLike) -> Floats:
+    def score_samples(self, rows: VectorRows) -> Floats:
         """The log of the density at each row, in the units of the data."""
         covariance = self.loadings @ self.loadings.T + np.diag(self.noise)
         return GaussianMixture(self.space, np.ones(1), self.mean[None], covariance[None]).score_samples(rows)

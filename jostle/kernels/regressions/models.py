@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from jostle.kernels import KernelError, Model, members
+from jostle.kernels import KernelError, Model, Row, columns_of_row, members
 from jostle.kernels.arrays import Floats
 from jostle.kernels.classifiers.codes import Coded, Value, coded, plain, positions
 from jostle.kernels.statistics import text
@@ -137,11 +137,9 @@ class Regression(Model, ABC):
         first, *rest = self.lines()
         return "\n".join([f"{self.target} by {first}{off}", *rest])
 
-    def of_row(self, row: object) -> float:
+    def of_row(self, row: Row) -> float:
         """`model.predict({age: 40, sex: "Female"})`: the number of one row."""
-        if not isinstance(row, Mapping):
-            raise KernelError("a row is a record of its cells, such as {age: 40}")
-        return float(self.predict({name: [cell] for name, cell in row.items()}, 1)[0])
+        return float(self.predict(columns_of_row(row, self.attributes), 1)[0])
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from jostle.run.scope import Scope
 from jostle.run.sequences import Period
 from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
 from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 from jostle.tools.costs import numbers, rows, selects
 from jostle.tools.costs.ledger import NEVER, SOURCE, Opened
 from jostle.tools.costs.values import (
@@ -79,8 +80,24 @@ def transfer_spending(w: Walk, node: n.Spending, scope: Scope) -> object:
     function, args, keywords = _prepared(w, called, scope)
     reached = reached_sources(*args, *keywords.values())
     return w.allotted(
-        node.spend, scope, reached, lambda: _finished(w, called, function, args, keywords, scope), lambda: TOP
-    )
+        node.spend, scope, reached, lambda: _finished(w, called, function, args, keywords, scope),
+        lambda: _kind_given(w, function),
+    )  # fmt: skip
+
+
+def _kind_given(w: Walk, function: object, deepest: int = 4) -> object:
+    """What a call gives that took too long to follow: `PUBLIC` where all its ways end with a call of a kernel."""
+    if not (isinstance(function, Function) and deepest):
+        return PUBLIC if isinstance(function, Builtin) and function.name in KERNELS else TOP
+    body = function.body
+    ends = [node.value for node in every(body) if isinstance(node, n.Return)] if isinstance(body, n.Block) else [body]
+    own = {name for name, _ in function.params} | (w.assigned(body) if isinstance(body, n.Block) else set())
+    for end in ends:
+        name = end.function.id if isinstance(end, n.Call) and isinstance(end.function, n.Name) else ""
+        called = None if name in own else w.look_up(function.scope, name)
+        if end is not None and _kind_given(w, called, deepest - 1) is TOP:
+            return TOP
+    return PUBLIC
 
 
 def transfer_apply(

@@ -248,7 +248,7 @@ def half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
     return float(np.sort(np.abs(total))[place_of(len(total), level)])
 
 
-def brought_together(values: Sequence[float], law: AdditiveLaw) -> list[float]:
+def toward_mean(values: Sequence[float], law: AdditiveLaw) -> list[float]:
     """Numbers that were measured with noise of one law, nearer to their mean by as much of their spread as noise may
     explain: three deviations more than it does in the mean, for Laplace noise (after James and Stein)."""
     many, measured = len(values), np.array(values)

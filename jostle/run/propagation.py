@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from jostle import formulas
 from jostle.diagnostics import Refusal, refuse
-from jostle.error_laws import DRAWS, brought_together, half_width, place_of, quantiles_of, sum_quantile
+from jostle.error_laws import DRAWS, half_width, place_of, quantiles_of, sum_quantile, toward_mean
 from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import LEVEL, AdditiveLaw, Bracketed, Selected
 from jostle.records import replace
@@ -278,7 +278,7 @@ def _spreads(roots: Sequence[formulas.Origin], level: float) -> Iterator[float]:
     are brought together by as much of their spread as it may explain (after James and Stein).
     """
     of_spread = [root for root in roots if any(_is_of_spread(node) for node in _in_order([root]))]
-    outcomes = _outcomes(of_spread, _brought_together(_in_order(of_spread)))
+    outcomes = _outcomes(of_spread, _centres(_in_order(of_spread)))
     for root in roots:
         error = 0.0
         if root in of_spread:
@@ -292,7 +292,7 @@ def _is_of_spread(node: formulas.Origin) -> bool:
     return isinstance(node, formulas.Formula) and str(node.function).partition(" of ")[0] in _OF_SPREAD
 
 
-def _brought_together(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Source, float]:
+def _centres(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Source, float]:
     """Of each measured number, its place between the mean of those with the same law and itself."""
     alike: dict[AdditiveLaw, list[formulas.Source]] = {}
     for node in nodes:
@@ -300,7 +300,7 @@ def _brought_together(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Sour
             alike.setdefault(node.law, []).append(node)
     places: dict[formulas.Source, float] = {}
     for law, sources in alike.items():
-        places |= zip(sources, brought_together([source.value for source in sources], law), strict=True)
+        places |= zip(sources, toward_mean([source.value for source in sources], law), strict=True)
     return places
 
 

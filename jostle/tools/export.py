@@ -374,6 +374,7 @@ def format_command(options: Namespace) -> int:
     from jostle.source import Source
     from jostle.syntax.format import format_source
     from jostle.tools.arguments import read_program
+    from jostle.tools.outlet import as_checked
     from jostle.tools.render import tell
     from jostle.trace.text import clean
 
@@ -391,7 +392,7 @@ def format_command(options: Namespace) -> int:
             if not options.check:
                 rewrite(path, text)
         except Refusal as refusal:
-            faults += refusal.diagnostics
+            faults += as_checked(refusal)
             continue
         status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
         print(clean(f"{path}: {status}"))

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from jostle.tools.entry import main
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """private people = counts([300, 4000]) protecting rows budget epsilon 4
 first = laplace(size(people)) with epsilon 1
@@ -189,3 +191,19 @@ def test_a_table_of_any_length_is_handed_over(folder: Path, form: str, release: 
         assert len(rows) == a * b and rows[0] == {"a": 1, "b": 1, "n": 7} and rows[-1] == {"a": a, "b": b, "n": 3}
         assert [row["a"] * b + row["b"] for row in rows] == list(range(b + 1, a * b + b + 1))
         assert sum(row["n"] for row in rows) == 10 and document["budget"]["t"]["epsilon"]["spent"] == "40"
+
+
+@pytest.mark.parametrize("text", ["print([1, 2]))\n", "x = {{ slect count(*) from t }}\n", "print(smu([1, 2]))\n"])
+def test_all_commands_say_of_a_mistake_what_check_says(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`evaluate`, `plan`, `improve` and `fmt` had other words for it, and a place far from it."""
+    program = tmp_path / "p.jst"
+    program.write_text(text)
+    said = {}
+    for command in ("check", "run", "plan", "evaluate", "improve", "fmt"):
+        main([command, str(program)])
+        said[command] = capsys.readouterr().err
+    if text.startswith("print(smu"):  # which is no fault of its form
+        assert said.pop("fmt") == ""
+    assert "help" in said["check"] and set(said.values()) == {said["check"]}

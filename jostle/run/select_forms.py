@@ -429,7 +429,7 @@ def select_tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Tabl
         if isinstance(table, str):
             help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
         raise refuse("TypeError", message, node.table.span, help=help)
-    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), forms.is_smooth(node)
+    tables, smooth = Qualifiers(node.table, dict(table.schema), node.alias), forms.is_smooth(node)
     used = forms.qualified_names(node) if node.joins else frozenset()
     for joined in node.joins:
         table = _joined(interp, table, joined, scope, tables, smooth, used)

@@ -21,7 +21,8 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import values as val
-from jostle.tools.costs.walk import NO_SOURCES, Walk
+from jostle.tools.costs.tally import Why
+from jostle.tools.costs.walk import NO_SOURCES, TooLong, Walk
 
 
 class Interpreter(Walk):
@@ -30,7 +31,6 @@ class Interpreter(Walk):
         return all(self.statement(statement, scope) for statement in body)
 
     def statement(self, node: n.Stmt, scope: Scope) -> bool:
-        self.step(node.span)
         match node:
             case n.Assign():
                 scope.set(node.name, self.eval(node.value, scope))
@@ -136,7 +136,9 @@ class Interpreter(Walk):
         return value if value is default or val.is_constant(value) else val.PUBLIC
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
-        self.step(node.span)
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise TooLong(Why("it is too long to follow", node.span))
         return EXPRESSIONS[type(node)](self, node, scope)
 
 

@@ -18,7 +18,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.sequences import period
 from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import returns_inside
+from jostle.syntax.walk import links, returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import values as val
 from jostle.tools.costs.tally import Why
@@ -202,13 +202,9 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
 
 
 def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
-    chain: list[n.Binary] = []
-    at: n.Expr = node
-    while isinstance(at, n.Binary):
-        chain.append(at)
-        at = at.left
-    value = w.eval(at, scope)
-    for link in reversed(chain):
+    first, chain = links(node)
+    value = w.eval(first, scope)
+    for link in chain:
         value = numbers.transfer_binary(link.op, value, w.eval(link.right, scope))
     return value
 

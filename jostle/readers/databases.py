@@ -34,7 +34,7 @@ from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded, quoted
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    pass
 
 _MOMENTS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
 _STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
@@ -215,11 +215,6 @@ class JsonFile(TextFile):
 
     __slots__ = ()
     written_anew = True
-
-    def __init__(
-        self, file: OpenFile, names: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection
-    ) -> None:
-        super().__init__(file, names, name, label, connection)
 
     def fits(self, line: str) -> bool:
         return record(line) is not None

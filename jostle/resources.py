@@ -35,10 +35,13 @@ def library() -> tuple[str, ...]:
 def cache_folder() -> Path:
     """`$JOSTLE_CACHE`, else `jostle` in `$XDG_CACHE_HOME` or `~/.cache`; it need not exist. `RuntimeError`: no home."""
     own = os.environ.get("JOSTLE_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "jostle"
+    return Path(own) if own else user_folder("XDG_CACHE_HOME", ".cache")
+
+
+def user_folder(variable: str, default: str) -> Path:
+    """`jostle` in the folder that a variable names, or else in the `default` one of this user's home."""
+    base = os.environ.get(variable)
+    return (Path(base) if base else Path.home() / default) / "jostle"
 
 
 @contextmanager

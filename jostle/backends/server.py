@@ -335,11 +335,6 @@ class ServerEngine(StoredRelations, PublicSql):
         cells = uncommon(super().group, plan, keys) if terms == (p.Count(),) else None
         return super().group(plan, keys, terms) if cells is None else [cells]
 
-    def grouped(
-        self, source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]
-    ) -> relations.Grouped:  # fmt: skip
-        return grouped(source, keys, terms)
-
     @abstractmethod
     def located(self, data: RemoteData) -> tuple[Stored, Hashable]:
         """A table of the server, or files that it reads, and what their data are known by."""

@@ -83,11 +83,6 @@ def typed(schema: Schema, columns: Sequence[Any], weights: Any) -> Block:
     return Block({name: c + 0.0 if c.dtype == float else c for name, c in block.items()}, np.asarray(weights, object))
 
 
-def of_tuples(schema: Schema, rows: Sequence[tuple[object, ...]], counts: Ints) -> Block:
-    """Different combinations of values, each as heavy as it is often there."""
-    return typed(schema, list(zip(*rows, strict=True)) or [()] * len(schema), counts)
-
-
 def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
     """The records of all blocks, each once, with what it weighs in all; none of weight 0."""
     blocks = [typed(schema, [()] * len(schema), []), *blocks]
@@ -326,8 +321,9 @@ class _Reading:
     def _of_table(self, plan: Records, base: Rows, steps: tuple[Kept | Mapped, ...]) -> Block:
         if plan not in self._rows:
             schema = record_schema(plan)
-            query = on_rows(_table(base), steps), tuple(Column(name) for name, _ in schema)
-            self._rows[plan] = of_tuples(schema, *self._engine.tuples(*query))
+            columns = tuple(Column(name) for name, _ in schema)
+            rows, counts = self._engine.tuples(on_rows(_table(base), steps), columns)
+            self._rows[plan] = typed(schema, list(zip(*rows, strict=True)) or [()] * len(schema), counts)
         return self._rows[plan]
 
     def block(self, plan: Records) -> Block:

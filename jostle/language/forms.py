@@ -43,6 +43,12 @@ def aggregates(node: n.Node) -> list[n.Call]:
     return calls
 
 
+def outside_aggregates(values: Sequence[n.Expr]) -> list[n.Node]:
+    """The parts of these that are not within aggregates, nor these themselves."""
+    inside = {id(part) for value in values for call in aggregates(value) for part in every(call)}
+    return [part for value in values for part in every(value) if id(part) not in inside]
+
+
 def keys_by_alias(select: n.Select, columns: Collection[str]) -> n.Select:
     """`select floor(age / 10) as decade, count(*) … group by decade`: the key is what the name stands for, as in SQL.
 

@@ -22,7 +22,6 @@ import json
 import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Refusal, did_you_mean, refuse
 from jostle.engine.files import OpenFile, open_file
@@ -32,9 +31,6 @@ from jostle.lazy import Array, np, pa
 from jostle.readers.filesets import Reading, reader_of
 from jostle.readers.limits import beside
 from jostle.readers.textfile import BOM, FAULTS, TextFile, blocks, content, damaged, decoded, quoted
-
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
 
 _MOMENTS = frozenset({"TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"})
 _STORED = """SELECT name FROM sqlite_schema t WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'
@@ -215,11 +211,6 @@ class JsonFile(TextFile):
 
     __slots__ = ()
     written_anew = True
-
-    def __init__(
-        self, file: OpenFile, names: tuple[str, ...], name: str, label: str, connection: DuckDBPyConnection
-    ) -> None:
-        super().__init__(file, names, name, label, connection)
 
     def fits(self, line: str) -> bool:
         return record(line) is not None

@@ -42,7 +42,7 @@ from jostle.readers.textfile import MOST_PARTS, ReadRaw
 from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
-from jostle.speed.fast import FEW, GROUPED, ROWS, grouped, groups_of, uncommon
+from jostle.speed.fast import FEW, GROUPED, ROWS, groups_of, uncommon
 from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
@@ -343,11 +343,6 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         cells = ", ".join(f"c{i}" for i in range(len(raw.columns)))
         (row,) = self.fetch(f"SELECT count(*), sum(hash({cells})::HUGEINT) FROM {table}", raw.label)
         return f"{raw.columns}:{row[0]}:{row[1]}"
-
-    def grouped(
-        self, source: relations.Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]
-    ) -> relations.Grouped:  # fmt: skip
-        return grouped(source, keys, terms)
 
     def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
         """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups

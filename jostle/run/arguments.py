@@ -137,10 +137,6 @@ def numbers(value: object) -> list[float]:
     return [number(v) for v in (value.ravel().tolist() if is_vector(value) else items(value))]
 
 
-def lists_of_numbers(value: object) -> list[list[float]]:
-    return [numbers(v) for v in items(value)]
-
-
 def array(value: object) -> NDArray[np.float64]:
     import numpy as np
 
@@ -169,7 +165,7 @@ READERS: dict[str, Callable[[object, str, Handle | None], object]] = {
     "float": lambda value, _, __: number(value),
     "int": lambda value, _, __: whole(value),
     "Sequence[float]": lambda value, _, __: numbers(value),
-    "Sequence[Sequence[float]]": lambda value, _, __: lists_of_numbers(value),
+    "Sequence[Sequence[float]]": lambda value, _, __: [numbers(v) for v in items(value)],
     "Floats": lambda value, _, __: array(value),
     "Tuning": lambda value, _, __: number_or_pair(value),
 }

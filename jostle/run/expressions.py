@@ -36,7 +36,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.sequences import Period, period
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
-from jostle.syntax.walk import around, every_of
+from jostle.syntax.walk import around, every_of, links
 
 
 def attribute(value: object, name: str) -> object:
@@ -240,14 +240,9 @@ def _unary(interp: Evaluator, node: n.Unary, scope: Scope) -> object:
 def _binary(interp: Evaluator, node: n.Binary, scope: Scope) -> object:
     if type(node.left) is not n.Binary:  # nearly always
         return linked(interp, node, interp.eval(node.left, scope), scope)
-    # A long chain of sums leans to the left: walked by a loop, it needs no depth.
-    chain: list[n.Binary] = []
-    at: n.Expr = node
-    while isinstance(at, n.Binary):
-        chain.append(at)
-        at = at.left
-    value = interp.eval(at, scope)
-    for link in reversed(chain):
+    first, chain = links(node)
+    value = interp.eval(first, scope)
+    for link in chain:
         value = linked(interp, link, value, scope)
     return value
 

@@ -49,7 +49,7 @@ OF_TABLES = (Table, WeightedRecords)
 def _compiler(interp: Evaluator, handle: Any, node: n.Call, scope: Scope) -> RowCompiler:
     schema = handle.domains if isinstance(handle, Table) else dict(handle.schema)
     interp.reads_rows(handle, node, scope)
-    return RowCompiler(schema, interp, scope, Qualifiers.of(node.args[0], schema))
+    return RowCompiler(schema, interp, scope, Qualifiers(node.args[0], schema))
 
 
 @builtin
@@ -224,7 +224,7 @@ def rows_of(interp: Evaluator, handle: Handle, node: n.Index, scope: Scope) -> H
                 "TypeError", f"a column is compared with a number or text, not {kind_name(value)}", keyword.span
             )
         schema = dict(rows.schema)
-        RowCompiler(schema, interp, scope, Qualifiers.of(node.value, schema)).need_described(name, keyword.value)
+        RowCompiler(schema, interp, scope, Qualifiers(node.value, schema)).need_described(name, keyword.value)
         with PlacedAt(keyword.value.span):
             need_starts(Column(name), [value], schema)
         with PlacedAt(keyword.span):

@@ -8,7 +8,7 @@ columns are found by the keys' names.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache, reduce
 from itertools import chain, islice
@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.doubles import NoValue
-from jostle.language.forms import aggregates
+from jostle.language.forms import aggregates, outside_aggregates
 from jostle.language.moments import number_of
 from jostle.language.row_functions import OPERATIONS
 from jostle.language.row_mistakes import not_measured, not_released
@@ -46,7 +46,6 @@ from jostle.run.sequences import Period
 from jostle.run.values import Grouped, Interval, JSet, is_number, is_sequence, kind_name, need_room
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
 
 Asked = TypeVar("Asked", bound=object)
 
@@ -170,7 +169,7 @@ def _need_released(
     for call in aggregates(expr):
         if call not in measured:
             raise Refusal(not_measured(call))
-    for part in _outside_aggregates(expr):
+    for part in outside_aggregates([expr]):
         if isinstance(part, n.Name) and part.id not in names and scope.find(part.id) is MISSING:
             raise Refusal(not_released(part, names, columns, rows))
         calculates = not isinstance(part, n.Query | n.Select | n.Spending | n.Call | n.Choice)
@@ -179,11 +178,6 @@ def _need_released(
                 "TypeError", "`having` and `order by` only calculate with what is released", part.span,
                 help="work this out before the query, and give it a name",
             )  # fmt: skip
-
-
-def _outside_aggregates(node: n.Expr) -> Iterator[n.Node]:
-    measured = {id(part) for call in aggregates(node) for part in every(call)}
-    return (part for part in every(node) if id(part) not in measured)
 
 
 MOST_LISTED = 2**16

@@ -332,7 +332,7 @@ def _sum_of(interp: Evaluator, node: n.Call, scope: Scope) -> object:
         help = "`sum_of(people, income)`"
         raise refuse("TypeError", "`sum_of` takes a table and what is added of each row", node.span, help=help)
     table = need_table(interp.eval(node.args[0], scope), "sum_of", node.args[0].span)
-    compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
+    compiler = RowCompiler(table.domains, interp, scope, Qualifiers(node.args[0], table.domains))
     expr, _ = compiler.column_position(node.args[1])
     with PlacedAt(node.args[1].span):
         score = sum_of(table, as_number(expr, table.domains))

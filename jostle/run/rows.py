@@ -445,12 +445,10 @@ class RowCompiler:
         """Refuses `c == 1` where c is the name of a column."""
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = facts.literal(other)
-            is_variable = isinstance(side, n.Name | n.Variable) and self._body is None
-            if is_variable and value is not None and value not in self.schema and self._holds_a_column(side):
+            if not isinstance(side, n.Name | n.Variable) or self._body is not None:
+                continue
+            if value is not None and value not in self.schema and self._named(self._scope.find(side.id)) in self.schema:
                 raise self._reads_nothing(node, "this comparison")
-
-    def _holds_a_column(self, node: n.Expr) -> bool:
-        return isinstance(node, n.Name | n.Variable) and self._named(self._scope.find(node.id)) in self.schema
 
 
 def known_of(domain: Domain) -> facts.Listed | facts.Bounded | None:

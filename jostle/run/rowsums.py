@@ -66,7 +66,7 @@ def _vectors(interp: Evaluator, node: n.Call, scope: Scope) -> Vectors:
     table = need_table(table, "vectors", node.args[0].span)
     if table.weighted:
         raise refuse("TypeError", "vectors of a weighted source cannot be summed", node.span, help="`up to k rows`")
-    tables = Qualifiers.of(node.args[0], table.domains)
+    tables = Qualifiers(node.args[0], table.domains)
     compiler = RowCompiler(table.domains, interp, scope, tables)
     pairs = _named_columns(interp, node, table, compiler, scope)
     scaled, norm = options.get("scaled", True), options.get("norm", "l2")

@@ -139,16 +139,12 @@ def full_name(table: str, column: str) -> str:
 class Qualifiers:
     """The columns that each name may stand before; of two tables with a column of one name, the first has it."""
 
-    def __init__(self) -> None:
+    def __init__(self, node: n.Expr | None = None, columns: Collection[str] = (), alias: str | None = None) -> None:
         self._columns: dict[str, Collection[str]] = {}
         self._hidden: set[tuple[str, str]] = set()
         self._copies: set[tuple[str, str]] = set()
-
-    @staticmethod
-    def of(node: n.Expr, columns: Collection[str], alias: str | None = None) -> Qualifiers:
-        tables = Qualifiers()
-        tables.add(node, columns, alias)
-        return tables
+        if node is not None:
+            self.add(node, columns, alias)
 
     def add(
         self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = (), kind: str = "inner"

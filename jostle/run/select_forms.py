@@ -43,7 +43,7 @@ from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope, full_name
 from jostle.run.values import kind_name
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import children, every, expressions, key_names
+from jostle.syntax.walk import children, expressions, key_names
 
 _UNIT = attrgetter("unit")
 CLOSED = {
@@ -168,7 +168,7 @@ class SelectForm:
     @cached_property
     def beside(self) -> tuple[n.Name, ...]:
         """The names beside the aggregates of calculated results."""
-        parts = _outside([output.value for output in self.outputs if output.value not in output.calls])
+        parts = forms.outside_aggregates([output.value for output in self.outputs if output.value not in output.calls])
         names = tuple([part for part in parts if isinstance(part, n.Name)])
         return () if any(isinstance(part, _BINDING) for part in parts) else names
 
@@ -191,7 +191,7 @@ class SelectForm:
         are none of these, or something else may happen by it."""
         values = [output.value for output in self.outputs if output.value not in output.calls]
         values += [] if self.node.having is None else [self.node.having]
-        parts = _outside([*values, *(rank.value for rank in self.node.ranking)])
+        parts = forms.outside_aggregates([*values, *(rank.value for rank in self.node.ranking)])
         calls = [part for part in parts if isinstance(part, n.Call)]
         if not parts or not {type(part) for part in parts} <= CLOSED or any(map(_is_open, calls)):
             return None
@@ -299,12 +299,6 @@ class SelectForm:
                 help="give `count(distinct person)` a select of its own",
             )  # fmt: skip
         return counted[0] if len(self.calls) == 1 and counted else None
-
-
-def _outside(values: Sequence[n.Expr]) -> list[n.Node]:
-    """The parts of these that are not within aggregates, nor these themselves."""
-    inside = {id(part) for value in values for call in forms.aggregates(value) for part in every(call)}
-    return [part for value in values for part in every(value) if id(part) not in inside]
 
 
 def _is_open(call: n.Call) -> bool:
@@ -429,7 +423,7 @@ def select_tables(interp: Evaluator, node: n.Select, scope: Scope) -> tuple[Tabl
         if isinstance(table, str):
             help = f"write `from {table}`" if scope.holds(table) else f"write `from table({text})`"
         raise refuse("TypeError", message, node.table.span, help=help)
-    tables, smooth = Qualifiers.of(node.table, dict(table.schema), node.alias), forms.is_smooth(node)
+    tables, smooth = Qualifiers(node.table, dict(table.schema), node.alias), forms.is_smooth(node)
     used = forms.qualified_names(node) if node.joins else frozenset()
     for joined in node.joins:
         table = _joined(interp, table, joined, scope, tables, smooth, used)

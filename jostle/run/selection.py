@@ -295,7 +295,7 @@ def _split_score(name: str) -> Callable[[Evaluator, n.Call, Scope], object]:
                 help=f"`{name}(people, age / 10, sex)`",
             )  # fmt: skip
         table = need_table(interp.eval(node.args[0], scope), name, node.args[0].span)
-        compiler = RowCompiler(table.domains, interp, scope, Qualifiers.of(node.args[0], table.domains))
+        compiler = RowCompiler(table.domains, interp, scope, Qualifiers(node.args[0], table.domains))
         options = {k.name: interp.eval(k.value, scope) for k in node.keywords}
         most = _bound(options["most"]) if "most" in options else None
         label, tree = _column(compiler, table, node.args[2]), _tree(table, node.args[1], scope)

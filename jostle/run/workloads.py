@@ -104,7 +104,7 @@ def _predicates(interp: Evaluator, node: n.Call, scope: Scope) -> object:
     columns = dict(zip(cube.names, places, strict=True))
     conditions: list[object] = []
     for expr, inner in (pair for arg in node.args[1:] for pair in _conditions(interp, arg, scope)):
-        condition = RowCompiler(schema, interp, inner, Qualifiers.of(node.args[0], schema)).condition(expr)
+        condition = RowCompiler(schema, interp, inner, Qualifiers(node.args[0], schema)).condition(expr)
         if kind_of(condition, schema) != "boolean":
             raise refuse("TypeError", "a condition must be true or false", expr.span, help="compare: `x > 3`")
         if (len(conditions) + 1) * cube.size > MOST_HELD:

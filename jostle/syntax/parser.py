@@ -40,7 +40,6 @@ from lark import Lark
 from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from lark.lexer import BasicLexer, ContextualLexer, Scanner, _create_unless
 from lark.parsers.lalr_interactive_parser import InteractiveParser
-from lark.utils import TextSlice
 from msgspec import Struct
 
 from jostle.diagnostics import Refusal, refuse
@@ -125,33 +124,18 @@ def _write(path: Path, parser: lark.Lark) -> None:
 
 # Tokens, as Lark finds them, without what a short text does not need -----------------------------
 
-OFTEN = 150
-"""How often a state of the parser is at a token before the pattern of all its terminals is compiled, which takes as
-long as so many tokens without."""
+
+@cache
+def _alone(name: str, pattern: str, flags: int) -> re.Pattern[str]:
+    return re.compile(f"(?P<{name}>{pattern})", flags)
 
 
 class _Terminals(Scanner):
-    """Tries one terminal after another, as the alternatives of the one pattern are tried that is compiled later."""
+    """Tries one terminal after another, as Lark does with those that fit into no one pattern. To compile all that a
+    state knows as alternatives of one takes as long as finding some hundred tokens."""
 
-    def __init__(
-        self, scanned: Collection[lark.lexer.TerminalDef], flags: int, module: object, use_bytes: bool
-    ) -> None:
-        self.terminals, self.g_regex_flags, self.re_, self.use_bytes = scanned, flags, module, use_bytes
-        self.allowed_types = {terminal.name for terminal in scanned}
-        self._each = [(one.name, re.compile(one.pattern.to_regexp(), flags).match) for one in scanned]
-        self._left = OFTEN
-        self._mres: list[re.Pattern[str]] = []
-
-    def match(self, text: TextSlice[str], pos: int) -> tuple[str, str | None] | None:
-        self._left -= 1
-        if not self._left:
-            self._mres = self._build_mres(self.terminals, len(self.terminals))  # type: ignore[no-untyped-call]
-            self.match = super().match  # type: ignore[method-assign]
-        for name, match in self._each:
-            found = match(text.text, pos, text.end)
-            if found is not None:
-                return found.group(0), name
-        return None
+    def _build_mres(self, terminals: Collection[lark.lexer.TerminalDef], most: int) -> list[re.Pattern[str]]:
+        return [_alone(one.name, one.pattern.to_regexp(), self.g_regex_flags) for one in terminals]
 
 
 class _LexerOfState(BasicLexer):
@@ -159,7 +143,7 @@ class _LexerOfState(BasicLexer):
         terminals, self.callback = _create_unless(  # type: ignore[no-untyped-call]
             self.terminals, self.g_regex_flags, self.re, self.use_bytes
         )
-        return _Terminals(terminals, self.g_regex_flags, self.re, self.use_bytes)
+        return _Terminals(terminals, self.g_regex_flags, self.re, self.use_bytes)  # type: ignore[no-untyped-call]
 
 
 class _Contextual(ContextualLexer):

@@ -95,6 +95,17 @@ def rebuilt(tree: T, change: Callable[[n.Node], n.Node]) -> T:
     return cast(T, change(replace(tree, **changed) if changed else tree))
 
 
+def links(node: n.Binary) -> tuple[n.Expr, list[n.Binary]]:
+    """The first operand of a chain of operations, which leans to the left, and each one's node in order: a long chain
+    that is walked by a loop needs no depth."""
+    chain: list[n.Binary] = []
+    at: n.Expr = node
+    while isinstance(at, n.Binary):
+        chain.append(at)
+        at = at.left
+    return at, chain[::-1]
+
+
 def around(program: n.Node, node: n.Node) -> list[n.Node]:
     """What a node of a program stands in, the innermost first; empty where it is of another program."""
     parents: dict[int, n.Node] = {}

@@ -38,7 +38,6 @@ from jostle.trace.text import clean
 
 if TYPE_CHECKING:
     from jostle.choice.evaluation import ChoiceReport
-    from jostle.choice.maker import ChoiceMaker
     from jostle.run.interpreter import Interpreter
 
 MOST = 1e6

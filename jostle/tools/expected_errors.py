@@ -34,13 +34,11 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
-from jostle.tools.costs import near_text
+from jostle.tools.costs import Charge, Cost, near_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:
-    from jostle.events import Event
     from jostle.run.looks import Planned
-    from jostle.tools.costs import Charge, Cost
 
 
 _Place = tuple[int, str]  # the line of a term, and its name there

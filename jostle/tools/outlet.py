@@ -26,6 +26,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.resources import user_folder
 
 if TYPE_CHECKING:
     from jostle.run.evaluator import Evaluator
@@ -190,8 +191,7 @@ def stored() -> Iterator[tuple[Path, dict[str, object]]]:
 
 
 def _folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "jostle"
+    return user_folder("XDG_STATE_HOME", ".local/state")
 
 
 _NAMES = ("SIGTERM", "SIGHUP", "SIGXCPU")  # a time limit of a scheduler, a terminal that closes, one of the system

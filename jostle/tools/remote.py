@@ -7,7 +7,6 @@ The token of a server stands in `servers.json` of the user's configuration, read
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.resources import Json, replacing
+from jostle.resources import Json, replacing, user_folder
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.arguments import read_program
@@ -296,8 +295,7 @@ def _address(url: str) -> str:
 
 
 def _place() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "jostle" / "servers.json"
+    return user_folder("XDG_CONFIG_HOME", ".config") / "servers.json"
 
 
 def _tokens() -> dict[str, str]:

@@ -234,7 +234,9 @@ class Repl:
 
             self._say(choices(self.events, rest or None).rstrip())
         elif name == "names":
-            self._say("\n".join(self._own_names()) or "nothing has been defined")
+            names = self._session.names()  # without what the modules of the library brought
+            own = sorted(name for name in names if name != "_" and not views.is_of_library(name, names))
+            self._say("\n".join(own) or "nothing has been defined")
         elif name in ("type", "cost", "why"):
             self._about(name, rest)
         elif name == "explain":
@@ -249,11 +251,6 @@ class Repl:
             hint = did_you_mean(name, COMMANDS)
             self._say(f"there is no command :{name}" + (f"; {hint}" if hint else "; :help lists them"))
         return True
-
-    def _own_names(self) -> list[str]:
-        """The names of this session and the modules that it uses, without what those of the library brought."""
-        names = self._session.names()
-        return sorted(name for name in names if name != "_" and not views.is_of_library(name, names))
 
     def _budget(self) -> None:
         budget = self._session.budget()

@@ -41,17 +41,13 @@ _TABLES = ("managed", "external")
 _PLAIN_PLACES = 6
 
 
-def is_path(name: str) -> bool:
-    return "/" in name
-
-
 Frame = Callable[["SparkSession"], "DataFrame"]
 """A new data frame of a session: one that is held is answered from what the server found out before."""
 
 
 def located(connection: Connection, names: tuple[str, ...]) -> tuple[Frame, frozenset[Hashable]]:
     """What is named, and what it is known by."""
-    if all(map(is_path, names)):
+    if all("/" in name for name in names):
         place = ""
         marks: set[Hashable] = set()
     elif len(names) == 1:

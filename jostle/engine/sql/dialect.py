@@ -149,14 +149,11 @@ class Dialect(Struct, frozen=True, eq=False, kw_only=True):
         if isinstance(value, date):
             return self.number(number_of(value))
         if value is None:
-            return f"CAST(NULL AS {self.type_of(kind)})"
+            types = {"text": self.text, "boolean": "BOOLEAN"}
+            return f"CAST(NULL AS {types.get(kind, self.double)})"
         if isinstance(value, bool):
             return "TRUE" if value else "FALSE"
         return self.literal(value) if isinstance(value, str) else self.number(value)
-
-    def type_of(self, kind: str) -> str:
-        """The type of the values of a kind of the plan's."""
-        return {"text": self.text, "boolean": "BOOLEAN"}.get(kind, self.double)
 
     def as_double(self, value: str) -> str:
         """An integer as the nearest double."""

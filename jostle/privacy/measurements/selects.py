@@ -318,7 +318,8 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
         events: list[Measured] = []
         measured: list[Any] = []
         for purchase in self.purchases.bought:
-            numbers, reported = purchase.release(list(islice(terms, len(terms_of(purchase.term)))), source, table)
+            exact_terms = list(islice(terms, len(terms_of(purchase.term))))
+            numbers, reported = purchase.release(exact_terms, source, table, undivided)
             measured.append(numbers)
             events.append(reported)
         columns: list[Any] = []
@@ -346,17 +347,17 @@ class Purchase(Struct, frozen=True):
     uses: Mapping[str, float]
     direct: bool
     linear: Linear
-    stability: int
 
     def release(
-        self, exact: Sequence[Ints], noise: Noise, table: Table
+        self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[tuple[Floats, Laplace | Gaussian], Measured]:
         """The noisy numbers of all groups, a row each (of a pair A and B), with their law; and what a trace reports."""
         linear, many, law = self.linear, len(exact), self.linear.law
         if isinstance(self.term, Pair):
             exact = self.term.mixed(exact[0], exact[1], table)
         change, uses = sensitivity_of(self.term, table) / 2.0**linear.bits, self.uses if len(self.uses) > 1 else {}
-        reported = Measured(", ".join(self.uses), law, self.how, change, self.stability, direct=self.direct, uses=uses)
+        stability = stability_of_term(self.term, table, undivided)
+        reported = Measured(", ".join(self.uses), law, self.how, change, stability, direct=self.direct, uses=uses)
         return (linear.release(np.stack(exact), noise).reshape(many, -1), law), reported
 
 
@@ -435,7 +436,7 @@ def _together(
         direct = direct or aggregate.direct
     how = parts[0][1] if len(parts) == 1 else merged([how for _, how in parts], term, table)
     linear = Linear.of(how, *reach_of(term, table, undivided), grid_of(term))
-    return Purchase(term, how, uses, direct, linear, stability_of_term(term, table, undivided))
+    return Purchase(term, how, uses, direct, linear)
 
 
 def merged(hows: Sequence[Additive], term: Term | Pair, table: Table) -> Additive:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from jostle.accounting.amounts import Amount, as_float
-from jostle.accounting.definitions import Measure, Price, used_delta
+from jostle.accounting.definitions import Measure, used_delta
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints
@@ -26,9 +26,8 @@ from jostle.noise_laws import SmoothLaplace
 from jostle.privacy.kernel.measurement import Measured, Measurement, Release
 from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.selects import Answer, Request, key_columns
-from jostle.privacy.mechanisms.margin import stability_price
+from jostle.privacy.mechanisms.margin import Approximate
 from jostle.privacy.mechanisms.noise import Noise, needed_noise
-from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.joins import FreeJoin, Frequency, Product
 
@@ -120,10 +119,9 @@ STEPS = 64  # of ln S in a β
 ONE_SIDE = 1 / (1 + math.exp(-1))  # P(z ≥ n) is at most so many times e^(−n/b), b ≥ 1
 
 
-class Smooth(Selection, frozen=True):
-    """Smooth noise for `groups` counts together within one amount; `delta` is the δ that it uses of the amount's."""
+class Smooth(Approximate, frozen=True):
+    """Smooth noise for `groups` counts together within one amount."""
 
-    delta: float = 0.0
     groups: int = 1
 
     @classmethod
@@ -139,11 +137,6 @@ class Smooth(Selection, frozen=True):
     @property
     def mechanism(self) -> str:
         return SmoothLaplace.name
-
-    @property
-    def price(self) -> Price:
-        """On two neighbours an (ε, δ)-DP mechanism is ε-DP outside an event of δ (Kairouz, Oh & Viswanath 2015)."""
-        return stability_price(self.amount)
 
     @property
     def alpha(self) -> float:

@@ -201,10 +201,19 @@ def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
     return order[: int(above.argmax()) + 1] if above.any() else np.sort(order)
 
 
-class LargeMargin(Selection, frozen=True):
-    """A selection by margin within one amount; `delta` is the δ that it uses of the amount's."""
+class Approximate(Selection, frozen=True):
+    """What takes one amount as a whole; `delta` is the δ that it uses of the amount's."""
 
     delta: float = 0.0
+
+    @property
+    def price(self) -> Price:
+        """On two neighbours an (ε, δ)-DP mechanism is ε-DP outside an event of δ (Kairouz, Oh & Viswanath 2015)."""
+        return stability_price(self.amount)
+
+
+class LargeMargin(Approximate, frozen=True):
+    """A selection by margin within one amount."""
 
     @classmethod
     def within(cls, amount: Amount, measures: Sequence[Measure]) -> LargeMargin:
@@ -215,11 +224,6 @@ class LargeMargin(Selection, frozen=True):
         if amount.value < 2:
             raise refuse("BadAmount", "too little to share among the parts of this measurement")
         return cls(amount, True, 1, used_delta(amount, measures))
-
-    @property
-    def price(self) -> Price:
-        """On two neighbours an (ε, δ)-DP mechanism is ε-DP outside an event of δ (Kairouz, Oh & Viswanath 2015)."""
-        return stability_price(self.amount)
 
     def scales(self, reach: int) -> MarginScales:
         """The noise for scores of which two part by at most `reach`."""

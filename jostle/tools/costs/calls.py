@@ -104,7 +104,6 @@ def transfer_apply(
     w: Walk, function: object, args: Sequence[object], keywords: dict[str, object], node: n.Expr
 ) -> object:
     """Calls any callable value."""
-    w.step(node.span)
     match function:
         case Function(params=params):
             local = dict(zip((name for name, _ in params), args, strict=False)) | keywords

@@ -18,10 +18,11 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.sequences import period
 from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import returns_inside
+from jostle.syntax.walk import links, returns_inside
 from jostle.tools.costs import calls, numbers, rows, selects
 from jostle.tools.costs import values as val
-from jostle.tools.costs.walk import NO_SOURCES, Walk
+from jostle.tools.costs.tally import Why
+from jostle.tools.costs.walk import NO_SOURCES, TooLong, Walk
 
 
 class Interpreter(Walk):
@@ -30,7 +31,6 @@ class Interpreter(Walk):
         return all(self.statement(statement, scope) for statement in body)
 
     def statement(self, node: n.Stmt, scope: Scope) -> bool:
-        self.step(node.span)
         match node:
             case n.Assign():
                 scope.set(node.name, self.eval(node.value, scope))
@@ -136,7 +136,9 @@ class Interpreter(Walk):
         return value if value is default or val.is_constant(value) else val.PUBLIC
 
     def eval(self, node: n.Expr, scope: Scope) -> object:
-        self.step(node.span)
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise TooLong(Why("it is too long to follow", node.span))
         return EXPRESSIONS[type(node)](self, node, scope)
 
 
@@ -200,13 +202,9 @@ def _choice(w: Walk, node: n.Choice, scope: Scope) -> object:
 
 
 def _chain(w: Walk, node: n.Binary, scope: Scope) -> object:
-    chain: list[n.Binary] = []
-    at: n.Expr = node
-    while isinstance(at, n.Binary):
-        chain.append(at)
-        at = at.left
-    value = w.eval(at, scope)
-    for link in reversed(chain):
+    first, chain = links(node)
+    value = w.eval(first, scope)
+    for link in chain:
         value = numbers.transfer_binary(link.op, value, w.eval(link.right, scope))
     return value
 

@@ -146,11 +146,6 @@ class Walk(Spending, ABC):
 
         return back
 
-    def step(self, span: Span | None) -> None:
-        self.fuel -= 1
-        if self.fuel < 0:
-            raise TooLong(Why("it is too long to follow", span))
-
     # Names ---------------------------------------------------------------------------------------
 
     def look_up(self, scope: Scope, name: str) -> object:

@@ -224,10 +224,8 @@ def columns_of(
         return _workbook(source, reading)
     if reading.sheet is not None:
         raise refuse("DataError", f"`{source}` is no workbook, and has no sheets", help="leave --sheet out")
-    if suffix in (".parquet", ".pq"):
-        return _parquet(source)
-    if suffix in (".arrow", ".feather"):
-        return _arrow(source)
+    if suffix in _OF_ARROW:
+        return _arrow(source, _OF_ARROW[suffix])
     if suffix == ".json":
         return _json(_text(source), table)
     if suffix in (".sql", ".ddl"):
@@ -246,24 +244,21 @@ def _text(path: str) -> str:
         raise refuse("DataError", f"`{path}` is not UTF-8 text", help="save it as UTF-8") from None
 
 
-def _parquet(path: str) -> list[Column]:
+_OF_ARROW = {".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow"}
+
+
+def _arrow(path: str, kind: str) -> list[Column]:
+    """The columns of a file with a schema of Arrow's."""
     need_package("pyarrow", "arrow", f"`{path}` is read by")
     import pyarrow.parquet as pq
 
     try:
         with reader_of(open_file(path)) as reader:
-            return columns_of_arrow(pq.read_schema(reader))
-    except (pa.ArrowException, OSError):
-        raise refuse("DataError", f"`{path}` is no Parquet file that can be read") from None
-
-
-def _arrow(path: str) -> list[Column]:
-    need_package("pyarrow", "arrow", f"`{path}` is read by")
-    try:
-        with reader_of(open_file(path)) as reader:
+            if kind == "Parquet":
+                return columns_of_arrow(pq.read_schema(reader))
             return columns_of_arrow(pa.ipc.open_file(pa.PythonFile(reader, mode="r")).schema)
     except (pa.ArrowException, OSError):
-        raise refuse("DataError", f"`{path}` is no Arrow file that can be read") from None
+        raise refuse("DataError", f"`{path}` is no {kind} file that can be read") from None
 
 
 def _workbook(path: str, reading: Reading) -> list[Column]:

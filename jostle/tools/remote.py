@@ -100,7 +100,8 @@ class Remote:
         if run["state"] != "done":
             help = f"its answer will be at {self.url}/runs/{run['id']}"
             raise refuse("DataError", "this program waits for a reviewer", help=help)
-        return RemoteResult(run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"])
+        answer = run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"]
+        return RemoteResult(self._call("GET", f"/runs/{run['id']}/files/answer.json") if "whole" in answer else answer)
 
     def price(self, text: str) -> str:
         """What a program would cost each of its sources; raises `Refusal` for what the check refuses. It is free."""

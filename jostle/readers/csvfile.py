@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _END, _RETURN, _QUOTE = b'\n\r"'
 _RETURNS = re.compile(rb"(?<!\r)\r+\n")
 _EMPTY = re.compile(rb"\n\n+")
+_CLOSED = re.compile('(?:[^"]++|"")*+"')
 SEPARATORS = (",", "\t", ";", "|")
 OTHER_SEPARATORS = (" ", ":", "~")
 """What separates cells only where a program says so."""
@@ -46,6 +47,7 @@ _WITHOUT_GROUPS = "CASE WHEN regexp_matches({0}, " + _GROUPED + ") THEN replace(
 _WITH_COMMA = "regexp_replace({0}, '^([ \\t]*[+(-]?[0-9]*),([0-9]+([eE][+-]?[0-9]+)?[)]?[ \\t]*)$', '\\1.\\2')"
 _NO_TEXT = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"PK": "zip", b"BZh9": "bzip2", b"\xfd7zXZ": "xz",
             b"SQLite format 3\0": "a SQLite database"}  # fmt: skip
+MOST_QUOTES = 1 << 20
 _ANEW = {
     "UTF-16": "write it anew: `iconv -f UTF-16 -t UTF-8 a.csv > b.csv`",
     "zip": "unpack it: `unzip a.zip`; gzip is read as it is",
@@ -128,6 +130,10 @@ class CsvFile(TextFile):
         import numpy as np
 
         text = np.frombuffer(lines, dtype=np.uint8)
+        if lines.count(b'"') > MOST_QUOTES:  # of one long line: numbers for each of them would take gigabytes
+            stops = np.flatnonzero(text == _END)
+            yield from zip([0, *(stops[:-1] + 1).tolist()], stops.tolist(), strict=True)
+            return
         stops, quotes = np.flatnonzero(text == _END), np.flatnonzero(text == _QUOTE if b'"' in lines else ())
         line = np.searchsorted(stops, quotes)
         first = np.searchsorted(line, np.arange(len(stops)))  # of the quotes in each line
@@ -212,21 +218,14 @@ def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:
     cells: list[str] = []
     at = 0
     while len(cells) < most:
-        parts: list[str] = []
+        text = ""
         if line.startswith('"', at):
-            begin, at = at, at + 1
-            while (end := line.find('"', at)) >= 0:
-                parts.append(line[at:end])
-                at = end + 1
-                if not line.startswith('"', at):
-                    break
-                parts.append('"')
-                at += 1
-            else:
-                return [*cells, line[begin:]]
+            closed = _CLOSED.match(line, at + 1)
+            if closed is None:
+                return [*cells, line[at:]]
+            text, at = closed[0][:-1].replace('""', '"'), closed.end()
         stop = line.find(separator, at)
-        parts.append(line[at:] if stop < 0 else line[at:stop])
-        cells.append("".join(parts))
+        cells.append(text + (line[at:] if stop < 0 else line[at:stop]))
         if stop < 0:
             break
         at = stop + 1

@@ -11,6 +11,7 @@ import re
 from collections.abc import Hashable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from numbers import Real as RealNumber
 from typing import Any
 
 from jostle.accounting.amounts import Unit
@@ -19,6 +20,7 @@ from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.language.builtins import OPENERS
 from jostle.language.forms import DIMENSIONS, source_kind
 from jostle.language.moments import number_of
+from jostle.lazy import np
 from jostle.plan.facts import FACTS
 from jostle.plan.plan import Bound, Categories, Column, Derive, Domain, Integer, Moments, Open, Owners, Real, rows_below
 from jostle.privacy.kernel.exposures import Handle
@@ -382,20 +384,25 @@ def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
     return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 
-def setting(text: object, default: object, name: str) -> object:
-    """A parameter's value: what the command line gave, read as its default's kind, else the default."""
-    if text is None or not isinstance(text, str):
-        return default if text is None else text
-    if isinstance(default, bool) and text in ("true", "false"):
-        return text == "true"
-    if isinstance(default, str):
-        return text
-    if is_number(default):
-        try:
-            return float(text)
-        except ValueError:
-            help = f"write `--set {name}={default:g}`, or another number"
-            raise refuse("TypeError", f"`{name}` is a number, and `{text}` was given", help=help) from None
-    raise refuse(
-        "TypeError", f"`{name}` cannot be set from the command line", help="only numbers, texts and booleans can"
-    )
+def setting(given: object, default: object, name: str) -> object:
+    """A parameter's value: what the command line or Python gave, read as its default's kind, else the default."""
+    if given is None:
+        return default
+    given = str.__str__(given) if isinstance(given, str) else given
+    if isinstance(default, bool):
+        kind, help, truths = "true or false", f"write `--set {name}=true`, or `false`", {"true": True, "false": False}
+        if isinstance(given, bool | np.bool_) or (isinstance(given, str) and given in truths):
+            return truths[given] if isinstance(given, str) else bool(given)
+    elif isinstance(default, str):
+        kind, help = "a text", ""
+        if isinstance(given, str):
+            return given
+    elif is_number(default):
+        kind, help = "a number", f"write `--set {name}={default:g}`, or another number"
+        if isinstance(given, str | RealNumber) and not isinstance(given, bool):
+            with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
+                return float(given)
+    else:
+        raise refuse("TypeError", f"`{name}` cannot be set", help="only numbers, texts and booleans can")
+    shown = f"`{given}`" if isinstance(given, str) else f"Python's `{type(given).__name__}`"
+    raise refuse("TypeError", f"`{name}` is {kind}, and {shown} was given", help=help)

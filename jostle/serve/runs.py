@@ -37,7 +37,7 @@ from jostle.records import replace
 from jostle.resources import Json
 from jostle.serve import worker
 from jostle.serve.store import DAY, Account, Home, Run, Total, new_secret, older
-from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, Job, clauses, own_environment
+from jostle.serve.worker import ANSWER, MOST_ANSWER, TRACE, WHOLE, Job, clauses, own_environment
 
 SECONDS = (5.0, 20.0, 60.0, 300.0)
 """What a run may ask for, and the largest of them that it gets where it does not ask."""
@@ -50,6 +50,8 @@ STARTS_WITHIN = 60.0
 """How long a check may take, and the process that forks them to start; how many go on: of all, and of one account."""
 MOST_STOPPED, MOST_HANDED = 10, 2000
 """Of an analyst in a week: runs that did not end before their deadlines, and programs that were handed in."""
+MOST_LARGE = 2 * 2**30
+"""Bytes of an analyst's answers of a week that are too large to be shown; whoever has more hands nothing in."""
 GONE = ".gone"
 OF_SERVER = "-server"  # a cache; analysts' names begin with a letter
 SIMULATION, SIMULATED = 60.0, "simulated"
@@ -345,6 +347,9 @@ class Runs:
             with suppress(OSError):  # what it calculated and kept too
                 (self.home.folder / "cache" / run.account).rename(self.folder(run) / "cache")
             _discard(self.folder(run))  # how far it came may depend on rows
+        if (self.folder(run) / WHOLE).exists():
+            self.whole(run).parent.mkdir(parents=True, exist_ok=True)
+            (self.folder(run) / WHOLE).replace(self.whole(run))
         text = str(answer["document"]).encode(errors="backslashreplace").decode()  # JSON, so that these are its escapes
         done = replace(run, state="done", document=text)
         self.home.change_run(done, "running", run.account, answer=digest(done.document), charges=answer["charges"])
@@ -374,6 +379,10 @@ class Runs:
 
     def folder(self, run: Run) -> Path:
         return self.home.folder / "runs" / run.id
+
+    def whole(self, run: Run) -> Path:
+        """The file of an answer that is too large to be shown, for a week."""
+        return self.home.folder / "answers" / run.account / f"{run.id}.json"
 
     def _needs_review(self, analyst: str) -> bool:
         """Whether some grant of the analyst is reviewed: which of them a program will use is not known before. One that
@@ -408,6 +417,16 @@ class Runs:
             raise refuse("Busy", f"{stopped} of your runs in a week did not end before their deadlines", help=help)
         if handed >= MOST_HANDED:
             raise refuse("Busy", f"{handed} programs in a week are enough", help="each is forgotten after seven days")
+        large = 0
+        for place in (self.home.folder / "answers" / analyst).glob("*.json"):
+            with suppress(OSError):  # another server may have removed it
+                if place.stat().st_mtime < since:
+                    place.unlink()
+                else:
+                    large += place.stat().st_size
+        if large > MOST_LARGE:
+            help = "each is forgotten after seven days; release less"
+            raise refuse("Busy", f"your large answers of a week have {large / 2**20:,.0f} MB", help=help)
 
     def _totals(self, analyst: str) -> dict[str, Total]:
         for number, text in self.home.log_after(self._followed):  # other processes write it too

@@ -25,7 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -166,11 +166,13 @@ def picture(server: Server, call: Call) -> Response:
     return Response(images[int(number)].replace("currentColor", ink), media_type="image/svg+xml")
 
 
-@route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True)
+@route("GET", "/runs/{id}/files/{name}", EVERYBODY, page=True, run=True)
 def file(server: Server, call: Call) -> Response:
     """What a run released, to keep: `answer.json`, or a table as CSV under its name, with the ± of each number."""
     run, name = seen_run(server, call), call.path["name"]
     answer = json.loads(run.document) if run.state == "done" else {}
+    if name == "answer.json" and "whole" in answer and server.runs.whole(run).exists():
+        return FileResponse(server.runs.whole(run), media_type="application/json", filename=name)
     if name == "answer.json" and answer:
         text, kind = json.dumps(answer, indent=1), "application/json"
     elif is_table(rows := answer.get("released", {}).get(name.removesuffix(".csv"))) and name.endswith(".csv"):

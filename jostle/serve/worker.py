@@ -10,6 +10,7 @@ what a run's memory has of others is the package, where it lies, and the seed by
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -43,7 +44,7 @@ from jostle.tools.result import Result
 from jostle.tools.session import Session
 from jostle.trace.text import HIDDEN
 
-ANSWER, TRACE, PAGE, PICTURES = "answer.json", "trace.jsonl", "page.html", "pictures.json"
+ANSWER, WHOLE, TRACE, PAGE, PICTURES = "answer.json", "whole.json", "trace.jsonl", "page.html", "pictures.json"
 MOST_PICTURES = 50
 MOST_ANSWER = 8 * 2**20  # bytes
 DRAWS_WITHIN = 30.0  # seconds
@@ -175,7 +176,28 @@ def answer(job: Job) -> dict[str, Json]:
     if (folder / TRACE).stat().st_size > MOST_ANSWER:
         (folder / TRACE).unlink()  # too large to show
     runs = [event.fields.get("ledger", {}) for event in result.events if event.kind == "run"]
-    return {"document": result.document(), "charges": {name: links for run in runs for name, links in run.items()}}
+    document = result.document() if job.public else _document(result, folder / WHOLE)
+    return {"document": document, "charges": {name: links for run in runs for name, links in run.items()}}
+
+
+def _document(result: Result, place: Path) -> str:
+    """A run as one JSON object. What was paid for and is too large to be shown stays in a file of its own, whole and on
+    disk, and the document says so."""
+    with place.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.writelines(result.document_parts())
+        file.flush()
+        os.fsync(file.fileno())
+    size = place.stat().st_size
+    text = place.read_text(encoding="utf-8") if size <= MOST_ANSWER else ""
+    if text and len(json.dumps(text)) <= MOST_ANSWER * 0.99:  # beside it stands where its charges are
+        place.unlink()
+        return text
+    with place.open("rb") as whole:
+        hash = hashlib.file_digest(whole, "sha256").hexdigest()
+    told = f"This answer has {size / 2**20:.0f} MB, too many to be shown. For seven days all of it is in `answer.json`."
+    wrong = [one.as_json() for one in result.diagnostics[:1]]
+    return json.dumps({"ok": result.ok, **({"error": wrong[0]} if wrong else {}), "released": {}, "margins": {},
+                       "budget": result.budget, "output": [told], "warnings": [], "whole": hash})  # fmt: skip
 
 
 def _rehearsed(job: Job, folder: Path) -> dict[str, object]:

@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any, ParamSpec, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar, cast
 
 from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.resources import user_folder
@@ -267,27 +267,35 @@ _REPORT = (
 
 
 class Others:
-    """Functions of whoever began a session, such as its listeners: what they raise is theirs, and passes."""
+    """Functions of whoever began a session, such as its listeners: what they raise is theirs, and passes. Between a
+    charge and the name of its answer it waits, as a stop does."""
 
     def __init__(self) -> None:
         self._fault: BaseException | None = None
+        self._run: Evaluator | None = None
 
-    def of(self, function: Callable[P, R]) -> Callable[P, R]:
-        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def of(self, function: Callable[P, None]) -> Callable[P, None]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
-                return function(*args, **kwargs)
+                function(*args, **kwargs)
             except BaseException as fault:
-                self._fault = fault
-                raise
+                if self._run is None or not self._run.kernel.owes:
+                    self._fault = fault
+                    raise
+                if self._run.stop is None:
+                    self._fault, self._run.stop = fault, partial(_throw, fault)
 
         return call
 
     @contextmanager
-    def excepted(self) -> Iterator[None]:
+    def excepted(self, run: Evaluator | None = None) -> Iterator[None]:
         """Within it, whatever was not foreseen becomes a refusal that names the class of the exception alone."""
+        self._run = run
         try:
             yield
         except (Refusal, OutputFault):
+            if run is not None and run.stop is not None:
+                run.deliver_stop()
             raise
         except MemoryError:
             message = "there is not enough memory for this"
@@ -300,6 +308,12 @@ class Others:
                 raise
             trace(fault)
             raise refuse(KIND, f"internal error ({type(fault).__name__})", help=_REPORT) from None
+        finally:
+            self._run = None
+
+
+def _throw(fault: BaseException) -> NoReturn:
+    raise fault
 
 
 def guarded(action: Callable[[], int], *, json_wanted: bool = False) -> int:

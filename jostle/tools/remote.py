@@ -87,7 +87,10 @@ class Remote:
 
     def attempt(self, source: Source, settings: Mapping[str, object] | None = None) -> RemoteResult:
         """Runs a program there; its faults come back in the result. `Refusal` where it waits for a reviewer."""
-        body: dict[str, object] = {"program": source.text, "settings": {k: str(v) for k, v in (settings or {}).items()}}
+        body: dict[str, object] = {
+            "program": source.text,
+            "settings": {k: _as_text(v) for k, v in (settings or {}).items()},
+        }
         if self.seconds is not None:
             body["seconds"] = self.seconds
         run = self._call("POST", "/api/runs", body)
@@ -96,7 +99,8 @@ class Remote:
         if run["state"] != "done":
             help = f"its answer will be at {self.url}/runs/{run['id']}"
             raise refuse("DataError", "this program waits for a reviewer", help=help)
-        return RemoteResult(run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"])
+        answer = run.get("answer") or self._call("GET", f"/api/runs/{run['id']}")["answer"]
+        return RemoteResult(self._call("GET", f"/runs/{run['id']}/files/answer.json") if "whole" in answer else answer)
 
     def price(self, text: str) -> str:
         """What a program would cost each of its sources; raises `Refusal` for what the check refuses. It is free."""
@@ -161,6 +165,11 @@ class Entries:
         except Refusal:
             return text.rstrip("\n") + "\n", True
         return f"release it = ({text.strip()})\n", False
+
+
+def _as_text(value: object) -> str:
+    """A setting as the command line has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def answer_text(result: RemoteResult) -> str:

@@ -295,7 +295,8 @@ def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:
         if isinstance(default, n.Number | n.String | n.Constant):
             setting(value, default.value, name)
         if name not in declared:
-            text = isinstance(value, str) and not re.fullmatch(r"-?\d+(\.\d+)?|true|false", value)
-            own = f"write `param {name} = " + (f'"{value}"' if text else str(value)) + "` in it"
+            text = value if isinstance(value, str) else "…"
+            shown = text if re.fullmatch(r"-?\d+(\.\d+)?|true|false|…", text) else f'"{text}"'
+            own = f"write `param {name} = {shown}` in it"
             help = did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else own)
             raise refuse("NameError", f"the program has no `param {name}`", help=help)

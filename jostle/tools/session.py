@@ -198,7 +198,7 @@ class Session:
         try:
             with self._stream.within("run", source.name, text=source.text) as fields:
                 try:
-                    with self._others.excepted(), deep():
+                    with self._others.excepted(interp), deep():
                         tree = self._checked(source)
                         need_settings(tree, interp.settings)
                         self._affordable(source, settings)
@@ -315,7 +315,7 @@ class Session:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
         source = Source("text", source) if isinstance(source, str) else source
         try:
-            with self.turns.turn(program=True), self.hold_stops(), self._others.excepted():
+            with self.turns.turn(program=True), self.hold_stops(), self._others.excepted(self._interp):
                 return self._execute(source)
         except Refusal as refusal:
             again = type(refusal)(*refusal.diagnostics)

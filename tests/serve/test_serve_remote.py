@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from serve_place import shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.diagnostics import Refusal
+from jostle.serve import runs, worker
 from jostle.source import Source
 from jostle.tools import remote
 from jostle.tools.editors import notebook
@@ -104,3 +107,37 @@ def test_python_at_a_server(there: Any) -> None:
     there.home.set_review("people@ana", "olga", needed=True)
     with pytest.raises(Refusal, match="waits for a reviewer"):
         server.run_text("release x = 1\n")
+
+
+def test_an_answer_that_is_too_large_to_be_shown_is_handed_over_whole(
+    there: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had been charged, and "the answer is too large" was all that came of it."""
+    monkeypatch.setattr(worker, "MOST_ANSWER", 20_000)
+    asked = "n = {{ select count(*) from t with epsilon 0.25 }}\nrelease n\nrelease many = [n + i for i in 1..5000]\n"
+    result = remote.connect("").run_text(DECLARED + asked)
+    assert list(result.values) == ["n", "many"] and result["many"][-1] == result["n"] + 5000
+    assert result.budget == {"t": {"epsilon": {"total": "1", "spent": "0.25"}}}
+    (run, *_) = there.get("ana", "/api/runs").json()["runs"]
+    shown = there.get("ana", f"/api/runs/{run['id']}").json()["answer"]
+    assert shown["ok"] and shown["released"] == {} and "`answer.json`" in shown["output"][0]
+    whole = there.get("ana", f"/runs/{run['id']}/files/answer.json")
+    assert hashlib.sha256(whole.content).hexdigest() == shown["whole"] and len(whole.content) > 20_000
+    assert there.get("ben", f"/runs/{run['id']}/files/answer.json").status_code == 404
+    assert there.get("", f"/runs/{run['id']}/files/answer.json").status_code in (303, 401)
+
+
+def test_large_answers_are_kept_for_a_week_and_no_disk_is_filled(there: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_ANSWER", 2000)
+    monkeypatch.setattr(runs, "MOST_LARGE", 2500)
+    large = there.run("ana", "release x = [i for i in 1..500]\n")
+    place = f"/runs/{large['id']}/files/answer.json"
+    assert len(there.get("ana", place).json()["released"]["x"]) == 500
+    assert there.run("ana", "release x = [i for i in 1..450]\n")["answer"]["released"] == {}
+    refused = there.post("ana", "/api/runs", program=DECLARED, seconds=0.001)
+    assert refused.status_code == 429 and "large answers" in refused.text and shares(there.home)["people@ana"] == 0
+    assert there.run("ben", "release x = 1\n")["state"] == "waiting"
+    for one in there.home.folder.glob("answers/ana/*.json"):
+        os.utime(one, (0, 0))
+    assert there.run("ana", "release x = 1\n")["answer"]["released"] == {"x": 1}
+    assert there.get("ana", place).json()["released"] == {}

@@ -37,6 +37,16 @@ def test_a_described_column_of_a_type_that_is_not_read_is_refused(name: str, url
         assert all(one["epsilon"]["spent"] == "0" for one in result.budget.values())
 
 
+def test_a_file_with_two_columns_of_one_name_is_refused(url: str, tmp_path: Path) -> None:
+    """Sail shows the first of them, and a program was answered by a column that its owner may not have meant."""
+    columns = [pa.array([1, 2]), pa.array([10, 20]), pa.array([3, 4])]
+    pq.write_table(pa.Table.from_arrays(columns, ["x", "x", "y"]), tmp_path / "t.parquet")
+    with Session(engine=url, cwd=tmp_path) as session:
+        described = PROGRAM.format(file=tmp_path / "t.parquet", described="y: 0..9", unit="rows")
+        result = session.attempt(Source("p", described))
+    assert not result.ok and result.budget == {}
+
+
 @pytest.mark.parametrize(
     "kind", ["array<int>", "map<string,int>", "struct<a:int>", "binary", "interval day to second", "interval year",
              "variant", "void", "time(6)", "timestamp_ltz", "geometry", "udt"],

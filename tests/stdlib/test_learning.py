@@ -209,6 +209,33 @@ def test_a_fit_charges_what_check_says() -> None:
     assert session.attempt(source).ok
 
 
+LOSSES = {
+    "squares": "(row.hours - w.b - w.a * row.age)^2", "exp": "exp(w.a * row.age + w.b) - row.hours * w.a",
+    "products": "(w.a * w.b * row.age + 1)^4 * exp(w.a)", "a share": "1 / (w.b + w.a * row.age + 3)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("more", ["pace = 1e8", "pace = 1e8, batches = 3", "bound = 1e-8", "bound = 9e8, batches = 3"])
+@pytest.mark.parametrize("start", ["{a: 0.1, b: 0.2}", "{a: 1e6, b: -1e6}"])
+def test_what_was_paid_for_has_weights_however_far_steps_go(loss: str, more: str, start: str) -> None:
+    """Numbers that no row program takes ended a training in its middle, with all of its amount charged."""
+    program = CHARGED.replace(
+        "(row.hours - w * row.age)^2, 0, steps = 20", f"{LOSSES[loss]}, {start}, {more}, steps = 9"
+    )
+    result = Session().attempt(Source(str(DATA.parent / "fit.jst"), program + "release w = f.weights\n"))
+    assert result.ok and np.isfinite(list(result["w"].values())).all(), result.diagnostics
+
+
+@pytest.mark.parametrize(
+    "wrong", ["0, bound = 1e300", "0, bound = 0", "0, bound = none", "0, pace = -1", "0, pace = 1e300", '0, pace = "a"',
+              "1e300", "1e7", "0, batches = 2, rate = 0.5", "0, rate = 2", "0, steps = 1"],
+)  # fmt: skip
+def test_what_no_fit_takes_is_refused_before_it_is_paid_for(wrong: str) -> None:
+    result = Session().attempt(Source(str(DATA.parent / "fit.jst"), CHARGED.replace("0, steps = 20", wrong)))
+    assert not result.ok and all(one["epsilon"]["spent"] == "0" for one in result.budget.values())
+
+
 def test_steps_are_as_long_for_each_listed_value() -> None:
     """The first of them had no weights of its own, so that the order of a list said how far steps had come."""
     rng = np.random.default_rng(4)

@@ -68,7 +68,31 @@ def test_a_run_that_was_stopped() -> None:
     session = jostle.Session(listeners=[stop])
     with pytest.raises(KeyboardInterrupt):
         session.run_text(PEOPLE + MEASURED + "second = laplace(people) with epsilon 2\n")
-    assert set(session.so_far().measured) == {"h", "rates"}
+    assert set(session.so_far().measured) == {"h", "rates", "second"}  # what is raised waits for the name
+
+
+@pytest.mark.parametrize("fault", [OSError, KeyboardInterrupt, MemoryError, ValueError])
+@pytest.mark.parametrize("inside", [False, True])
+def test_what_a_listener_raises_waits_for_the_answer_that_was_paid_for(
+    fault: type[BaseException], inside: bool
+) -> None:
+    """A trace that found its disk full took the answer of the charge away of which it was to write."""
+
+    def full(event: Event) -> None:
+        if event.kind == "measure":
+            raise fault
+
+    in_function = "def f(c) {\n    y = laplace(c) with epsilon 1\n    return [y, laplace(c) with epsilon 1]\n}\n"
+    text = in_function + "x = f(people)\n" if inside else "x = laplace(people) with epsilon 2\n"
+    session = jostle.Session(listeners=[full])
+    try:
+        refused = session.attempt(Source("p", PEOPLE + text + "z = laplace(people) with epsilon 4\n")).diagnostics
+        assert fault is MemoryError and refused[0].kind == "DataError"  # as any other end of memory
+    except fault:
+        pass
+    after = session.so_far()
+    assert set(after.measured) == {"x"} and after.budget["people"]["epsilon"]["spent"] == "2"
+    assert not session.attempt(Source("q", "release one = 1\n")).diagnostics  # what was raised is over
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -1,6 +1,9 @@
 """The Python face: data handed over by name, results as NumPy, pandas and plain numbers."""
 
+from datetime import date
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -252,3 +255,42 @@ def test_tables_that_are_printed_together_stand_on_lines_of_their_own() -> None:
     text = 't = table([{k: 1}, {k: 2}, {k: 1}])\ng = {{ select count(*) as n from t groupby k }}\nprint("of", g, g)\n'
     jostle.Session(out=lines.append).run_text(text + 'print("in all", sum(g.n))\n')
     assert lines == ["of\nk  n\n1  2\n2  1\nk  n\n1  2\n2  1", "in all 3"]
+
+
+class _Odd(int):
+    """A number that Python says nothing of."""
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __repr__ = __str__
+
+
+class _OddRecord(dict[str, int]):
+    def items(self) -> Any:
+        raise RuntimeError
+
+
+GIVEN: dict[str, tuple[object, dict[str, object]]] = {
+    "a number": (0.5, {"1": 0.5}), "of NumPy": (np.int64(3), {"1": 3.0}), "a fraction": (Fraction(1, 2), {"1": 0.5}),
+    "a subclass": (_Odd(3), {"1": 3.0}), "a text": ("0.5", {"1": 0.5, '"a"': "0.5"}), "true": (True, {"true": True}),
+    "true of NumPy": (np.bool_(True), {"true": True}), "a text of NumPy": (np.str_("x"), {'"a"': "x"}),
+    "a whole number without an end": (10**400, {}), "a large one": (10**5000, {}), "a list": ([1], {}),
+    "an array": (np.array(5), {}), "several": (np.array([1, 2]), {}), "a time": (np.datetime64("2020-01-01"), {}),
+    "a span": (np.timedelta64(1, "D"), {}), "a record": (_OddRecord(a=1), {}), "a date": (date(1, 1, 1), {}),
+    "a frame": (pd.DataFrame({"a": [1]}), {}), "none of these": (object(), {}), "nothing": (pd.NA, {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("default", ["1", '"a"', "true", "[1]"])
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_setting_is_of_its_defaults_kind_or_refused(name: str, default: str) -> None:
+    """Arrays, dates and objects went in as they were, and some of them were faults of Jostle."""
+    value, right = GIVEN[name]
+    result = jostle.Session().attempt(f"param v = {default}\nrelease v\nprint(v)\n", {"v": value})
+    if default in right:
+        assert result.ok and result["v"] == right[default] and type(result["v"]) is type(right[default])
+    else:
+        assert [d.kind for d in result.diagnostics] == ["TypeError"] and not result.values
+    (other,) = jostle.Session().attempt("param w = 1\n", {"v": value}).diagnostics
+    assert other.kind == "NameError"

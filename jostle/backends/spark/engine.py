@@ -14,6 +14,7 @@ made of files which Spark lists: nothing would tell that two names mean the same
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -78,6 +79,17 @@ def _here(file: str) -> list[tuple[object, ...]]:
     """What a file is known by in this process, where the cluster is this machine."""
     parts = urlsplit(file)
     return identities(unquote(parts.path)) if parts.scheme == "file" else []
+
+
+def _names(file: str) -> list[str]:
+    """The columns of a file as its footer has them, where it is one of this machine: of two of one name Sail shows the
+    first alone."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        return list(parquet.read_schema(unquote(urlsplit(file).path)).names) if _here(file) else []
+    except (ArrowException, OSError):  # the server says what is wrong with it, or reads what is none of ours
+        return []
 
 
 def _catalogued(connection: Connection, name: str) -> tuple[str, set[Hashable]]:
@@ -209,14 +221,16 @@ class Spark(ServerEngine):
         fields = self.connection.ask(lambda _: [(f.name, f.dataType.simpleString()) for f in frame.schema.fields])
         more = len(data.names) - 1
         label = f"`{data.names[0]}`" + (f" and {more} other path{'s' * (more > 1)}" if more else "")
-        twice = [name for name, _ in fields if sum(name == other for other, _ in fields) > 1]
+        files = files_of(self.connection, relation)
+        every = ([name for name, _ in fields], *map(_names, sorted(files)))
+        twice = [name for names in every for name, many in Counter(names).items() if many > 1]
         if twice:
             raise refuse("DataError", f"{label} has two columns `{twice[0]}`")
         positional = frame.toDF(*(f"c{i}" for i in range(len(fields))))
         columns = (f"{hidden(f'c{i}', kind)} AS c{i}" for i, (_, kind) in enumerate(fields))
         view = self._view(positional.selectExpr(*columns))
         check_statistics(self.connection, view)
-        self._watched[view] = [(relation, files_of(self.connection, relation))]
+        self._watched[view] = [(relation, files)]
         cells = tuple(cell(f"c{i}", kind) for i, (_, kind) in enumerate(fields))
         numbers = {name: other for i, (name, kind) in enumerate(fields) if (other := exact(f"c{i}", kind)) is not None}
         unread = tuple(field for field, (_, kind) in zip(fields, cells, strict=True) if kind == NONE)

@@ -55,7 +55,7 @@ def affine(
 
     No result and no partial sum exceeds 2^most by more than rounding, where most ≤ 51.
     """
-    reach = max(abs(argument.low), abs(argument.high))
+    reach = max(abs(argument.low), abs(argument.high), 1)  # of what is 0 everywhere too a matrix has its bits
     with np.errstate(over="ignore"):
         bound = np.abs(matrix).sum(axis=1) * reach + np.abs(offsets)
     bits = bits_for(float(bound.max(initial=0.0)) * (1 + 2.0**-20), most, finest)

@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
+from jostle.kernels import KernelError
 from jostle.kernels.arrays import Column, Floats, Moments, Sums
 from jostle.kernels.rowprograms.scales import STEPS
 from jostle.kernels.statistics import Report
@@ -442,7 +443,10 @@ KEEPS = 0.9
 
 def descent_start(weights: object) -> dict[str, Floats]:
     """The state before the first step, from weights of any shape."""
-    return {"weights": np.asarray(weights, dtype=float), "step": np.zeros(())}
+    start = np.asarray(weights, dtype=float)
+    if not (np.abs(start) <= LARGEST_WEIGHT).all():
+        raise KernelError(f"weights start as numbers of at most {LARGEST_WEIGHT:g}")
+    return {"weights": start, "step": np.zeros(())}
 
 
 def descent_step(
@@ -451,7 +455,7 @@ def descent_step(
     """Down the noisy gradient of some `rows`, by `pace` times its mean, less as the share `done` of all steps grows."""
     before = np.asarray(state["weights"], dtype=float)
     mean = np.asarray(gradient["sum"], dtype=float).reshape(before.shape) / max(float(rows), 1.0)
-    step = KEEPS * np.asarray(state["step"]) - pace * (1 - done) * mean
+    step = np.clip(KEEPS * np.asarray(state["step"]) - pace * (1 - done) * mean, -LARGEST_WEIGHT, LARGEST_WEIGHT)
     return {"weights": np.clip(before + step, -LARGEST_WEIGHT, LARGEST_WEIGHT), "step": step}
 
 

@@ -9,6 +9,12 @@ import sys
 
 from jostle.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jostle.diagnostics import Diagnostic
+
 
 def main(argv: list[str] | None = None) -> int:
     """Runs one command line and returns its exit status; nothing that goes wrong leaves as an exception."""
@@ -45,9 +51,23 @@ def _dispatch(words: list[str]) -> int:
         if way := mend_words(words, COMMANDS, fits):
             print(f"  = help: write `jostle {join(way)}`", file=sys.stderr)
         return options
+    from jostle.diagnostics import Refusal
     from jostle.tools.commands import command_of
 
-    return command_of(options.command)(options)
+    try:
+        return command_of(options.command)(options)
+    except Refusal as refusal:
+        raise Refusal(*_as_checked(refusal.diagnostics)) from None
+
+
+def _as_checked(faults: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
+    """The faults of a program in the words of `jostle check`, whichever command came upon them."""
+    kind, place = faults[0].kind, faults[0].span
+    if place is None or kind not in ("SyntaxError", "NameError") or not place.source.name.endswith(".jst"):
+        return faults
+    from jostle.tools.session import Session
+
+    return Session().check(place.source) or faults
 
 
 def _json_wanted(words: list[str]) -> bool:

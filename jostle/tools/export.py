@@ -374,8 +374,6 @@ def format_command(options: Namespace) -> int:
     from jostle.source import Source
     from jostle.syntax.format import format_source
     from jostle.tools.arguments import read_program
-    from jostle.tools.outlet import as_checked
-    from jostle.tools.render import tell
     from jostle.trace.text import clean
 
     if options.files == ["-"]:
@@ -392,13 +390,13 @@ def format_command(options: Namespace) -> int:
             if not options.check:
                 rewrite(path, text)
         except Refusal as refusal:
-            faults += as_checked(refusal)
+            faults += refusal.diagnostics
             continue
         status = f"would be formatted, {_lines(source.text, text)}" if options.check else "formatted"
         print(clean(f"{path}: {status}"))
     if faults:
-        tell(faults)
-    return 1 if faults or (options.check and changed) else 0
+        raise Refusal(*faults)
+    return int(bool(options.check and changed))
 
 
 def _lines(before: str, after: str) -> str:

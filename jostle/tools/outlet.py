@@ -18,14 +18,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TextIO, TypeVar, cast
 
-from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.resources import user_folder
 
 if TYPE_CHECKING:
@@ -356,26 +356,16 @@ def _status(action: Callable[[], int], json_wanted: bool) -> int:
     except Refusal as refusal:
         from jostle.tools.render import render_all, wants_colour, width_of
 
-        err, faults = sys.stderr, as_checked(refusal)
+        err = sys.stderr
         if json_wanted:
-            document = {"ok": False, "error": faults[0].as_json(), "released": {}, "budget": {}}
+            document = {"ok": False, "error": refusal.first.as_json(), "released": {}, "budget": {}}
             print(json.dumps(document, ensure_ascii=False))
         else:
-            err.write(render_all(faults, colour=wants_colour(err), width=width_of(err)))
+            err.write(render_all(refusal.diagnostics, colour=wants_colour(err), width=width_of(err)))
         return 1
     except KeyboardInterrupt as stop:
         sys.stderr.write("\njostle: stopped; what was charged stays charged\n")
         return status_of(stop)
-
-
-def as_checked(refusal: Refusal) -> Sequence[Diagnostic]:
-    """The faults of a program in the words of `jostle check`, whichever command came upon them."""
-    kind, place = refusal.first.kind, refusal.first.span
-    if place is None or kind not in ("SyntaxError", "NameError") or not place.source.name.endswith(".jst"):
-        return refusal.diagnostics
-    from jostle.tools.session import Session
-
-    return Session().check(place.source) or refusal.diagnostics
 
 
 def trace(fault: Exception) -> None:

@@ -6,15 +6,14 @@ Mechanisms draw by the laws of `noise_laws` and need none of this: no price and 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, ClassVar, TypeVar
 
-from jostle.lazy import Floats, np
+from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import ADDITIVE, LEVEL, AdditiveLaw, Bracketed, Gaussian, Laplace, Selected, SmoothLaplace
 from jostle.records import replace
-from jostle.simulate import random_orders
 
 L = TypeVar("L", bound=AdditiveLaw)
 
@@ -234,15 +233,15 @@ def quantiles_of(law: AdditiveLaw | Bracketed, draws: int) -> Floats:
     return quantiles(law, (np.arange(draws) + 0.5) / draws)
 
 
-def half_width(noises: Sequence[AdditiveLaw], level: float) -> float:
-    """h with P(|Σ noise| ≤ h) = `level`, of independent noises."""
+def half_width(noises: Sequence[AdditiveLaw], level: float, orders: Iterator[Ints]) -> float:
+    """h with P(|Σ noise| ≤ h) = `level`, of independent noises, whose quantiles stand in these `orders`."""
     if not noises:
         return 0.0
     widest = sorted(noises, key=lambda law: -law.deviation)
     if len(noises) > LARGEST and all(isinstance(law, Gaussian) and not law.coarse for law in noises):
         return Gaussian(math.hypot(*(law.deviation for law in noises))).half_width(level)
     rest = math.sqrt(math.fsum(law.deviation**2 for law in widest[LARGEST:]))
-    orders, total = random_orders(DRAWS, seed=1), np.zeros(DRAWS)
+    total = np.zeros(DRAWS)
     for law in [*widest[:LARGEST], *([Gaussian(rest)] if rest else [])]:
         total += quantiles_of(law, DRAWS)[next(orders)]
     return float(np.sort(np.abs(total))[place_of(len(total), level)])

@@ -133,7 +133,7 @@ def additive(value: formulas.Noised) -> bool:
 def _of_sum(value: float, noises: Sequence[AdditiveLaw], rounding: float, level: float) -> Uncertainty:
     """Of a value that `rounding` has moved away from the sum of what was measured: the interval is around that."""
     deviation = math.sqrt(math.fsum(law.deviation**2 for law in noises))
-    wide = noises[0].half_width(level) if len(noises) == 1 else half_width(noises, level)
+    wide = noises[0].half_width(level) if len(noises) == 1 else half_width(noises, level, random_orders(DRAWS, seed=1))
     middle = value - rounding
     return Uncertainty(middle - wide, middle + wide, wide + abs(rounding), math.hypot(deviation, rounding), level)
 
@@ -267,9 +267,6 @@ def _of_drawn(value: formulas.Noised, outcomes: Floats, spread: float, level: fl
     return Uncertainty(low, high, spread, own.deviation, level)
 
 
-_OF_SPREAD = frozenset({"max", "min", "median", "quantile", "var", "stddev"})
-
-
 def _spreads(roots: Sequence[formulas.Origin], level: float) -> Iterator[float]:
     """The least error of each root that extremes or deviations of several numbers are in; 0 of others.
 
@@ -289,7 +286,7 @@ def _spreads(roots: Sequence[formulas.Origin], level: float) -> Iterator[float]:
 
 
 def _is_of_spread(node: formulas.Origin) -> bool:
-    return isinstance(node, formulas.Formula) and str(node.function).partition(" of ")[0] in _OF_SPREAD
+    return isinstance(node, formulas.Formula) and hasattr(_OfSpread, str(node.function).partition(" of ")[0])
 
 
 def _centres(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Source, float]:
@@ -436,7 +433,35 @@ def _stacked(values: Sequence[Any]) -> Any:
     return np.stack(np.broadcast_arrays(*values))
 
 
-class _OnDraws:
+class _OfSpread:
+    """Functions of an order or a spread of several numbers, on arrays of draws."""
+
+    @staticmethod
+    def min(*values: object) -> Any:
+        return _stacked(values).min(axis=0)
+
+    @staticmethod
+    def max(*values: object) -> Any:
+        return _stacked(values).max(axis=0)
+
+    @staticmethod
+    def median(*values: object) -> Any:
+        return np.median(_stacked(values), axis=0)
+
+    @staticmethod
+    def quantile(q: float, *values: object) -> Any:
+        return np.quantile(_stacked(values), q, axis=0)
+
+    @staticmethod
+    def var(*values: object) -> Any:
+        return _stacked(values).var(axis=0, ddof=1)
+
+    @staticmethod
+    def stddev(*values: object) -> Any:
+        return _stacked(values).std(axis=0, ddof=1)
+
+
+class _OnDraws(_OfSpread):
     """Functions of the language that NumPy has under other names, or for one array alone."""
 
     @staticmethod
@@ -463,27 +488,3 @@ class _OnDraws:
     @staticmethod
     def avg(*values: Any) -> Any:
         return reduce(add, values) / len(values)
-
-    @staticmethod
-    def min(*values: object) -> Any:
-        return _stacked(values).min(axis=0)
-
-    @staticmethod
-    def max(*values: object) -> Any:
-        return _stacked(values).max(axis=0)
-
-    @staticmethod
-    def median(*values: object) -> Any:
-        return np.median(_stacked(values), axis=0)
-
-    @staticmethod
-    def quantile(q: float, *values: object) -> Any:
-        return np.quantile(_stacked(values), q, axis=0)
-
-    @staticmethod
-    def var(*values: object) -> Any:
-        return _stacked(values).var(axis=0, ddof=1)
-
-    @staticmethod
-    def stddev(*values: object) -> Any:
-        return _stacked(values).std(axis=0, ddof=1)

@@ -220,10 +220,10 @@ def split(line: str, separator: str = ",", most: float = math.inf) -> list[str]:
     while len(cells) < most:
         text = ""
         if line.startswith('"', at):
-            closed = _CLOSED.match(line, at + 1)
-            if closed is None:
+            end = _CLOSED.match(line, at + 1)
+            if end is None:
                 return [*cells, line[at:]]
-            text, at = closed[0][:-1].replace('""', '"'), closed.end()
+            text, at = end[0][:-1].replace('""', '"'), end.end()
         stop = line.find(separator, at)
         cells.append(text + (line[at:] if stop < 0 else line[at:stop]))
         if stop < 0:

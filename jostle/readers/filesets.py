@@ -14,6 +14,7 @@ has nothing in common with its original.
 
 from __future__ import annotations
 
+import errno
 import glob
 import io
 import os
@@ -158,9 +159,17 @@ class FileSet(Struct, frozen=True, eq=False):
 def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
     """The files that a path or a pattern (`part*.csv`, `**/*.parquet`) names, in the order of their names.
 
-    They are those of the first folder that has any. A `DataError` where a pattern matches none, or more than 1,000.
+    They are those of the first folder that has any. A `DataError` where a pattern matches none, or more than 1,000, and
+    for a text that the system takes for no path.
     """
-    place = next((folder / text for folder in folders if is_system(folder / text) or _exists(folder / text)), None)
+    try:
+        os.lstat(text)
+    except ValueError:  # of NUL, and of half a surrogate pair
+        raise refuse("DataError", f"`{text}` cannot be read: its name is not a path") from None
+    except OSError as fault:
+        if fault.errno == errno.ENAMETOOLONG:
+            raise refuse("DataError", f"`{text[:40]}…` cannot be read: its name is too long") from None
+    place = next((folder / text for folder in folders if is_system(folder / text) or exists(folder / text)), None)
     if place is not None:
         return [place]
     if not glob.has_magic(text) or "\0" in text:
@@ -175,7 +184,7 @@ def paths(text: str, folders: Sequence[Path]) -> list[Path | str]:
     raise refuse("DataError", f"no file matches `{text}`", help="paths in a program start at its folder")
 
 
-def _exists(path: Path) -> bool:
+def exists(path: Path) -> bool:
     try:
         return path.exists()
     except (OSError, ValueError):

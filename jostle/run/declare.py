@@ -384,25 +384,25 @@ def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
     return public_cube(interp.data, array, DIMENSIONS[: array.ndim], identity, span)
 
 
-def setting(given: object, default: object, name: str) -> object:
+def setting(value: object, default: object, name: str) -> object:
     """A parameter's value: what the command line or Python gave, read as its default's kind, else the default."""
-    if given is None:
+    if value is None:
         return default
-    given = str.__str__(given) if isinstance(given, str) else given
+    value = str.__str__(value) if isinstance(value, str) else value
     if isinstance(default, bool):
         kind, help, truths = "true or false", f"write `--set {name}=true`, or `false`", {"true": True, "false": False}
-        if isinstance(given, bool | np.bool_) or (isinstance(given, str) and given in truths):
-            return truths[given] if isinstance(given, str) else bool(given)
+        if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value in truths):
+            return truths[value] if isinstance(value, str) else bool(value)
     elif isinstance(default, str):
         kind, help = "a text", ""
-        if isinstance(given, str):
-            return given
+        if isinstance(value, str):
+            return value
     elif is_number(default):
         kind, help = "a number", f"write `--set {name}={default:g}`, or another number"
-        if isinstance(given, str | RealNumber) and not isinstance(given, bool):
+        if isinstance(value, str | RealNumber) and not isinstance(value, bool):
             with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
-                return float(given)
+                return float(value)
     else:
         raise refuse("TypeError", f"`{name}` cannot be set", help="only numbers, texts and booleans can")
-    shown = f"`{given}`" if isinstance(given, str) else f"Python's `{type(given).__name__}`"
-    raise refuse("TypeError", f"`{name}` is {kind}, and {shown} was given", help=help)
+    words = f"`{value}`" if isinstance(value, str) else f"Python's `{type(value).__name__}`"
+    raise refuse("TypeError", f"`{name}` is {kind}, and {words} was given", help=help)

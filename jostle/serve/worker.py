@@ -194,10 +194,10 @@ def _document(result: Result, place: Path) -> str:
         return text
     with place.open("rb") as whole:
         hash = hashlib.file_digest(whole, "sha256").hexdigest()
-    told = f"This answer has {size / 2**20:.0f} MB, too many to be shown. For seven days all of it is in `answer.json`."
+    note = f"This answer has {size / 2**20:.0f} MB, too many to be shown. For seven days all of it is in `answer.json`."
     wrong = [one.as_json() for one in result.diagnostics[:1]]
     return json.dumps({"ok": result.ok, **({"error": wrong[0]} if wrong else {}), "released": {}, "margins": {},
-                       "budget": result.budget, "output": [told], "warnings": [], "whole": hash})  # fmt: skip
+                       "budget": result.budget, "output": [note], "warnings": [], "whole": hash})  # fmt: skip
 
 
 def _rehearsed(job: Job, folder: Path) -> dict[str, object]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.engine.files import open_file
 from jostle.language.facts import LAST_HEADER
-from jostle.readers.filesets import Reading
+from jostle.readers.filesets import Reading, exists
 from jostle.records import replace
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, every_of, rebuilt
@@ -176,7 +176,7 @@ def _is_of(ending: str, name: str) -> bool:
 
 def _there(name: str, folders: Sequence[Path], ending: str = ".csv") -> Path | None:
     """The file of a name that stands in a program, where it has this ending and lies in one of the folders."""
-    there = (folder / name for folder in folders if _is_of(ending, name) and (folder / name).exists())
+    there = (folder / name for folder in folders if _is_of(ending, name) and exists(folder / name))
     return next(there, None)
 
 

@@ -296,7 +296,7 @@ def need_settings(tree: n.Program, settings: Mapping[str, object]) -> None:
             setting(value, default.value, name)
         if name not in declared:
             text = value if isinstance(value, str) else "…"
-            shown = text if re.fullmatch(r"-?\d+(\.\d+)?|true|false|…", text) else f'"{text}"'
-            own = f"write `param {name} = {shown}` in it"
+            literal = text if re.fullmatch(r"-?\d+(\.\d+)?|true|false|…", text) else f'"{text}"'
+            own = f"write `param {name} = {literal}` in it"
             help = did_you_mean(name, declared) or (f"it has {', '.join(declared)}" if declared else own)
             raise refuse("NameError", f"the program has no `param {name}`", help=help)

@@ -339,3 +339,18 @@ def test_a_header_of_very_many_names_is_read_once() -> None:
     """The names that stand once were sought anew for each name: of 1,000 columns that took 9 s, of 20,000 days."""
     header = Header((*[f"v{i}" for i in range(20_000)], "twice", "", "twice"), ",", "utf-8")
     assert len(header.readable) == 20_000 and [name for name, _ in header.unread] == ["twice", ""]
+
+
+@pytest.mark.attack("files and links")
+@pytest.mark.parametrize("source", ['table("{}.csv")', 'counts("{}.npy")', 'table("*{}*.csv")', 'table(["{}.csv"])'])
+@pytest.mark.parametrize("name", ["\\ud800", "a\\u0000b", "a" * 5000])
+@pytest.mark.parametrize("private", [True, False])
+def test_what_the_system_takes_for_no_path_is_refused(source: str, name: str, private: bool) -> None:
+    """Half a surrogate pair, NUL and 5,000 letters were internal errors."""
+    clauses = f" described by {{a: 0..9}} {CLAUSES}" if "table" in source else f" {CLAUSES}"
+    program = f"{'private ' * private}p = {source.format(name)}{clauses * private}\nrelease x = 1\n"
+    result = Session().attempt(Source("p", program))
+    assert result.diagnostics[0].kind == "DataError" and result.budget == {}
+
+
+CLAUSES = "protecting rows budget epsilon 1"

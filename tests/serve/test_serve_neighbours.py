@@ -51,6 +51,7 @@ class Conversation:
 
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch, content: bytes) -> None:
         shutil.rmtree(folder, ignore_errors=True)
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))  # a machine of its own: the keys of all are equal
         numbers = itertools.count()
         for module in (store, runs):
             patch.setattr(module, "new_secret", lambda: f"{next(numbers):064x}")

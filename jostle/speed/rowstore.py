@@ -64,7 +64,12 @@ class RowStore:
     def derived(self, rows: Vectors, what: object, make: Callable[[Iterator[Block]], object]) -> Any:
         """What `make` makes of the rows' blocks, kept under `what`."""
         if (rows, what) not in self._derived:
-            self._derived[rows, what] = make(self.blocks(rows))
+            blocks, size = self.blocks(rows), 0
+            self._derived[rows, what] = make(blocks)
+            for block in blocks:  # that `make` gave up on: read to their end they are there for the next sum
+                size += block.nbytes
+                if size > LIMIT:
+                    break
             while len(self._derived) > 2 * TALLIES:
                 self._derived.popitem(last=False)
         return self._derived[rows, what]

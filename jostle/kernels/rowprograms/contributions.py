@@ -146,10 +146,10 @@ def holding(units: xp.Expression, d: int, columns: object, at: object, same: obj
     edges = np.rint(numbers(at, places.shape, "at") * GRID)
     alike = numbers(same, places.shape, "same") != 0
     here = xp.part(units, places.tolist())
-    one = xp.constant(np.ones(len(edges)))
-    reached = one - xp.comparison(here, "<", xp.constant(edges - NEAR * alike))
-    beyond = (one - xp.comparison(here, "<", xp.constant(edges + NEAR + 1))) * xp.constant(1.0 * alike)
-    return reached - beyond
+    reached = xp.comparison(xp.constant(edges - NEAR * alike), "<=", here)
+    if not alike.any():
+        return reached
+    return reached * xp.comparison(here, "<", xp.constant(np.where(alike, edges + NEAR + 1, 2.0 * GRID)))
 
 
 def columns_of(columns: object, d: int) -> NDArray[np.int64]:

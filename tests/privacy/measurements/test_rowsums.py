@@ -268,6 +268,24 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_what_is_kept(monkeypatch:
         assert all(np.array_equal(a, b) for a, b in zip(sums[0], other, strict=True))
 
 
+def test_rows_that_are_all_different_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = []
+
+    class Engine:
+        def vectors(self, plan: Any, exprs: Any, size: int) -> Any:
+            reads.append(plan)
+            yield from np.random.default_rng(4).uniform(-1, 1, (3, 5_000, 2))
+
+    store = rowstore.RowStore(Engine())  # type: ignore[arg-type]
+    rows: Any = ("plan", (), 1.0, "sup")
+    first, again = (np.hstack([units for units, _ in rowstore.StoredRows(store, rows).tallied()]) for _ in range(2))
+    assert len(reads) == 1 and first.shape == (2, 15_000) and np.array_equal(first, again)
+    monkeypatch.setattr(rowstore, "LIMIT", 0)  # of rows that are not kept no more than a block is read in vain
+    store = rowstore.RowStore(Engine())  # type: ignore[arg-type]
+    again = np.hstack([units for units, _ in rowstore.StoredRows(store, rows).tallied()])
+    assert len(reads) == 3 and np.array_equal(first, again)
+
+
 @pytest.mark.slow
 def test_noise_has_the_deviation_that_is_told() -> None:
     result = ran("""

@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_724,
-    "files": 360,
+    "lines": 96_879,
+    "files": 361,
     "lines that the kernel imports": 2632,
     "lines that privacy and engine import": 18_454,
     "lines that everyday queries import": 8636,

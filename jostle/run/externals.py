@@ -177,6 +177,10 @@ _BY_MODULE = {
         "with_background with_shares with_tails"
     ),
     "mixtures.gaussians": "factor_model",
+    "mixtures.looks": (
+        "centres_about centres_beside look_again look_begun look_bound look_places look_spread look_view means_about "
+        "places_about spread_view"
+    ),
     "rowprograms.losses": "random_weights",
     "simulated_points": "simulated_cells simulated_points",
     "regressions.fits": (

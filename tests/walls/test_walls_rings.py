@@ -10,15 +10,15 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 96_888,
-    "files": 360,
+    "lines": 97_057,
+    "files": 361,
     "lines that the kernel imports": 2632,
     "lines that privacy and engine import": 18_445,
     "lines that everyday queries import": 8634,
     "circles of files, imports for types counted": 0,
     "lines with Any": 595,
     "lines with a name for Any": 121,
-    "participle names": 51,
+    "participle names": 46,
     "functions of one name in run and check": 9,
     "complexity of a function": 20,
 }

@@ -20,7 +20,7 @@ from jostle.engine.sql.rows import RowSql, aggregate, check_number, key_test, ke
 from jostle.language.moments import moment_of
 from jostle.lazy import Array
 from jostle.plan.kinds import Schema, domain_kind, kind_of
-from jostle.plan.plan import STATISTICS, Column, Exact, Key, Plan, RowExpr, Term
+from jostle.plan.plan import STATISTICS, Column, Exact, Key, Plan, RowExpr
 from jostle.speed.fast import grouped
 
 _EXACT = {
@@ -91,8 +91,7 @@ def mode(source: Relation, keys: tuple[Key | RowExpr, ...], expr: RowExpr) -> st
 class PublicSql(SqlEngine, ABC):
     """A `SqlEngine` that answers about public relations too: what a backend derives from."""
 
-    def grouped(self, source: Relation, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> relations.Grouped:
-        return grouped(source, keys, terms)
+    grouped = staticmethod(grouped)
 
     def code_blocks(self, plan: Plan, keys: tuple[Key, ...], size: int) -> Iterator[list[Array]]:
         """The numbers of rows and their codes, of at most `size` rows at a time, as they come (`speed.parts`)."""

@@ -209,19 +209,19 @@ def test_a_fit_charges_what_check_says() -> None:
     assert session.attempt(source).ok
 
 
-LOSSES = {
+FAR_LOSSES = {
     "squares": "(row.hours - w.b - w.a * row.age)^2", "exp": "exp(w.a * row.age + w.b) - row.hours * w.a",
     "products": "(w.a * w.b * row.age + 1)^4 * exp(w.a)", "a share": "1 / (w.b + w.a * row.age + 3)",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", FAR_LOSSES)
 @pytest.mark.parametrize("more", ["pace = 1e8", "pace = 1e8, batches = 3", "bound = 1e-8", "bound = 9e8, batches = 3"])
 @pytest.mark.parametrize("start", ["{a: 0.1, b: 0.2}", "{a: 1e6, b: -1e6}"])
 def test_what_was_paid_for_has_weights_however_far_steps_go(loss: str, more: str, start: str) -> None:
     """Numbers that no row program takes ended a training in its middle, with all of its amount charged."""
     program = CHARGED.replace(
-        "(row.hours - w * row.age)^2, 0, steps = 20", f"{LOSSES[loss]}, {start}, {more}, steps = 9"
+        "(row.hours - w * row.age)^2, 0, steps = 20", f"{FAR_LOSSES[loss]}, {start}, {more}, steps = 9"
     )
     result = Session().attempt(Source(str(DATA.parent / "fit.jst"), program + "release w = f.weights\n"))
     assert result.ok and np.isfinite(list(result["w"].values())).all(), result.diagnostics

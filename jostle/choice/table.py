@@ -125,9 +125,11 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
     """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
     alone reads it and no `others` have it, else where the record stands."""
     if not isinstance(data, Record):
-        if reads and (is_number(data) or isinstance(data, str | list | JSet)):  # a cube is its own `database`
+        rows = isinstance(data, Table) and any(one.name == "database" for _, one in reads)
+        if rows or (reads and (is_number(data) or isinstance(data, str | list | JSet))):  # a cube is its own `database`
             need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
             help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
+            help += ", whose `database` is counts of the table: `histogram(t, x = age)`" if rows else ""
             raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
         return
     for part, read in reads:

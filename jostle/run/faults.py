@@ -51,22 +51,31 @@ class PrivateValue(Refusal):
         state = f"holds private data of `{source.name}` and" if inside else "is private and"
         label = f"private since line {source.span.line}" if source.span is not None else ""
         message, notes = f"{it} {state} {self.cannot}", trail(name or text, span, source)
-        return refuse("PrivateValue", message, span, label=label, help=self._way(text), notes=notes)
+        way = f"measure each of them: `[{self._measure('x')} for x in {text}]`" if type(value) is list else ""
+        way, own = way or self._way(text), _measured_of(text, span) if isinstance(value, Table) else ""
+        help = f"`{own}` is measured of it; or {way}" if own and not self._help else way
+        return refuse("PrivateValue", message, span, label=label, help=help, notes=notes)
+
+    def _measure(self, it: str) -> str:
+        """The call that measures what is named so."""
+        return f"laplace({it if isinstance(self.handle, Cube | Score) else f'size({it})'}) with epsilon 0.1"
 
     def _way(self, text: str) -> str:
         """The query that measures it, of the rows that are chosen in `text`."""
         if self._help:
-            return self._help
+            return self._help.replace("<it>", text)
         if isinstance(self.handle, WeightedRecords):
             return "measure it: `laplace(histogram(records, x = a)) with epsilon 0.1`"
         source, rows = self.handle.exposures[0].source, _ROWS.search(text)
         called = re.match(r"[A-Za-z_][\w.]*(?=\[|$)", text)
         if isinstance(self.handle, Cube) and called and called[0] != source.name:
-            return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
+            return f"measure its cells: `{self._measure(called[0])}`"
         more = isinstance(self.handle, Score) and "compared" in self.cannot
         largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
         if re.match(r"size\(\w+\.", text) or (isinstance(self.handle, Score) and called):
             return f"measure it: `laplace({text}) with epsilon 0.1`{largest}"
+        if isinstance(self.handle, Table) and called and not rows and called[0] != text:
+            return f"measure how many rows it has: `{self._measure(text)}`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"
@@ -76,6 +85,13 @@ class PrivateValue(Refusal):
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")
 """Rows that are chosen by a condition: `t[t.age > 40]`."""
+
+
+def _measured_of(name: str, span: Span) -> str:
+    """What a program calls a query of this table above a place, or an empty text."""
+    above = "\n".join(span.source.text.split("\n")[: span.line - 1])
+    every = re.findall(rf"(?m)^(?:release )?(\w+) *= *\{{\{{.* from {re.escape(name)} .*\bwith\b.*\}}\}}", above)
+    return every[-1] if name.isidentifier() and every else ""
 
 
 def private_value(handle: Handle, cannot: str, help: str = "") -> Refusal:

@@ -179,7 +179,8 @@ def _exact(queries: Value, cube: Value, *, at: At) -> Floats:
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
-        raise private_value(cube, "has no exact answers")
+        help = "an Option has noisy ones, `flat(<it>, queries)` of `use histograms`; how close answers are is "
+        raise private_value(cube, "has no exact answers", f"{help}`closeness(<it>, queries, answers)`")
     result: Floats = need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
     return result
 

@@ -262,10 +262,10 @@ def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
     """The fault with its line as it is without one slip of a hand, where there is one."""
-    lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
+    lines, begin = place.source.text.split("\n"), search.begin
+    end = search.row + len(list(takewhile(_GOES_ON.match, lines[search.row :])))
     while begin and re.search(r"[-+*/%^,=(\[{] *$", lines[begin - 1]):
         begin -= 1
-    end = place.end_line if search.from_below else end
     text = "\n".join(lines[begin:end])
     row, column = place.line, place.column
     if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
@@ -321,13 +321,12 @@ class _Search:
         begin = self.row - 1
         while begin and _GOES_ON.match(lines[begin]):
             begin -= 1
-        self.begin, self.from_below = begin, False
+        self.begin = begin
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, repairs.Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
-            self.from_below = True
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:

@@ -91,16 +91,10 @@ def own_values(place: Span) -> list[str]:
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 
 
-def measures(call: re.Match[str]) -> bool:
-    """Whether a call spends, so that its arguments in another order measure something else."""
-    row = BUILTINS.get(call[0].rstrip("("))
-    return row is not None and row.effect is Effect.MEASURES
-
-
 def arguments(call: re.Match[str], cost: float, *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(PART.finditer(call[1])), call.start(1)
-    for one, other in pairwise(parts) if not measures(call) else ():
+    for one, other in pairwise(parts):
         swapped = f"{other[0].strip()}, {one[0].strip()}"
         yield Slip(cost, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
         if less:

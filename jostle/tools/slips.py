@@ -36,6 +36,7 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
 _NO_MORE = rf"{USAGE}|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES, _JOINING = frozenset({"a", "all", "an", "my", "the"}), frozenset({"is", "of", "to"})
 _MEANS = re.compile(r"\b(?:minimi[sz]e|maximi[sz]e|not?|without|except|never|distinct|weight\w*)\b")  # is not left out
+_OF_VALUES = frozenset({"AssertionFailed", "TypeError", "ValueError", "PrivateValue"})  # kinds of refused arguments
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -263,8 +264,10 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     if fault.kind == "SyntaxError" or fault.span is None:
         return
     for call in CALL.finditer(text):
-        if fault.kind == "AssertionFailed" and at.start <= call.start() + 1:  # two columns in each other's place
-            yield from arguments(call, 0.9, less=False)
+        defines = text[: call.start()].endswith("def ")
+        about = at.start < call.end(1) and (call.start() <= at.start or fault.kind == "AssertionFailed")
+        if "has no `" in fault.message if defines else about and fault.kind in _OF_VALUES:
+            yield from arguments(call, 0.9, less=False)  # two of them in each other's place
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if " is missing" in fault.message and inside:
             yield from completed(call, own_values(fault.span))

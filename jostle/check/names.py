@@ -153,6 +153,9 @@ class Names:
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
         if domains and expr.id in forms("domain") and scope.home(expr.id) in (None, self._always):
             self._unknown.append((expr.id, expr.span, f"write `{forms('domain')[expr.id]}`"))
+        elif domains and expr.id not in DOMAINS and not scope.binds(expr.id):
+            says = did_you_mean(expr.id, DOMAINS) or _DOMAINS
+            self._unknown.append((expr.id, expr.span, says))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
@@ -409,6 +412,11 @@ class Names:
             of_runs = home(name) if name == "released" else ""
             names = {one for one in names if one in _VALUES or not self._always.binds(one)}  # no function is meant
             return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
+        of = call.args[0].span.text if call.args else "-"
+        if home(name).startswith("`describe_numeric") and re.search(
+            rf"(?m)^(?:release )?{re.escape(of)} *= .*\bwith (?:epsilon|rho) ", call.span.source.text
+        ):
+            return f"`{of}` is measured: write `print({of})`, which shows what there is of it"
         here = of_call(name, call, self._columns) or way(name, call.args) or (not of_rows and _of_module(name))
         return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True, of_rows=of_rows)
 
@@ -417,7 +425,8 @@ class Names:
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            help = _inside(name, span) or self._way_out(name, {*scope.visible(), *more}, call, bool(more))
+            told = _inside(name, span) or _model(name, span)
+            help = told or self._way_out(name, {*scope.visible(), *more}, call, bool(more))
             self._unknown.append((name, span, help))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
@@ -432,6 +441,15 @@ def _inside(name: str, span: Span) -> str:
     """What is said of a name that has its value in a function of the program alone."""
     of = re.search(rf"(?m)^def (\w+)\(.*\n(?:[ \t]+.*\n|\n)*?[ \t]+{re.escape(name)} *=(?!=)", span.source.text)
     return f"`{name}` is a name inside of `{of[1]}`: end that with `return {name}`, and use what it gives" if of else ""
+
+
+def _model(name: str, span: Span) -> str:
+    """The models that there are, of a name where a choice says by what it learns; else nothing."""
+    if not re.search(r"\busing +$", span.source.line(span.line)[: span.column - 1]):
+        return ""
+    models = ["tree()", "regret_tree(depth = 2)", "forest(depth = 3)", "MkModel(f)"]
+    near = [one for one in models if one.partition("(")[0] in name]
+    return f"write `{near[0]}`" if len(near) == 1 else f"it is one of {', '.join(f'`{one}`' for one in models)}"
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False, of_rows: bool = False) -> str:
@@ -468,6 +486,10 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
     return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]
 
 
+_DOMAINS = (
+    'a column is described by what you know of it: `0..99`, `{"a", "b"}`, `date`, `time`, or `text`, `integer`, `real` '
+    "where no values or ends are known"
+)
 _DESCRIBED = (
     'such as `described by {{{}: 0..100, city: {{"Ames", "Cork"}}}}`: a range, a list of texts, `text`, `date`, `time`'
 )

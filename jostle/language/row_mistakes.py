@@ -105,6 +105,8 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
             return f"a date has no quotes: write `{one.span.text} {op} {moment.replace(' ', 'T')}`"
         if _is_number(two.value):
             return f"write `{one.span.text} {op} {two.value}`"
+    if op in COMPARISONS and left in _MOMENTS and re.fullmatch("[12]\\d{3}", two.span.text):
+        return f"write `year({one.span.text}) {op} {two.span.text}`"
     text = one if left == "text" else two if right == "text" else None
     if text is None or isinstance(text, n.String) or not {left, right}.isdisjoint(_MOMENTS):
         return ""
@@ -326,7 +328,8 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
     if kind == "a grouped result" and names:
         fields_text += f'; the row of a key is `g["{name}"]`'
-    near = did_you_mean(name, names, cutoff=0.9) if kind == "a ChoiceMaker" else did_you_mean(name, names)
+    words = [one for one in names if one in name.lower().split("_")]  # `median` of `median_survival`
+    near = f"did you mean `{words[0]}`?" if len(words) == 1 else did_you_mean(name, names, 0.9 if "_" in name else 0.6)
     return Diagnostic("NameError", f"{kind} has no `{name}`", help=near or fields_text)
 
 

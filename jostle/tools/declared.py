@@ -44,7 +44,7 @@ _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|[ -]level\b"
     r"|,? \(?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
-    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
+    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+)(?P<rows> up to \d+ rows?)?)?"
 )
 _COLUMN = re.compile(
     r"(?P<name>[\"']?\w+[\"']?|`[^`]+`)"
@@ -166,7 +166,7 @@ def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
         many = unread() if who == "rows" else 1 if unit["many"] == "one" else int(unit["many"])
         clauses += f" up to {many} row{'s' * (many > 1)}"
     if unit["on"]:
-        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"
+        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}{unit['rows'] or ''}"
     budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if "rho" in (budget["unit"], budget["then"]) else "epsilon"
@@ -205,7 +205,11 @@ DECLARES = re.compile(
 
 def declared(line: str, what: str, text: str, wide: bool = False) -> list[str]:
     """The declaration that a line means: of a table, a choice or a part of one, in a program with this text."""
-    return declaration(line, wide) if what == "table" else choice(line, text, wide) if what == "choice" else part(line)
+    if what != "table":
+        return choice(line, text, wide) if what == "choice" else part(line)
+    own = dict(re.findall(r"(?ms)^private (\w+) *=(?:(?!^\S).)*?\bprotecting (\w+)", text))
+    key = lambda match: f"protecting {match[1]}.{own.get(match[1], 'id')} on "  # noqa: E731
+    return [re.sub(r"protecting (\w+)\.id on ", key, new) for new in declaration(line, wide)]
 
 
 def choice(line: str, text: str, wide: bool = False) -> list[str]:

@@ -72,7 +72,7 @@ def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Dia
             lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
             if lines or (help != fault.help and _WHOLE.fullmatch(help)):
                 rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
-    return every
+    return list(map(repairs.with_ends_to_know, every))
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:

@@ -172,6 +172,19 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
 }
 
 
+_END = r"-?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:T[\d:]+)?"
+_ENDS = re.compile(rf"(?:clamp\([^`]*?, |(?:: |over )(?=[^ ]+\.\.))({_END})(?:, |\.\.)({_END})(?=[`)}},])")
+
+
+def with_ends_to_know(fault: Diagnostic) -> Diagnostic:
+    """The fault which says of ends of a range that nobody wrote that they are an example, and whose to know."""
+    line = fault.span.source.line(fault.span.line) if fault.span is not None else ""
+    for low, high in _ENDS.findall(fault.help if " in place of line" not in fault.help else ""):
+        if re.search(rf"(?<![\d.]){re.escape(high)}(?![\d.]|,\d)", line) is None and "you know" not in fault.help:
+            return replace(fault, help=f"{fault.help}; {low} and {high} are an example: write the ends that you know")
+    return fault
+
+
 _IN_A_PART = re.compile(r"\b(?:Option|Feature|Utility) *\([^()]*\) *\{(?:[^{}]|\{[^{}]*\})*$")
 
 

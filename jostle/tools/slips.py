@@ -265,7 +265,8 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         return
     for call in CALL.finditer(text):
         defines = text[: call.start()].endswith("def ")
-        about = at.start < call.end(1) and (call.start() <= at.start or fault.kind == "AssertionFailed")
+        clear = not fault.help.startswith("in another order")  # of which there are several
+        about = clear and at.start < call.end(1) and (call.start() <= at.start or fault.kind == "AssertionFailed")
         if "has no `" in fault.message if defines else about and fault.kind in _OF_VALUES:
             yield from arguments(call, 0.9, less=False)  # two of them in each other's place
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text

@@ -184,7 +184,8 @@ def fields_read(parts: Sequence[object]) -> list[Read]:
 def number_from(value: object, what: str) -> float:
     """The number that `what` (a Feature, a Utility) gives."""
     if not is_number(value):
-        raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
+        raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed",
+                     help="return the one number that is meant, a field or an item of it")  # fmt: skip
     return float(value)
 
 

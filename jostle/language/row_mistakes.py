@@ -230,7 +230,8 @@ _ENDS = {"date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "202
 
 def not_measured(call: n.Call) -> Diagnostic:
     """Of an aggregate after `having` or `order by` that the select does not measure."""
-    help = "`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`"
+    name = "_".join(re.findall(r"\w+", call.span.text))
+    help = f"`having` and `order by` look at what is released: select `{call.span.text} as {name}`, and use `{name}`"
     return Diagnostic("NameError", "this aggregate is not measured by the select", call.span, help=help)
 
 

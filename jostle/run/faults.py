@@ -51,9 +51,11 @@ class PrivateValue(Refusal):
         state = f"holds private data of `{source.name}` and" if inside else "is private and"
         label = f"private since line {source.span.line}" if source.span is not None else ""
         message, notes = f"{it} {state} {self.cannot}", trail(name or text, span, source)
-        way = f"measure each of them: `[{self._measure('x')} for x in {text}]`" if type(value) is list else ""
+        way = f"measure each of them: `[{self._measure('x')} for x in {text}]`" if _all_handles(value) else ""
+        if isinstance(value, Table) and not self._help and re.fullmatch(r"\w[\w.]*\[[^\[\]<>=]*\]", text):
+            way = f"measure how many rows it has: `{self._measure(text)}`"
         way, own = way or self._way(text), _measured_of(text, span) if isinstance(value, Table) else ""
-        help = f"`{own}` is measured of it; or {way}" if own and not self._help else way
+        help = f"what is measured of it is `{own}`; or {way}" if own and not self._help else way
         return refuse("PrivateValue", message, span, label=label, help=help, notes=notes)
 
     def _measure(self, it: str) -> str:
@@ -74,8 +76,6 @@ class PrivateValue(Refusal):
         largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
         if re.match(r"size\(\w+\.", text) or (isinstance(self.handle, Score) and called):
             return f"measure it: `laplace({text}) with epsilon 0.1`{largest}"
-        if isinstance(self.handle, Table) and called and not rows and called[0] != text:
-            return f"measure how many rows it has: `{self._measure(text)}`"
         where = f" where {rows[2].replace(f'{rows[1]}.', '')}" if rows else ""
         counts = source.span is not None and "= counts(" in source.span.text
         name, of = source.name, "sum(values)" if counts else "count(*)"
@@ -85,6 +85,10 @@ class PrivateValue(Refusal):
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")
 """Rows that are chosen by a condition: `t[t.age > 40]`."""
+
+
+def _all_handles(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, Handle) for item in value)
 
 
 def _measured_of(name: str, span: Span) -> str:

@@ -24,7 +24,7 @@ from jostle.run.sequences import NumberColumn
 from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import bound_in, children
+from jostle.syntax.walk import bound_in, children, every
 
 NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
 RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"
@@ -264,11 +264,14 @@ def _passed_on(function: Function) -> dict[str, str]:
 
 
 def _used_as(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
-    """The parameters that decide what a name of a body is, which are true or false, and those that lists join."""
+    """The parameters that decide what a name of a body is, which are true or false, those that lists join, and those
+    that are called somewhere."""
     values = [getattr(statement, "value", None) for statement in body]
     tests = [one.test for one in values if isinstance(one, n.Conditional)]
     words = {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
     joined = [_joined(one) for one in _always(body) if isinstance(one, n.Binary)]
+    called = [part.function for one in body for part in every(one) if isinstance(part, n.Call)]
+    words |= {one.id: ["function"] for one in called if isinstance(one, n.Name) and one.id in mine}
     return words | {name: ["list"] for name in joined if name in mine}
 
 

@@ -432,12 +432,13 @@ class RowCompiler:
             fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
-                set_to = f"`{place.id}` is set to it: " if isinstance(place, n.Name) else ""
+                set_to = f"`{place.id}` is set to it: " if isinstance(place, n.Name | n.Variable) else ""
                 raise refuse("ValueError", fault[0], place.span, label=label, help=set_to + fault[1])
 
     def _setting(self, node: n.Expr) -> str | float | None:
         """The constant that is written there, or the text that whoever runs the program gave a parameter."""
-        value = self._variable(node.id) if isinstance(node, n.Name) and node.id in self._interp.settings else None
+        given = isinstance(node, n.Name | n.Variable) and node.id in self._interp.settings
+        value = self._scope.find(node.id) if given and isinstance(node, n.Name | n.Variable) else None
         return value if isinstance(value, str) else facts.literal(node)
 
     def need_described(self, column: str, node: n.Expr) -> None:

@@ -93,7 +93,9 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return _searched(fault, fault.span, search) or _habit(fault, search, wide=True) or _doubted(fault, search)
+    if (mended := _searched(fault, fault.span, search) or _habit(fault, search, wide=True)) is not None:
+        return mended
+    return _doubted(repairs.as_documented(fault, search.line, search.first_fault), search)
 
 
 def _habit(fault: Diagnostic, search: _Search, wide: bool = False) -> Diagnostic | None:
@@ -432,7 +434,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
-        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
+        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help.partition(";")[0])]), ""
     if _LACKS_KEYS.search(fault.message):
         columns, keys = re.search(r"\bselect (.*?) from\b", line), re.search(r"\bgroup ?by (.*)", line)
         own = [part.strip() for part in columns[1].split(",")] if columns else []

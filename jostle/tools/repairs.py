@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -170,6 +170,32 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
     "t": (r"(?m)^private +(\w+) *=", r"(?<=from )t\b|(?<=\w\()t(?=, )"),
     "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[=])|(?<=release )g\b"),
 }
+
+
+_CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
+
+
+def as_documented(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None]) -> Diagnostic:
+    """The fault with the call of its line in which a list or a function is that of the documentation, where
+    one such checks; the listed values that a message names stand for those of the documentation."""
+    from jostle.tools.documentation.entries import calls_shown
+
+    if fault.kind not in ("AssertionFailed", "TypeError", "ValueError") or not re.match(rf"{USAGE}|$", fault.help):
+        return fault
+    listed = re.search(r"\[(\"[^\[\]]*\")\]", fault.message)
+    for call in CALL.finditer(line):
+        own = [part[0].strip() for part in PART.finditer(call[1])]
+        for at, part in enumerate(PART.findall(calls_shown().get(call[0][:-1], ""))):
+            name, _, value = part.strip().rpartition(" = ")
+            values = iter(re.findall('"[^"]*"', listed[1]) if listed and name else [])
+            new = re.sub('"[^"]*"', lambda text: next(values, text[0]), part.strip())  # noqa: B023
+            wrong = at < len(own) and not name and own[at] != new and "=" not in own[at]
+            if not _CHOSEN.fullmatch(value) or not (wrong or (name and not any(name in one for one in own))):
+                continue
+            args = ", ".join([*own[:at], new, *own[at + 1 :]] if wrong else [*own, new])
+            if first_fault(f"{line[: call.end()]}{args}{line[call.end(1) :]}") is None:
+                return replace(fault, help=f"as in `{call[0]}{args})`")
+    return fault
 
 
 _END = r"-?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:T[\d:]+)?"

@@ -413,10 +413,9 @@ class Names:
             names = {one for one in names if one in _VALUES or not self._always.binds(one)}  # no function is meant
             return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
         of = call.args[0].span.text if call.args else "-"
-        if home(name).startswith("`describe_numeric") and re.search(
-            rf"(?m)^(?:release )?{re.escape(of)} *= .*\bwith (?:epsilon|rho) ", call.span.source.text
-        ):
-            return f"`{of}` is measured: write `print({of})`, which shows what there is of it"
+        measured = rf"(?m)^(?:release )?{re.escape(of)} *= .*\bwith (?:epsilon|rho) "
+        if re.match(r"`\w+\(t, ", home(name)) and re.search(measured, call.span.source.text):
+            return f"`{of}` is measured: `print({of})` shows what there is of it, and fields are `{of}.name`"
         here = of_call(name, call, self._columns) or way(name, call.args) or (not of_rows and _of_module(name))
         return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True, of_rows=of_rows)
 

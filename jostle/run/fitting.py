@@ -73,6 +73,7 @@ TAKEN = {
     "number column": frozenset({TEXT, LIST}),
     "column of values": frozenset({TEXT, LIST}),
     "column": frozenset({TEXT, LIST}),
+    "any column": frozenset({TEXT, LIST}),
     "number columns": frozenset({LIST}),
     "columns": frozenset({LIST}),
 }
@@ -89,10 +90,10 @@ WORDS = {
     "dimensions": "how many dimensions, or lists of names", "list": "a list", "matrix": "a list of rows",
     "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
     "watch": "a watch", "truth": "true or false", "shape": "a cube of counts", "strategy": "a strategy of the library",
-    **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
+    **dict.fromkeys(("number column", "column of values", "column", "any column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
-COLUMNS = ("number column", "column of values", "column", "number columns", "columns")
+COLUMNS = ("number column", "column of values", "column", "number columns", "columns", "any column")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 _NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
 UNFIT = {
@@ -114,7 +115,7 @@ OF_KERNELS = {
 """What a kernel of the library takes, by the names that the parameters of all kernels have."""
 OF_COLUMNS = {
     "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
-    "_column": "column", "_columns": "column",
+    "_column": "column", "_columns": "column", "the_class": "any column",
 }  # fmt: skip
 """What helpers of the library take in their second place: names of columns of the table in the first."""
 
@@ -272,6 +273,12 @@ def _used_as(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
     joined = [_joined(one) for one in _always(body) if isinstance(one, n.Binary)]
     called = [part.function for one in body for part in every(one) if isinstance(part, n.Call)]
     words |= {one.id: ["function"] for one in called if isinstance(one, n.Name) and one.id in mine}
+    for part in (part for one in body for part in every(one)):
+        match part:
+            case n.Binary(op="in", left=n.Name(id=name), right=n.Attribute(name="columns")) if name in mine:
+                words[name] = ["any column"]
+            case n.Attribute(value=n.Name(id=name), name="columns") if name in mine:
+                words[name] = ["rows"]
     return words | {name: ["list"] for name in joined if name in mine}
 
 
@@ -332,6 +339,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
         it = span.text
         of_groups = f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query"
         ways = {
+            ("rows", LIST): f"it takes one of them, such as `{it}[0]`",
             ("text", NUMBER): f"write `{name}(str({it}))`",
             ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",
             ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
@@ -375,6 +383,8 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
         available = "the columns are " + ", ".join(schema)
         return _fault(f"there is no column `{name}`", did_you_mean(name, schema) or available, "NameError")
     domain = schema[name]
+    if takes == "any column":
+        return None
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`; of a derived column clamp the number'

@@ -236,11 +236,11 @@ def form_of(place: ErrorPlace) -> str:
 
 def in_general(place: ErrorPlace) -> Diagnostic:
     """The message where no other fits: what was found and, where that is short, what could follow."""
-    help = ""
+    help = form_of(place) if place.text and place.text[0].isalpha() else ""
     could = readable(place.expected)
-    if "$END" in place.expected and place.text and place.frame.kind == "block":
+    if not help and "$END" in place.expected and place.text and place.frame.kind == "block":
         help = "the statement is complete before it: start a new line, or put an operator between them"
-    elif 0 < len(could) <= 6:
+    elif not help and 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
     if "_WRT" in place.expected and any(str(token).lower() == "among" for token in place.statement):
         help = "write `wrt U` after it, where U is a Utility"
@@ -251,7 +251,6 @@ def in_general(place: ErrorPlace) -> Diagnostic:
     if place.type == "":
         return place.error(f"`{place.text}` has no meaning here", label="unexpected", help=help)
     previous = place.previous
-    help = help or (form_of(place) if place.text[0].isalpha() else "")
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
         or_a_line = "an operator, a comma or a new line may be missing before it"
         help = or_a_line if place.frame.kind == "block" else OR_A_COMMA

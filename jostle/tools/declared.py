@@ -43,7 +43,7 @@ _BUDGET = re.compile(
 _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|[ -]level\b"
-    r"|,? \(?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
+    r"|,? \(?(?:with |of )?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
     r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+)(?P<rows> up to \d+ rows?)?)?"
 )
 _COLUMN = re.compile(
@@ -68,6 +68,8 @@ def domain(text: str) -> str:
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
     if _AS_IT_STANDS.fullmatch(text):
         return _quoted(text)
+    if months := re.fullmatch(r"(\d{4}-\d\d)(?:\.\.| to )(\d{4}-\d\d)", text):
+        return f"from {months[1]}-01 to {months[2]}-01 by month"
     if kind := next((kind for pattern, kind in words("kinds").items() if re.fullmatch(f"(?i){pattern}", text)), ""):
         return kind
     return _range(text) or _date(text) or _list(text)

@@ -409,6 +409,8 @@ class Verbs(Known):
             text = f'sorted({of.text}, "{by}")'
             return Answer(f"reversed({text})" if descends(call) else text, of.columns)
         many = next((arg.value for arg in args if isinstance(arg, ast.Constant) and isinstance(arg.value, int)), 1)
+        if plain(word) == "head" and not args:
+            return of  # some of the groups, however many are shown
         if many > 1 or plain(word) == "head":
             return Answer(f"[{of.text}[i] for i in 0..{many - 1}]")
         return self.of_answer_at(of, ast.Constant(0), [])

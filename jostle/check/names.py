@@ -154,8 +154,7 @@ class Names:
         if domains and expr.id in forms("domain") and scope.home(expr.id) in (None, self._always):
             self._unknown.append((expr.id, expr.span, f"write `{forms('domain')[expr.id]}`"))
         elif domains and expr.id not in DOMAINS and not scope.binds(expr.id):
-            says = did_you_mean(expr.id, DOMAINS) or _DOMAINS
-            self._unknown.append((expr.id, expr.span, says))
+            self._unknown.append((expr.id, expr.span, did_you_mean(expr.id, DOMAINS) or _DOMAINS))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
@@ -424,8 +423,8 @@ class Names:
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            told = _inside(name, span) or _model(name, span)
-            help = told or self._way_out(name, {*scope.visible(), *more}, call, bool(more))
+            names = {*scope.visible(), *more}
+            help = _inside(name, span) or self._way_out(name, names, call, bool(more))
             self._unknown.append((name, span, help))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
@@ -440,15 +439,6 @@ def _inside(name: str, span: Span) -> str:
     """What is said of a name that has its value in a function of the program alone."""
     of = re.search(rf"(?m)^def (\w+)\(.*\n(?:[ \t]+.*\n|\n)*?[ \t]+{re.escape(name)} *=(?!=)", span.source.text)
     return f"`{name}` is a name inside of `{of[1]}`: end that with `return {name}`, and use what it gives" if of else ""
-
-
-def _model(name: str, span: Span) -> str:
-    """The models that there are, of a name where a choice says by what it learns; else nothing."""
-    if not re.search(r"\busing +$", span.source.line(span.line)[: span.column - 1]):
-        return ""
-    models = ["tree()", "regret_tree(depth = 2)", "forest(depth = 3)", "MkModel(f)"]
-    near = [one for one in models if one.partition("(")[0] in name]
-    return f"write `{near[0]}`" if len(near) == 1 else f"it is one of {', '.join(f'`{one}`' for one in models)}"
 
 
 def _way_out(name: str, names: Collection[str], *, called: bool = False, of_rows: bool = False) -> str:
@@ -486,8 +476,7 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
 
 
 _DOMAINS = (
-    'a column is described by what you know of it: `0..99`, `{"a", "b"}`, `date`, `time`, or `text`, `integer`, `real` '
-    "where no values or ends are known"
+    'a column is described by what you know of it: `0..99`, `{"a", "b"}`, `date`, `time`; else by `text` or `real`'
 )
 _DESCRIBED = (
     'such as `described by {{{}: 0..100, city: {{"Ames", "Cork"}}}}`: a range, a list of texts, `text`, `date`, `time`'

@@ -125,12 +125,7 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
     """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
     alone reads it and no `others` have it, else where the record stands."""
     if not isinstance(data, Record):
-        rows = isinstance(data, Table) and any(one.name == "database" for _, one in reads)
-        if rows or (reads and (is_number(data) or isinstance(data, str | list | JSet))):  # a cube is its own `database`
-            need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
-            help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
-            help += ", whose `database` is counts of the table: `histogram(t, x = age)`" if rows else ""
-            raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
+        _need_record(reads, data)
         return
     for part, read in reads:
         if read.name in data:
@@ -147,6 +142,16 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
         field = f"{read.value.span.text}.{next(iter(data), 'database')}"
         help = did_you_mean(read.name.lower(), data) or f"write `{field}`"
         raise refuse("NameError", message, read.span, help=help)
+
+
+def _need_record(reads: Sequence[Read], data: object) -> None:
+    """Refuses what has no fields at all, of which parts of a choice read some; a cube is its own `database`."""
+    rows = isinstance(data, Table) and "database" in {one.name for _, one in reads}
+    if reads and (rows or is_number(data) or isinstance(data, str | list | JSet)):
+        need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
+        help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
+        help += ", whose `database` is counts of the table: `histogram(t, x = age)`" * rows
+        raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
 
 
 def _need_number(part: object, read: n.Attribute, value: object) -> None:

@@ -105,11 +105,10 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
             return f"a date has no quotes: write `{one.span.text} {op} {moment.replace(' ', 'T')}`"
         if _is_number(two.value):
             return f"write `{one.span.text} {op} {two.value}`"
-    if op in COMPARISONS and left in _MOMENTS and re.fullmatch("[12]\\d{3}", two.span.text):
-        return f"write `year({one.span.text}) {op} {two.span.text}`"
     text = one if left == "text" else two if right == "text" else None
     if text is None or isinstance(text, n.String) or not {left, right}.isdisjoint(_MOMENTS):
-        return ""
+        year = re.fullmatch("[12]\\d{3}", two.span.text)
+        return f"write `year({one.span.text}) {op} {two.span.text}`" * (left in _MOMENTS and year is not None)
     if op in COMPARISONS and values:
         return f'`{text.span.text}` is a text: write `{text.span.text} == "{next(iter(values))}"`'
     return f"write `number({text.span.text})` where the text spells a number"

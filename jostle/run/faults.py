@@ -51,12 +51,19 @@ class PrivateValue(Refusal):
         state = f"holds private data of `{source.name}` and" if inside else "is private and"
         label = f"private since line {source.span.line}" if source.span is not None else ""
         message, notes = f"{it} {state} {self.cannot}", trail(name or text, span, source)
-        way = f"measure each of them: `[{self._measure('x')} for x in {text}]`" if _all_handles(value) else ""
-        if isinstance(value, Table) and not self._help and re.fullmatch(r"\w[\w.]*\[[^\[\]<>=]*\]", text):
-            way = f"measure how many rows it has: `{self._measure(text)}`"
-        way, own = way or self._way(text), _measured_of(text, span) if isinstance(value, Table) else ""
-        help = f"what is measured of it is `{own}`; or {way}" if own and not self._help else way
+        way = ("" if self._help else self._of_value(value, text)) or self._way(text)
+        own = _measured_of(text, span) if isinstance(value, Table) and not self._help else ""
+        help = f"what is measured of it is `{own}`; or {way}" if own else way
         return refuse("PrivateValue", message, span, label=label, help=help, notes=notes)
+
+    def _of_value(self, value: object, text: str) -> str:
+        """How a list of private values, or a table that is an element of one, is measured; else nothing."""
+        several = isinstance(value, list) and all(isinstance(item, Handle) for item in value)
+        if several and isinstance(self.handle, Score) and re.search("`(?:max|idxmax)`", self.cannot):
+            return f"the place of the largest is `noisy_max({text}) with epsilon 0.1`"
+        if isinstance(value, Table) and re.fullmatch(r"\w[\w.]*\[[^\[\]<>=]*\]", text):
+            return f"measure how many rows it has: `{self._measure(text)}`"
+        return f"measure each of them: `[{self._measure('x')} for x in {text}]`" if several else ""
 
     def _measure(self, it: str) -> str:
         """The call that measures what is named so."""
@@ -85,10 +92,6 @@ class PrivateValue(Refusal):
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")
 """Rows that are chosen by a condition: `t[t.age > 40]`."""
-
-
-def _all_handles(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Handle) for item in value)
 
 
 def _measured_of(name: str, span: Span) -> str:

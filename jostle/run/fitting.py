@@ -267,25 +267,17 @@ def _passed_on(function: Function) -> dict[str, str]:
 def _used_as(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
     """The parameters that decide what a name of a body is, which are true or false, those that lists join, and those
     that are called somewhere."""
+    parts = [part for one in body for part in every(one)]
     values = [getattr(statement, "value", None) for statement in body]
-    tests = [one.test for one in values if isinstance(one, n.Conditional)]
-    words = {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
-    joined = [_joined(one) for one in _always(body) if isinstance(one, n.Binary)]
-    called = [part.function for one in body for part in every(one) if isinstance(part, n.Call)]
-    words |= {one.id: ["function"] for one in called if isinstance(one, n.Name) and one.id in mine}
-    for part in (part for one in body for part in every(one)):
-        match part:
-            case n.Binary(op="in", left=n.Name(id=name), right=n.Attribute(name="columns")) if name in mine:
-                words[name] = ["any column"]
-            case n.Attribute(value=n.Name(id=name), name="columns") if name in mine:
-                words[name] = ["rows"]
-    return words | {name: ["list"] for name in joined if name in mine}
-
-
-def _joined(node: n.Binary) -> str:
-    """The name to which a list is joined; empty where this is another operation."""
-    name, other = (node.left, node.right) if isinstance(node.right, n.ListOf) else (node.right, node.left)
-    return name.id if node.op == "+" and isinstance(other, n.ListOf) and isinstance(name, n.Name) else ""
+    uses = [(one.test, "truth") for one in values if isinstance(one, n.Conditional)]
+    uses += [(part.function, "function") for part in parts if isinstance(part, n.Call)]
+    of_table = [part for part in parts if isinstance(part, n.Attribute) and part.name == "columns"]
+    uses += [(part.value, "rows") for part in of_table]
+    uses += [(part.left, "any column") for part in parts if isinstance(part, n.Binary) and part.right in of_table]
+    joined = [one for one in _always(body) if isinstance(one, n.Binary) and one.op == "+"]
+    uses += [(one.left, "list") for one in joined if isinstance(one.right, n.ListOf)]
+    uses += [(one.right, "list") for one in joined if isinstance(one.left, n.ListOf)]
+    return {name.id: [word] for name, word in uses if isinstance(name, n.Name) and name.id in mine}
 
 
 def _word(call: n.Call, param: Parameter, whole: bool) -> str:
@@ -339,6 +331,7 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
         it = span.text
         of_groups = f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query"
         ways = {
+            ("function", TEXT): f"a function stands without quotes: write `{it[1:-1]}`",
             ("rows", LIST): f"it takes one of them, such as `{it}[0]`",
             ("text", NUMBER): f"write `{name}(str({it}))`",
             ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",

@@ -8,7 +8,6 @@ earlier looks have shown. That is a released number: it warns, and marks the ans
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -293,8 +292,6 @@ class Looks(Struct):
             if name in looked.conversions:
                 says = f"{share} of texts are not read by it, and count as `none`"
                 help = mf.WAYS_OUT[f"conversion to {kind}"]
-            column = re.search(r"`[^`]+`|\w+(?![\w(])", name)
-            help = re.sub(r"(?<=\()x\b", lambda x: column[0] if column else x[0], help)  # noqa: B023
             if self.warn is not None and what not in before:
                 warning = Diagnostic("unfit-cells", f"`{name}`: {says}", place, help=help)
                 self.warn(place.source if place is not None else Source("", ""), [warning])

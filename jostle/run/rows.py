@@ -415,9 +415,8 @@ class RowCompiler:
         if val.is_number(value):
             return Constant(float(value))
         fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
-        message, help = f"{val.kind_name(value)} cannot stand in an expression on rows", ""
-        if val.is_sequence(value):
-            help = 'a row is asked for one value, `city in ["a", "b"]`; bins are calculated, `x = floor(age / 10)`'
+        message = f"{val.kind_name(value)} cannot stand in an expression on rows"
+        help = "bins are calculated, `x = floor(age / 10)`, and `in` asks for several" * val.is_sequence(value)
         raise fault or refuse("TypeError", message, node.span, help=help)
 
     # What cannot be meant ------------------------------------------------------------------------

@@ -242,29 +242,26 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
             return interp.call(f, [data], {}, span)
 
 
+A_SCORE = "a run gives a record with a `score`, a number"
+
+
 def score_and_record(value: object, candidate: object) -> tuple[float, Record]:
     score: object = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
-        raise no_score(kind_name(value if score is None else score))
+        message = f"{A_SCORE}, and this is {kind_name(value if score is None else score)}"
+        raise refuse("TypeError", message, help="`return {score: accuracy, model: m}`")
     fields = value if isinstance(value, Record) else {"score": score}
     return float(score), Record({"candidate": candidate, **fields})
 
 
-def no_score(kind: str) -> Refusal:
-    """The refusal of a run of `best_run` whose score is no public number."""
-    help = "measure it, `{score: laplace(s), model: m}`" if "score" in kind else "`return {score: accuracy, model: m}`"
-    return refuse("TypeError", f"a run gives a record with a `score`, a number, and this is {kind}", help=help)
-
-
 def _at_its_score(refusal: Refusal, run: object) -> Refusal:
     """The refusal of a score at its place in what a run returns, with the way out in the program's own words."""
-    last = run.body.body[-1] if isinstance(run, Function) and isinstance(run.body, n.Block) else None
-    record = last.value if isinstance(last, n.Return) else None
-    score = dict(record.items).get("score") if isinstance(record, n.RecordOf) else None
-    if score is None or "a private score" not in refusal.first.message:
-        return refusal
-    help = f"measure it, of what the run pays: write `laplace({score.span.text})`"
-    return Refusal(replace(refusal.first, span=score.span, help=help))
+    match run.body.body[-1] if isinstance(run, Function) and isinstance(run.body, n.Block) else None:
+        case n.Return(value=n.RecordOf(items=items)) if "a private score" in refusal.first.message:
+            for score in (value.span for name, value in items if name == "score"):
+                help = f"measure it, of what the run pays: write `laplace({score.text})`"
+                return Refusal(replace(refusal.first, span=score, help=help))
+    return refusal
 
 
 LUCK = "that the best of many runs was lucky in its noise"

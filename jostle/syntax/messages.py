@@ -210,7 +210,6 @@ def as_line(line: str, part: str = "") -> str:
 
 
 LACKS_A_COMMA = "a comma is missing between"
-OR_A_COMMA = "an operator or a comma may be missing before it"
 
 
 _CHOICE = "among {A, B} informed by {f} trained on examples using tree() spending 0.05 wrt u"
@@ -218,7 +217,6 @@ _FORMS = {  # of what a statement opened last, how it reads
     "select": "a query reads `select count(*) as n from t where c groupby k having n > 10 order by n desc limit 3 with "
     "epsilon 0.1`, each part where it is needed and in this order",
     "mkchoicemaker": f"the clauses of a choice are `{_CHOICE}`, in this order",
-    "described": 'a description reads `described by {age: 0..99, city: {"a", "b"}, day: date}`',
     "protecting": "whom it protects reads `protecting rows`, `protecting id up to 5 rows`, `protecting id, day up to 3 "
     "rows` or, of another table's persons, `protecting people.id on customer`",
     "budget": "a budget reads `budget epsilon 1`, `budget epsilon 1, delta 1e-6`, `budget rho 0.5` or `budget rho 2 "
@@ -230,17 +228,17 @@ def form_of(place: ErrorPlace) -> str:
     """How the query, the choice or the clause of a declaration reads in which a parser stopped; else nothing."""
     words = [str(token).lower() for token in place.statement]
     last = next((word for word in reversed(words) if word in _FORMS), "")
-    inside = place.frame.kind == ("query" if last == "select" else "block") or last == "described"
+    inside = place.frame.kind == ("query" if last == "select" else "block")
     return _FORMS[last] if last and inside and (last in ("select", "mkchoicemaker") or words[0] == "private") else ""
 
 
 def in_general(place: ErrorPlace) -> Diagnostic:
     """The message where no other fits: what was found and, where that is short, what could follow."""
-    help = form_of(place) if place.text and place.text[0].isalpha() else ""
+    help = ""
     could = readable(place.expected)
-    if not help and "$END" in place.expected and place.text and place.frame.kind == "block":
+    if "$END" in place.expected and place.text and place.frame.kind == "block":
         help = "the statement is complete before it: start a new line, or put an operator between them"
-    elif not help and 0 < len(could) <= 6:
+    elif 0 < len(could) <= 6:
         help = "expected " + (could[0] if len(could) == 1 else ", ".join(could[:-1]) + " or " + could[-1])
     if "_WRT" in place.expected and any(str(token).lower() == "among" for token in place.statement):
         help = "write `wrt U` after it, where U is a Utility"
@@ -252,8 +250,9 @@ def in_general(place: ErrorPlace) -> Diagnostic:
         return place.error(f"`{place.text}` has no meaning here", label="unexpected", help=help)
     previous = place.previous
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
-        or_a_line = "an operator, a comma or a new line may be missing before it"
-        help = or_a_line if place.frame.kind == "block" else OR_A_COMMA
+        lacks = "an operator, a comma or a new line" if place.frame.kind == "block" else "an operator or a comma"
+        help = f"{lacks} may be missing before it"
+    help = (form_of(place) if place.text[0].isalpha() else "") or help
     return place.error(f"`{place.text}` cannot stand here", label="unexpected", help=help)
 
 

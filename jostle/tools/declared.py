@@ -44,7 +44,7 @@ _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|[ -]level\b"
     r"|,? \(?(?:with |of )?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
-    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+)(?P<rows> up to \d+ rows?)?)?"
+    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+)(?P<rows>(?: up to \d+ rows?)?))?"
 )
 _COLUMN = re.compile(
     r"(?P<name>[\"']?\w+[\"']?|`[^`]+`)"
@@ -168,7 +168,7 @@ def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
         many = unread() if who == "rows" else 1 if unit["many"] == "one" else int(unit["many"])
         clauses += f" up to {many} row{'s' * (many > 1)}"
     if unit["on"]:
-        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}{unit['rows'] or ''}"
+        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}{unit['rows']}"
     budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if "rho" in (budget["unit"], budget["then"]) else "epsilon"

@@ -93,9 +93,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return habit
     if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    if (mended := _searched(fault, fault.span, search) or _habit(fault, search, wide=True)) is not None:
-        return mended
-    return _doubted(repairs.as_documented(fault, search.line, search.first_fault), search)
+    return _searched(fault, fault.span, search) or _habit(fault, search, wide=True) or _doubted(fault, search)
 
 
 def _habit(fault: Diagnostic, search: _Search, wide: bool = False) -> Diagnostic | None:
@@ -247,18 +245,19 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    fault = repairs.as_documented(fault, search.line, search.first_fault)
     line = re.fullmatch(r"write `([^`…]+)`", fault.help)
     if line and (
         difflib.SequenceMatcher(None, line[1], search.line.strip()).ratio() > 0.85 or "pipes" in fault.message
     ):
         first = search.first_fault(search.indent + line[1])
-        if first and first.kind != "SyntaxError" and first.message not in fault.help and line[0] == fault.help:
+        if first and first.kind != "SyntaxError" and first.message not in fault.help:
             help = fault.help if "pipes" in fault.message else f"as in {fault.help[6:]}"
             return replace(fault, help=f"{help}, where {first.message}; {first.help}".removesuffix("; "))
     if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
-    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
-        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
+    if re.match(r"write `\w+\(t?", fault.help) and _USAGE.match(fault.help) and "= …" in fault.help:
+        return replace(fault, help=f"in names of your own, {fault.help}")
     return fault
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -175,12 +176,20 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
 _CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
 
 
+@cache
+def calls_shown() -> dict[str, str]:
+    """The arguments of the first call of each function in its example in the documentation."""
+    from jostle.tools.documentation.entries import examples, programs
+
+    every = (pair for stem in programs() for pair in examples(stem).items())
+    calls = [(name, call) for name, lines in every for call in CALL.finditer(lines)]
+    return {name: call[1] for name, call in reversed(calls) if call[0] == f"{name}("}
+
+
 def as_documented(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None]) -> Diagnostic:
     """The fault with the call of its line in which a list or a function is that of the documentation, where
     one such checks; the listed values that a message names stand for those of the documentation."""
-    from jostle.tools.documentation.entries import calls_shown
-
-    if fault.kind not in ("AssertionFailed", "TypeError", "ValueError") or not re.match(rf"{USAGE}|$", fault.help):
+    if fault.kind not in ("AssertionFailed", "TypeError", "ValueError") or not re.match(r"as in `\w+\(|$", fault.help):
         return fault
     listed = re.search(r"\[(\"[^\[\]]*\")\]", fault.message)
     for call in CALL.finditer(line):
@@ -189,10 +198,12 @@ def as_documented(fault: Diagnostic, line: str, first_fault: Callable[[str], Dia
             name, _, value = part.strip().rpartition(" = ")
             values = iter(re.findall('"[^"]*"', listed[1]) if listed and name else [])
             new = re.sub('"[^"]*"', lambda text: next(values, text[0]), part.strip())  # noqa: B023
-            wrong = at < len(own) and not name and own[at] != new and "=" not in own[at]
-            if not _CHOSEN.fullmatch(value) or not (wrong or (name and not any(name in one for one in own))):
+            named = [i for i, one in enumerate(own) if name and one.startswith(f"{name} =")]
+            place = next(iter(named), len(own) if name else at)
+            fits = place < len(own) + bool(name) and new not in own and (name or "=" not in own[at])
+            if not fits or not _CHOSEN.fullmatch(value):
                 continue
-            args = ", ".join([*own[:at], new, *own[at + 1 :]] if wrong else [*own, new])
+            args = ", ".join([*own[:place], new, *own[place + 1 :]])
             if first_fault(f"{line[: call.end()]}{args}{line[call.end(1) :]}") is None:
                 return replace(fault, help=f"as in `{call[0]}{args})`")
     return fault

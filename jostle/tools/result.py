@@ -60,10 +60,6 @@ class Unreleased(Refusal, KeyError):
     """A name that nothing was released by is asked for."""
 
 
-class NoAttribute(Refusal, AttributeError):
-    """An attribute that a result has not is asked for."""
-
-
 class Released(dict[str, Any]):
     """Released values by name; a name that is none of them is refused with those that there are."""
 
@@ -170,7 +166,7 @@ class Result:
         values = self.__dict__.get("values", {})
         own = [one for one in dir(type(self)) if one[:1] != "_"]
         help = f'write `result["{name}"]`' if name in values else did_you_mean(name, own) or f"it has {', '.join(own)}"
-        raise NoAttribute(Diagnostic("NameError", f"a result has no `{name}`", help=help))
+        raise AttributeError(f"a result has no `{name}`: {help}")
 
     def __iter__(self) -> Iterator[str]:
         """The names of what was released, as of a dict: `"n" in result`, `list(result)`."""

@@ -121,10 +121,9 @@ class Meanings(Verbs):
             return of
         if isinstance(of, Rows) and node.attr in of.columns and not (of.asks or of.takes):
             return replace(of, takes=(node.attr,))
-        if isinstance(of, Answer) and (each := re.fullmatch(r"\[r (for r in .*)\]", of.text)):
-            return Answer(f"[r.{node.attr} {each[1]}]")
         if isinstance(of, Answer) and (node.attr in of.columns or not of.columns):
-            return Answer(f"{of.text}.{node.attr}")
+            each = re.sub(r"^\[r (?=for r in )", f"[r.{node.attr} ", of.text)
+            return Answer(each if each != of.text else f"{of.text}.{node.attr}")
         if isinstance(of, Answer) and of.text in self.answers and node.attr in self.listed:
             return Answer(f'{of.text}["{node.attr}"]', of.columns)
         return self.verb(node.attr, of, ast.Call(node, [], []))

@@ -203,8 +203,7 @@ _NAMES = {"--bind": r"\bbound\(\"(\w+)\"\)", "--save": r"(?m)^[ \t]*release (\w+
 
 
 def _of_program(words: list[str]) -> list[str]:
-    """The words with the names of their program where they give a file or a value to one; none where several may be
-    meant."""
+    """The words with the names that their program has in their pairs; none where several may be meant."""
     files = [Path(word) for word in words if word.endswith(".jst") and Path(word).is_file()]
     text = files[0].read_text(encoding="utf-8", errors="replace") if files else ""
     for at, (flag, pair) in enumerate(pairwise(words)):
@@ -212,7 +211,9 @@ def _of_program(words: list[str]) -> list[str]:
         names = dict.fromkeys(re.findall(_NAMES[flag], text)) if flag in _NAMES else {}
         if names and name not in names:
             near = [one for one in names if one in value] or [*names]
-            words = [*words[: at + 1], f"{near[0]}={value}", *words[at + 2 :]] if len(near) == 1 else []
+            if len(near) > 1:
+                return []
+            words = [*words[: at + 1], f"{near[0]}={value}", *words[at + 2 :]]
     return words
 
 

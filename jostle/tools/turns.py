@@ -143,8 +143,8 @@ def _wrong_arguments(
         if what == "Session.bind":
             help = f'write `session.bind("{word or "people"}", frame)`; what describes the data is in the program'
         if any(one.kind is one.VAR_KEYWORD for one in call.parameters.values()):
-            own = next((one for one in args if isinstance(one, dict)), {"share": 0.5})
-            pairs = ", ".join(f"{name}={value!r}" for name, value in own.items())
+            own = next((one for one in args if isinstance(one, dict)), {"share": 0.5}).items()
+            pairs = ", ".join(f"{name}={value!r}" for name, value in own)
             help = f"settings are given by their names: `session.{function.__name__}({args[1]!r}, {pairs})`"
         if word is None:
             return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=help)

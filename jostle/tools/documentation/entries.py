@@ -96,19 +96,6 @@ def examples(file: str) -> dict[str, str]:
     return {name: lines.rstrip("\n") for names, lines in blocks for name in names.split()}
 
 
-@cache
-def calls_shown() -> dict[str, str]:
-    """The arguments of the first call of each function in its example."""
-    from jostle.tools.repairs import CALL
-
-    shown = {}
-    for path in sorted(_FOLDER.glob("*.jst")):
-        for name, lines in examples(path.stem).items():
-            call = next((call for call in CALL.finditer(lines) if call[0] == f"{name}("), None)
-            shown |= {name: call[1]} if call is not None else {}
-    return shown
-
-
 _PRICES = {
     Effect.PURE: "free",
     Effect.MEASURES: "costs its `epsilon`, else what is left of the allotment; free on public data",

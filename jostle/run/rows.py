@@ -436,8 +436,8 @@ class RowCompiler:
 
     def _setting(self, node: n.Expr) -> str | float | None:
         """The constant that is written there, or the text that whoever runs the program gave a parameter."""
-        given = isinstance(node, n.Name | n.Variable) and node.id in self._interp.settings
-        value = self._scope.find(node.id) if given and isinstance(node, n.Name | n.Variable) else None
+        name = node.id if isinstance(node, n.Name | n.Variable) else ""
+        value = self._variable(name) if name in self._interp.settings else None
         return value if isinstance(value, str) else facts.literal(node)
 
     def need_described(self, column: str, node: n.Expr) -> None:

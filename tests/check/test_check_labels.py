@@ -311,10 +311,10 @@ LOANS = (
     ("halves = split_rows(loans, 2)\nprint(len(halves[1]))", "laplace(size(halves[1]))"),
     ("x = {{ select avg(amount * score) as x from loans with epsilon 1 }}\nprint(loans)", "measured of it is `x`"),
     ("x = {{ select count(*) from loans where joined >= 2024 with epsilon 1 }}", "write `year(joined) >= 2024`"),
-    ("def f(d, i): return {score: size(d)}\nb = best_run(loans, f, [1, 2], 3) with epsilon 1", "write `laplace(size(d))`"),
-    ("def f(d, i): return {score: laplace(size(d))}\nb = best_run(loans, f, 3, 3) with epsilon 1", "[20, 30, 40, 50], 3)"),
+    ("def f(d, i): return {score: size(d)}\nb = best_run(loans, f, [1, 2], 3) with epsilon 1", "`laplace(size(d))`"),
+    ("def f(d, i): return laplace(size(d))\nb = best_run(loans, f, 3, 3) with epsilon 1", "[20, 30, 40, 50], 3)"),
     ("x = {{ select count(*) from loans by housing if score > 500 with epsilon 1 }}", "where score > 500 group"),
-    ("x = {{ select avg(1 / (score - 400)) from loans with epsilon 1 }}", "are an example: write the ends that you know"),
+    ("x = {{ select avg(1 / (score - 400)) from loans with epsilon 1 }}", "are an example: write the ends"),
     ("g = {{ select count(*) as n from loans groupby housing with epsilon 1 }}\nprint([r for r in g if r.n > 3].n)",
      "write `print([r.n for r in g if r.n > 3])`"),
 ])  # fmt: skip

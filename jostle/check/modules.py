@@ -181,7 +181,7 @@ def _files(program: n.Program, report: Report) -> None:
             owner = owners[path]
             message = f"this file is private as `{owner.name}` and cannot be read as public too"
             label, note = f"private since line {owner.span.line}", f"`{owner.name}` is declared private here"
-            report.add("PrivateValue", message, call.span, label=label, help=f"use `{owner.name}`",
+            report.add("PrivateValue", message, call.span, label=label, help=f"use `{owner.name}`, or another file",
                        notes=(Note(owner.span, note),))  # fmt: skip
 
 

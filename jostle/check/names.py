@@ -153,6 +153,8 @@ class Names:
     def _name(self, expr: n.Name, scope: Scope, rows: bool, domains: bool) -> None:
         if domains and expr.id in forms("domain") and scope.home(expr.id) in (None, self._always):
             self._unknown.append((expr.id, expr.span, f"write `{forms('domain')[expr.id]}`"))
+        elif domains and expr.id not in DOMAINS and not scope.binds(expr.id):
+            self._unknown.append((expr.id, expr.span, did_you_mean(expr.id, DOMAINS) or _DOMAINS))
         elif not (rows or (domains and expr.id in DOMAINS)):
             self._look_up(expr.id, expr.span, scope)
 
@@ -409,6 +411,10 @@ class Names:
             of_runs = home(name) if name == "released" else ""
             names = {one for one in names if one in _VALUES or not self._always.binds(one)}  # no function is meant
             return self._of_column(name) or way(name) or of_runs or _way_out(name, names)
+        of = call.args[0].span.text if call.args else "-"
+        measured = rf"(?m)^(?:release )?{re.escape(of)} *= .*\bwith (?:epsilon|rho) "
+        if re.match(r"`\w+\(t, ", home(name)) and re.search(measured, call.span.source.text):
+            return f"`{of}` is measured: `print({of})` shows what there is of it, and fields are `{of}.name`"
         here = of_call(name, call, self._columns) or way(name, call.args) or (not of_rows and _of_module(name))
         return here or home(name, call.args, rows=of_rows) or _way_out(name, names, called=True, of_rows=of_rows)
 
@@ -417,7 +423,8 @@ class Names:
     ) -> None:
         """Says so where no name is such in a scope, nor among `more`; `call`: where it is called."""
         if not scope.binds(name):
-            help = _inside(name, span) or self._way_out(name, {*scope.visible(), *more}, call, bool(more))
+            names = {*scope.visible(), *more}
+            help = _inside(name, span) or self._way_out(name, names, call, bool(more))
             self._unknown.append((name, span, help))
             return
         if name in self._clashes and scope.home(name) is _top(scope, self._always):
@@ -468,6 +475,9 @@ def _table_names(table: n.Expr, alias: str | None) -> list[str]:
     return [alias] if alias else [part.id for part in every(table) if isinstance(part, n.Name)]
 
 
+_DOMAINS = (
+    'a column is described by what you know of it: `0..99`, `{"a", "b"}`, `date`, `time`; else by `text` or `real`'
+)
 _DESCRIBED = (
     'such as `described by {{{}: 0..100, city: {{"Ames", "Cork"}}}}`: a range, a list of texts, `text`, `date`, `time`'
 )

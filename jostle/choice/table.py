@@ -125,10 +125,7 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
     """Refuses a record without a field that a part of a choice reads whatever it is called with: there, where one part
     alone reads it and no `others` have it, else where the record stands."""
     if not isinstance(data, Record):
-        if reads and (is_number(data) or isinstance(data, str | list | JSet)):  # a cube is its own `database`
-            need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
-            help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
-            raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
+        _need_record(reads, data)
         return
     for part, read in reads:
         if read.name in data:
@@ -145,6 +142,16 @@ def need_fields(reads: Sequence[Read], data: object, others: Sequence[object] = 
         field = f"{read.value.span.text}.{next(iter(data), 'database')}"
         help = did_you_mean(read.name.lower(), data) or f"write `{field}`"
         raise refuse("NameError", message, read.span, help=help)
+
+
+def _need_record(reads: Sequence[Read], data: object) -> None:
+    """Refuses what has no fields at all, of which parts of a choice read some; a cube is its own `database`."""
+    rows = isinstance(data, Table) and "database" in {one.name for _, one in reads}
+    if reads and (rows or is_number(data) or isinstance(data, str | list | JSet)):
+        need = f"a record with {', '.join(dict.fromkeys(f'`{one.name}`' for _, one in reads))}"
+        help = f"its record is `{{{', '.join(dict.fromkeys(f'{one.name}: …' for _, one in reads))}}}`"
+        help += ", whose `database` is counts of the table: `histogram(t, x = age)`" * rows
+        raise refuse("TypeError", f"the parts of a choice read {need}, and this is {kind_name(data)}", help=help)
 
 
 def _need_number(part: object, read: n.Attribute, value: object) -> None:
@@ -182,7 +189,8 @@ def fields_read(parts: Sequence[object]) -> list[Read]:
 def number_from(value: object, what: str) -> float:
     """The number that `what` (a Feature, a Utility) gives."""
     if not is_number(value):
-        raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed")
+        raise refuse("TypeError", f"{what} gives {kind_name(value)}, and a number is needed",
+                     help="return the one number that is meant, a field or an item of it")  # fmt: skip
     return float(value)
 
 

@@ -114,7 +114,9 @@ def of_function(name: str, usage: Written) -> str:
         return _write(f"{first}..{last}")
     if name == "int" and usage.args and usage.args[0][:1] in "\"'":
         return _write(f"floor(number({usage.args[0]}))")
-    return _write(usage.filled(forms("function").get(name, ""), name=name))
+    line = usage.filled(forms("function").get(name, ""), name=name)
+    lost = [text for _, text in usage.keywords if text.isdigit() and not re.search(rf"\b{text}\b", line)]
+    return "" if lost else _write(line)
 
 
 def _write(line: str) -> str:

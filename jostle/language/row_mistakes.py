@@ -107,7 +107,8 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
             return f"write `{one.span.text} {op} {two.value}`"
     text = one if left == "text" else two if right == "text" else None
     if text is None or isinstance(text, n.String) or not {left, right}.isdisjoint(_MOMENTS):
-        return ""
+        year = re.fullmatch("[12]\\d{3}", two.span.text)
+        return f"write `year({one.span.text}) {op} {two.span.text}`" * (left in _MOMENTS and year is not None)
     if op in COMPARISONS and values:
         return f'`{text.span.text}` is a text: write `{text.span.text} == "{next(iter(values))}"`'
     return f"write `number({text.span.text})` where the text spells a number"
@@ -228,7 +229,8 @@ _ENDS = {"date": ("2024-01-01", "2024-12-31"), "time": ("2024-01-01T00:00", "202
 
 def not_measured(call: n.Call) -> Diagnostic:
     """Of an aggregate after `having` or `order by` that the select does not measure."""
-    help = "`having` and `order by` look at what is released: add it to the columns, `… as n`, and use `n`"
+    name = "_".join(re.findall(r"\w+", call.span.text))
+    help = f"`having` and `order by` look at what is released: select `{call.span.text} as {name}`, and use `{name}`"
     return Diagnostic("NameError", "this aggregate is not measured by the select", call.span, help=help)
 
 
@@ -326,7 +328,8 @@ def no_field(kind: str, name: str, fields: Iterable[str]) -> Diagnostic:
     fields_text = "it has " + ", ".join(f"`{field}`" for field in names[:8]) if names else ""
     if kind == "a grouped result" and names:
         fields_text += f'; the row of a key is `g["{name}"]`'
-    near = did_you_mean(name, names, cutoff=0.9) if kind == "a ChoiceMaker" else did_you_mean(name, names)
+    words = [one for one in names if one in name.lower().split("_")]  # `median` of `median_survival`
+    near = f"did you mean `{words[0]}`?" if len(words) == 1 else did_you_mean(name, names, 0.9 if "_" in name else 0.6)
     return Diagnostic("NameError", f"{kind} has no `{name}`", help=near or fields_text)
 
 

@@ -76,9 +76,9 @@ _EXAMPLES = {
 def lacking(node: n.Private, clauses: Sequence[str]) -> Refusal:
     """The refusal of a declaration that lacks these clauses."""
     message = f"the private source `{node.name}` has no " + " and no ".join(f"`{clause}`" for clause in clauses)
-    return refuse(
-        "DataError", message, node.span, help="add " + ", ".join(f"`{_EXAMPLES[clause]}`" for clause in clauses)
-    )
+    help = "add " + ", ".join(f"`{_EXAMPLES[clause]}`" for clause in clauses)
+    help += "; a list that anybody may see is declared without `private`" if len(clauses) > 1 else ""
+    return refuse("DataError", message, node.span, help=help)
 
 
 def need_clauses(node: n.Private, kind: str) -> None:

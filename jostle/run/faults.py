@@ -51,18 +51,34 @@ class PrivateValue(Refusal):
         state = f"holds private data of `{source.name}` and" if inside else "is private and"
         label = f"private since line {source.span.line}" if source.span is not None else ""
         message, notes = f"{it} {state} {self.cannot}", trail(name or text, span, source)
-        return refuse("PrivateValue", message, span, label=label, help=self._way(text), notes=notes)
+        way = ("" if self._help else self._of_value(value, text)) or self._way(text)
+        own = _measured_of(text, span) if isinstance(value, Table) and not self._help else ""
+        help = f"what is measured of it is `{own}`; or {way}" if own else way
+        return refuse("PrivateValue", message, span, label=label, help=help, notes=notes)
+
+    def _of_value(self, value: object, text: str) -> str:
+        """How a list of private values, or a table that is an element of one, is measured; else nothing."""
+        several = isinstance(value, list) and all(isinstance(item, Handle) for item in value)
+        if several and isinstance(self.handle, Score) and re.search("`(?:max|idxmax)`", self.cannot):
+            return f"the place of the largest is `noisy_max({text}) with epsilon 0.1`"
+        if isinstance(value, Table) and re.fullmatch(r"\w[\w.]*\[[^\[\]<>=]*\]", text):
+            return f"measure how many rows it has: `{self._measure(text)}`"
+        return f"measure each of them: `[{self._measure('x')} for x in {text}]`" if several else ""
+
+    def _measure(self, it: str) -> str:
+        """The call that measures what is named so."""
+        return f"laplace({it if isinstance(self.handle, Cube | Score) else f'size({it})'}) with epsilon 0.1"
 
     def _way(self, text: str) -> str:
         """The query that measures it, of the rows that are chosen in `text`."""
         if self._help:
-            return self._help
+            return self._help.replace("<it>", text)
         if isinstance(self.handle, WeightedRecords):
             return "measure it: `laplace(histogram(records, x = a)) with epsilon 0.1`"
         source, rows = self.handle.exposures[0].source, _ROWS.search(text)
         called = re.match(r"[A-Za-z_][\w.]*(?=\[|$)", text)
         if isinstance(self.handle, Cube) and called and called[0] != source.name:
-            return f"measure its cells: `laplace({called[0]}) with epsilon 0.1`"
+            return f"measure its cells: `{self._measure(called[0])}`"
         more = isinstance(self.handle, Score) and "compared" in self.cannot
         largest = "; the largest of several is `noisy_max([…]) with epsilon 0.1`" if more else ""
         if re.match(r"size\(\w+\.", text) or (isinstance(self.handle, Score) and called):
@@ -76,6 +92,13 @@ class PrivateValue(Refusal):
 
 _ROWS = re.compile(r"^(\w+)\[([^][]*[<>=]=?[^][]*?),? ?\]")
 """Rows that are chosen by a condition: `t[t.age > 40]`."""
+
+
+def _measured_of(name: str, span: Span) -> str:
+    """What a program calls a query of this table above a place, or an empty text."""
+    above = "\n".join(span.source.text.split("\n")[: span.line - 1])
+    every = re.findall(rf"(?m)^(?:release )?(\w+) *= *\{{\{{.* from {re.escape(name)} .*\bwith\b.*\}}\}}", above)
+    return every[-1] if name.isidentifier() and every else ""
 
 
 def private_value(handle: Handle, cannot: str, help: str = "") -> Refusal:

@@ -24,7 +24,7 @@ from jostle.run.sequences import NumberColumn
 from jostle.run.values import REQUIRED, Builtin, Function, JSet, Part, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import bound_in, children
+from jostle.syntax.walk import bound_in, children, every
 
 NUMBER, TEXT, BOOLEAN, LIST, SET = "a number", "a text", "a boolean", "a list", "a set"
 RECORD, RANGE, FUNCTION, GROUPED = "a record", "a range", "a function", "a grouped result"
@@ -73,6 +73,7 @@ TAKEN = {
     "number column": frozenset({TEXT, LIST}),
     "column of values": frozenset({TEXT, LIST}),
     "column": frozenset({TEXT, LIST}),
+    "any column": frozenset({TEXT, LIST}),
     "number columns": frozenset({LIST}),
     "columns": frozenset({LIST}),
 }
@@ -89,10 +90,10 @@ WORDS = {
     "dimensions": "how many dimensions, or lists of names", "list": "a list", "matrix": "a list of rows",
     "component": "a list of numbers or of rows", "record": "a record", "source": "a private source",
     "watch": "a watch", "truth": "true or false", "shape": "a cube of counts", "strategy": "a strategy of the library",
-    **dict.fromkeys(("number column", "column of values", "column"), "the name of a column"),
+    **dict.fromkeys(("number column", "column of values", "column", "any column"), "the name of a column"),
     **dict.fromkeys(("number columns", "columns"), "a list of columns"),
 }  # fmt: skip
-COLUMNS = ("number column", "column of values", "column", "number columns", "columns")
+COLUMNS = ("number column", "column of values", "column", "number columns", "columns", "any column")
 """The words for the name of a column of the table that stands first, or a list of such names; the narrowest first."""
 _NO_NUMBERS = frozenset({TEXT, BOOLEAN, RECORD, FUNCTION, GROUPED})
 UNFIT = {
@@ -114,7 +115,7 @@ OF_KERNELS = {
 """What a kernel of the library takes, by the names that the parameters of all kernels have."""
 OF_COLUMNS = {
     "_number_column": "number column", "_number_columns": "number column", "_values": "column of values",
-    "_column": "column", "_columns": "column",
+    "_column": "column", "_columns": "column", "the_class": "any column",
 }  # fmt: skip
 """What helpers of the library take in their second place: names of columns of the table in the first."""
 
@@ -264,18 +265,19 @@ def _passed_on(function: Function) -> dict[str, str]:
 
 
 def _used_as(body: Sequence[n.Stmt], mine: set[str]) -> dict[str, list[str]]:
-    """The parameters that decide what a name of a body is, which are true or false, and those that lists join."""
+    """The parameters that decide what a name of a body is, which are true or false, those that lists join, and those
+    that are called somewhere."""
+    parts = [part for one in body for part in every(one)]
     values = [getattr(statement, "value", None) for statement in body]
-    tests = [one.test for one in values if isinstance(one, n.Conditional)]
-    words = {one.id: ["truth"] for one in tests if isinstance(one, n.Name) and one.id in mine}
-    joined = [_joined(one) for one in _always(body) if isinstance(one, n.Binary)]
-    return words | {name: ["list"] for name in joined if name in mine}
-
-
-def _joined(node: n.Binary) -> str:
-    """The name to which a list is joined; empty where this is another operation."""
-    name, other = (node.left, node.right) if isinstance(node.right, n.ListOf) else (node.right, node.left)
-    return name.id if node.op == "+" and isinstance(other, n.ListOf) and isinstance(name, n.Name) else ""
+    uses = [(one.test, "truth") for one in values if isinstance(one, n.Conditional)]
+    uses += [(part.function, "function") for part in parts if isinstance(part, n.Call)]
+    of_table = [part for part in parts if isinstance(part, n.Attribute) and part.name == "columns"]
+    uses += [(part.value, "rows") for part in of_table]
+    uses += [(part.left, "any column") for part in parts if isinstance(part, n.Binary) and part.right in of_table]
+    joined = [one for one in _always(body) if isinstance(one, n.Binary) and one.op == "+"]
+    uses += [(one.left, "list") for one in joined if isinstance(one.right, n.ListOf)]
+    uses += [(one.right, "list") for one in joined if isinstance(one.left, n.ListOf)]
+    return {name.id: [word] for name, word in uses if isinstance(name, n.Name) and name.id in mine}
 
 
 def _word(call: n.Call, param: Parameter, whole: bool) -> str:
@@ -329,6 +331,8 @@ def _of_argument(name: str, takes: str, value: object, span: Span, kind_of_value
         it = span.text
         of_groups = f"those groups: `[r for r in {it} if r.n > 10]`, or `having n > 10` in the query"
         ways = {
+            ("function", TEXT): f"a function stands without quotes: write `{it[1:-1]}`",
+            ("rows", LIST): f"it takes one of them, such as `{it}[0]`",
             ("text", NUMBER): f"write `{name}(str({it}))`",
             ("text", LIST): f"write `len({it})`" if name == "length" else f"write `[{name}(x) for x in {it}]`",
             ("numbers", NUMBER): f"write `{name}([{it}])`", ("sized", NUMBER): f"its digits are `{name}(str({it}))`",
@@ -372,6 +376,8 @@ def _of_one_column(function: str, takes: str, name: str, schema: Mapping[str, Do
         available = "the columns are " + ", ".join(schema)
         return _fault(f"there is no column `{name}`", did_you_mean(name, schema) or available, "NameError")
     domain = schema[name]
+    if takes == "any column":
+        return None
     if isinstance(domain, Open) and listed(domain) is None:
         message = f"`{function}` needs the values or the range of `{name}`, which the description leaves open"
         help = f'describe them: `{name}: {{"a", "b"}}`, or `{name}: 0..99`; of a derived column clamp the number'

@@ -371,7 +371,9 @@ _JOINT: dict[str, Callable[[Steps, Steps], Steps]] = {
 def _is_finite(key: object, span: Span) -> bool:
     """Whether a key is a number; refuses what is no key."""
     if not (is_number(key) or isinstance(key, (str, bool, date))):
-        raise refuse("TypeError", f"a key is a number, a text or a date, not {kind_name(key)}", span)
+        raise refuse("TypeError", f"a key is a number, a text or a date, not {kind_name(key)}", span,
+            help="of several keys at once each has a list of its own, `a over …, b over …`, or all have one in "
+            "brackets, `(a, b) over [(1, 2), (3, 4)]`" if isinstance(key, list) else "")  # fmt: skip
     if is_number(key) and not math.isfinite(key):
         raise refuse("ValueError", "a key is a finite number", span)
     return is_number(key)

@@ -179,7 +179,8 @@ def _exact(queries: Value, cube: Value, *, at: At) -> Floats:
     interp, _ = at
     need_cube(cube, "exact")
     if cube.private:
-        raise private_value(cube, "has no exact answers")
+        help = "noisy ones are `flat(<it>, queries)` of `use histograms`, cells `laplace(<it>)`; a score of answers is "
+        raise private_value(cube, "has no exact answers", f"{help}`closeness(<it>, queries, answers)`")
     result: Floats = need_workload(queries, cube).answers(interp.data.cells(cube).astype(float))
     return result
 

@@ -37,7 +37,8 @@ WAYS_OUT = {  # by what does not fit; of unreadable cells by their kind
     "fraction": "write the ends of its range with a point to keep them",
     "unlisted": "list values as the cells have them, with their case and blanks",
     "empty": "leave `never missing` out, so that such rows are in no group",
-    "number": 'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
+    "number": 'describe texts as such, `{"a", "b"}`; '
+    'numbers like 12,5 are read by `table(…, decimal = ",")`, like 12 € by `number(replace(x, "€", ""))`',
     "conversion to number": 'take out what is no digit, `number(replace(x, ",", ""))`; texts like 1.234,5 are read by '
     '`number(replace(replace(x, ".", ""), ",", "."))`',
     "conversion to date": 'read what is written in another way too, `coalesce(date(x), date(x, "%d.%m.%Y"))`',

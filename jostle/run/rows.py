@@ -415,7 +415,9 @@ class RowCompiler:
         if val.is_number(value):
             return Constant(float(value))
         fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
-        raise fault or refuse("TypeError", f"{val.kind_name(value)} cannot stand in an expression on rows", node.span)
+        message = f"{val.kind_name(value)} cannot stand in an expression on rows"
+        help = "bins are calculated, `x = floor(age / 10)`, and `in` asks for several" * val.is_sequence(value)
+        raise fault or refuse("TypeError", message, node.span, help=help)
 
     # What cannot be meant ------------------------------------------------------------------------
 
@@ -429,12 +431,13 @@ class RowCompiler:
             fault = facts.ruled_out(expr.name, op, value, domain) if isinstance(expr, Column) and domain else None
             if fault:
                 label = "holds for no row" if op != "!=" else "holds for every row"
-                set_to = f"`{place.id}` is set to it: " if isinstance(place, n.Name) else ""
+                set_to = f"`{place.id}` is set to it: " if isinstance(place, n.Name | n.Variable) else ""
                 raise refuse("ValueError", fault[0], place.span, label=label, help=set_to + fault[1])
 
     def _setting(self, node: n.Expr) -> str | float | None:
         """The constant that is written there, or the text that whoever runs the program gave a parameter."""
-        value = self._variable(node.id) if isinstance(node, n.Name) and node.id in self._interp.settings else None
+        name = node.id if isinstance(node, n.Name | n.Variable) else ""
+        value = self._variable(name) if name in self._interp.settings else None
         return value if isinstance(value, str) else facts.literal(node)
 
     def need_described(self, column: str, node: n.Expr) -> None:

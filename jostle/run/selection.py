@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
-from jostle.diagnostics import refuse
+from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import UNKNOWN, Noised, cut_text
 from jostle.kernels import Model, members
 from jostle.kernels.statistics import Report
@@ -22,6 +22,7 @@ from jostle.plan.plan import Column, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
+from jostle.records import replace
 from jostle.resources import KEEPS
 from jostle.run.arguments import amount_for, bare_amount, class_column, items, need_table, score_or_number
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
@@ -30,7 +31,7 @@ from jostle.run.forms import bin_number
 from jostle.run.looks import Looks
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
+from jostle.run.values import Function, Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -217,7 +218,10 @@ def _best_run(
         score, best = max(tried, key=lambda one: one[0])
         return best if good is None or score >= good else None
     amount = bare_amount(interp.kernel, exposures) if epsilon is None else Amount("epsilon", quanta(epsilon))
-    answer = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
+    try:
+        answer = interp.kernel.measure(BestRun.of(exposures, amount, stopping, len(listed), once), span)
+    except Refusal as refusal:
+        raise _at_its_score(refusal, run) from None
     return None if answer is None else _marked(answer[1])
 
 
@@ -238,16 +242,26 @@ def _in_rho(data: object, f: object, *, epsilon: object = None, delta: object = 
             return interp.call(f, [data], {}, span)
 
 
+A_SCORE = "a run gives a record with a `score`, a number"
+
+
 def score_and_record(value: object, candidate: object) -> tuple[float, Record]:
     score: object = value.get("score") if isinstance(value, Record) else value
     if not is_number(score):
-        kind = kind_name(value if score is None else score)
-        raise refuse(
-            "TypeError", f"a run gives a record with a `score`, a number, and this is {kind}",
-            help="`return {score: accuracy, model: m}`",
-        )  # fmt: skip
+        message = f"{A_SCORE}, and this is {kind_name(value if score is None else score)}"
+        raise refuse("TypeError", message, help="`return {score: accuracy, model: m}`")
     fields = value if isinstance(value, Record) else {"score": score}
     return float(score), Record({"candidate": candidate, **fields})
+
+
+def _at_its_score(refusal: Refusal, run: object) -> Refusal:
+    """The refusal of a score at its place in what a run returns, with the way out in the program's own words."""
+    match run.body.body[-1] if isinstance(run, Function) and isinstance(run.body, n.Block) else None:
+        case n.Return(value=n.RecordOf(items=items)) if "a private score" in refusal.first.message:
+            for score in (value.span for name, value in items if name == "score"):
+                help = f"measure it, of what the run pays: write `laplace({score.text})`"
+                return Refusal(replace(refusal.first, span=score, help=help))
+    return refusal
 
 
 LUCK = "that the best of many runs was lucky in its noise"

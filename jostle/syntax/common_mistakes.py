@@ -141,6 +141,7 @@ def number_with_commas(place: messages.ErrorPlace) -> Diagnostic | None:
     if place.text != "," or place.frame.kind != "block" or previous is None:
         return None
     help = "numbers have no commas, `1000`; a list stands in brackets, `[1, 2]`"
+    help = messages.form_of(place) or help
     return place.error("a comma outside brackets", label="no list is open here", help=help)
 
 

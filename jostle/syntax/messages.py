@@ -210,7 +210,26 @@ def as_line(line: str, part: str = "") -> str:
 
 
 LACKS_A_COMMA = "a comma is missing between"
-OR_A_COMMA = "an operator or a comma may be missing before it"
+
+
+_CHOICE = "among {A, B} informed by {f} trained on examples using tree() spending 0.05 wrt u"
+_FORMS = {  # of what a statement opened last, how it reads
+    "select": "a query reads `select count(*) as n from t where c groupby k having n > 10 order by n desc limit 3 with "
+    "epsilon 0.1`, each part where it is needed and in this order",
+    "mkchoicemaker": f"the clauses of a choice are `{_CHOICE}`, in this order",
+    "protecting": "whom it protects reads `protecting rows`, `protecting id up to 5 rows`, `protecting id, day up to 3 "
+    "rows` or, of another table's persons, `protecting people.id on customer`",
+    "budget": "a budget reads `budget epsilon 1`, `budget epsilon 1, delta 1e-6`, `budget rho 0.5` or `budget rho 2 "
+    "each week of day`",
+}
+
+
+def form_of(place: ErrorPlace) -> str:
+    """How the query, the choice or the clause of a declaration reads in which a parser stopped; else nothing."""
+    words = [str(token).lower() for token in place.statement]
+    last = next((word for word in reversed(words) if word in _FORMS), "")
+    inside = place.frame.kind == ("query" if last == "select" else "block")
+    return _FORMS[last] if last and inside and (last in ("select", "mkchoicemaker") or words[0] == "private") else ""
 
 
 def in_general(place: ErrorPlace) -> Diagnostic:
@@ -231,8 +250,9 @@ def in_general(place: ErrorPlace) -> Diagnostic:
         return place.error(f"`{place.text}` has no meaning here", label="unexpected", help=help)
     previous = place.previous
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
-        or_a_line = "an operator, a comma or a new line may be missing before it"
-        help = or_a_line if place.frame.kind == "block" else OR_A_COMMA
+        lacks = "an operator, a comma or a new line" if place.frame.kind == "block" else "an operator or a comma"
+        help = f"{lacks} may be missing before it"
+    help = (form_of(place) if place.text[0].isalpha() else "") or help
     return place.error(f"`{place.text}` cannot stand here", label="unexpected", help=help)
 
 

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
@@ -44,9 +44,15 @@ class _Parser(argparse.ArgumentParser):
             message = f"`{lacks[1]}` needs its value after it: `{lacks[1]} {value}`"
         super().error(message)
 
-    def unknown(self, word: str, command: str, commands: Mapping[str, argparse.ArgumentParser]) -> NoReturn:
-        """Ends with what is meant by a word that a command does not know."""
-        flags = {name: [*parser._option_string_actions] for name, parser in commands.items()}
+    def unknown(self, word: str, command: str, verb: str | None) -> NoReturn:
+        """Ends with what is meant by a word that a command, or a `verb` of one, does not know."""
+        flags = {name: [*parser._option_string_actions] for name, parser in COMMANDS.items()}
+        if verb is not None:
+            of = {name: [*parser._option_string_actions] for name, parser in VERBS.items()}
+            own, command = [flag for flag in of[verb] if flag not in ("-h", "--help")], f"data {verb}"
+            stays = verb == "update" and word in of["register"]
+            says = f"`{word[2:]}` is as it was registered, for ever" if stays else did_you_mean(word, own)
+            self.error(f"`jostle {command}` has no `{word}`; {says or 'it has ' + ', '.join(own)}")
         homes = [f"`jostle {name} … {word}`" for name, options in flags.items() if word in options]
         if word.endswith(_DATA) and command in ("run", "check", "plan"):
             homes = ['a program names its data, `table("FILE")`, or says `bound("NAME")` for `--bind NAME=FILE`']
@@ -65,7 +71,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
     try:
         options, more = parser.parse_known_args(words)
         if more:
-            parser.unknown(more[0], options.command, COMMANDS)
+            parser.unknown(more[0], options.command, getattr(options, "verb", None))
         if misuse := _misuse(options):
             parser.error(misuse)
     except SystemExit as done:
@@ -163,6 +169,7 @@ def _memory(text: str) -> str:
 
 
 COMMANDS: dict[str, argparse.ArgumentParser] = {}
+VERBS: dict[str, argparse.ArgumentParser] = {}  # of `jostle data`
 _option = partial(partial, argparse.ArgumentParser.add_argument)  # for any parser, by its name
 _OPTIONS: dict[str, Callable[..., object]] = {
     "--allow": _option(
@@ -360,6 +367,7 @@ def command_parser() -> _Parser:
     explain = commands.add_parser("explain", help="the page of a kind of error or of a warning")
     explain.add_argument("kind", metavar="KIND", nargs="?", help="such as PrivateValue; without one, a list of all")
     COMMANDS.update(commands.choices)
+    VERBS.update(verbs.choices)
     return parser
 
 

@@ -40,7 +40,7 @@ from jostle.readers.survey import most_rows, survey
 from jostle.records import replace
 from jostle.resources import Json, loads
 from jostle.source import Source
-from jostle.tools.datacheck import misfits
+from jostle.tools.datacheck import braced, misfits, read_clauses
 from jostle.tools.draft.columns import domain_text
 from jostle.tools.draft.init import reading_of
 from jostle.trace.text import align, clean, plural
@@ -363,12 +363,10 @@ VERBS = {
 
 def parse_clauses(name: str, kind: str, schema: str | None, protecting: str, budget: str | None) -> Clauses:
     """The clauses as the language reads them, which checks them as in a program."""
-    from jostle.tools.session import Session
-
-    described = f"    described by {schema}\n" if schema is not None else ""
+    described = f"    described by {braced(schema)}\n" if schema is not None else ""
     budgeted = f"    budget {budget}\n" if budget is not None else ""
     text = f'private {name} = {kind}("file")\n{described}    protecting {protecting}\n{budgeted}'
-    return Session().clauses(Source("jostle data register", text))
+    return read_clauses(Source("jostle data register", text))
 
 
 def contents_of(terms: Terms, data: RemoteData, url: str | None) -> Contents:

@@ -5,13 +5,16 @@ What it prints is exact and private: it is for the owner's eyes, and says so. No
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jostle.backends import server_at
 from jostle.backends.remote import remote_data
+from jostle.diagnostics import Diagnostic, Refusal, refuse
 from jostle.engine.files import open_file
 from jostle.language.moments import moment_of
 from jostle.plan.kinds import domain_kind
@@ -25,18 +28,55 @@ from jostle.tools.draft.columns import categories, column_word, domain_text, nam
 from jostle.tools.headers import separator_of
 from jostle.trace.text import clean, plural
 
+if TYPE_CHECKING:
+    from jostle.run.clauses import Clauses
+
 
 def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
     """The schema that a text says, and the formats by which columns are read. Raises `Refusal` where it says none."""
+    program = f'private t = table("t")\n    described by {braced(text)}\n    protecting rows\n    budget epsilon 1\n'
+    clauses = read_clauses(Source("--schema", program), formats=True)
+    return clauses.schema, dict(clauses.forms)
+
+
+_FLAGS = {"described by": "--schema", "protecting": "--protecting", "budget": "--budget"}
+
+
+def read_clauses(source: Source, formats: bool = False) -> Clauses:
+    """The clauses of a declaration that a command's flags make; what is wrong with one is said as its flag has it."""
+    from jostle.tools.mending import mend
     from jostle.tools.session import Session
 
-    program = f'private t = table("t")\n    described by {braced(text)}\n    protecting rows\n    budget epsilon 1\n'
-    clauses = Session().clauses(Source("--schema", program), formats=True)
-    return clauses.schema, dict(clauses.forms)
+    session = Session()
+
+    def wrong(text: Source) -> Sequence[Diagnostic]:
+        try:
+            session.clauses(text, formats)
+        except Refusal as refusal:
+            return refusal.diagnostics
+        return ()
+
+    if faults := wrong(source):
+        first, *others = [_of_flag(fault) for fault in mend(faults, source, wrong)]
+        raise Refusal(first, *others)
+    return session.clauses(source, formats)
+
+
+def _of_flag(fault: Diagnostic) -> Diagnostic:
+    """A fault of a clause with its way out as the flag that says it."""
+    line = fault.span.source.line(fault.span.line).strip() if fault.span is not None else ""
+    if line.startswith("described") and '"' not in line and fault.message.endswith("is not defined"):
+        shell = "a shell takes double quotes within double quotes away, and leaves them within single ones"
+        return replace(fault, help=f"{fault.help}; {shell}, `--schema '{{…}}'`")
+    way = re.fullmatch(rf"write `({'|'.join(_FLAGS)}) (.*)`", fault.help)
+    return replace(fault, help=f"write `{_FLAGS[way[1]]} '{way[2]}'`") if way else fault
 
 
 def braced(text: str) -> str:
     """A description as after `described by`: a command may leave its braces out."""
+    if re.fullmatch(r"[\w./-]+\.(?:json|csv|sql|ya?ml|txt|toml|jst)", text):
+        help = f"`jostle data draft {text}` writes one of a codebook, SQL or a Table Schema, such as `{{age: 17..90}}`"
+        raise refuse("DataError", f"`{text}` is a file, and a description is a text", help=help)
     return text if text.lstrip().startswith("{") else f"{{{text}}}"
 
 

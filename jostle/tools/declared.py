@@ -43,8 +43,8 @@ _BUDGET = re.compile(
 _UNIT = re.compile(
     r"(?i)\b(?:protecting|protects?|unit|per)\b[\s=:\"']*(?:each|every|all|the|one)?\s*(?P<unit>\w+)[\"']?"
     r"(?:(?P<most>,? (?:at most|up to) \d+ rows)|[ -]level\b"
-    r"|,? \(?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
-    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+))?"
+    r"|,? \(?(?:with |of )?(?:up to |limit(?:ed to)? |max\w* )?(?P<many>\d+|one)(?: rows?)?(?: each)?\)?"
+    r"|(?:\.(?P<key>\w+))? (?:on|by|via|using) (?:\w+\.)?(?:\w+ *==? *)?(?P<on>\w+)(?P<rows>(?: up to \d+ rows?)?))?"
 )
 _COLUMN = re.compile(
     r"(?P<name>[\"']?\w+[\"']?|`[^`]+`)"
@@ -68,6 +68,8 @@ def domain(text: str) -> str:
     text = text.strip().strip("\"'") if re.fullmatch(r"\s*[\"'][^\"']*\.\.[^\"']*[\"']\s*", text) else text.strip()
     if _AS_IT_STANDS.fullmatch(text):
         return _quoted(text)
+    if months := re.fullmatch(r"(\d{4}-\d\d)(?:\.\.| to )(\d{4}-\d\d)", text):
+        return f"from {months[1]}-01 to {months[2]}-01 by month"
     if kind := next((kind for pattern, kind in words("kinds").items() if re.fullmatch(f"(?i){pattern}", text)), ""):
         return kind
     return _range(text) or _date(text) or _list(text)
@@ -166,7 +168,7 @@ def _unit_and_budget(others: str, described: dict[str, str], wide: bool) -> str:
         many = unread() if who == "rows" else 1 if unit["many"] == "one" else int(unit["many"])
         clauses += f" up to {many} row{'s' * (many > 1)}"
     if unit["on"]:
-        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}"
+        return f"{clauses}.{unit['key'] or 'id'} on {unit['on']}{unit['rows']}"
     budget = budget or unread()
     small = budget["delta"] or budget["first"]
     kind = "rho" if "rho" in (budget["unit"], budget["then"]) else "epsilon"
@@ -205,7 +207,11 @@ DECLARES = re.compile(
 
 def declared(line: str, what: str, text: str, wide: bool = False) -> list[str]:
     """The declaration that a line means: of a table, a choice or a part of one, in a program with this text."""
-    return declaration(line, wide) if what == "table" else choice(line, text, wide) if what == "choice" else part(line)
+    if what != "table":
+        return choice(line, text, wide) if what == "choice" else part(line)
+    own = dict(re.findall(r"(?ms)^private (\w+) *=(?:(?!^\S).)*?\bprotecting (\w+)", text))
+    key = lambda match: f"protecting {match[1]}.{own.get(match[1], 'id')} on "  # noqa: E731
+    return [re.sub(r"protecting (\w+)\.id on ", key, new) for new in declaration(line, wide)]
 
 
 def choice(line: str, text: str, wide: bool = False) -> list[str]:

@@ -282,7 +282,8 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             items = self._of_items(node, source, scope)
-        raise Unknown(like=items if node.condition is None and not node.flat and node.kind != "set" else None)
+        some = likes.Anything([]) if node.kind != "set" else None  # a list, however many it has
+        raise Unknown(like=(items or some) if node.condition is None and not node.flat and some else some)
 
     def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
         """What a comprehension makes of each item; None where it is not known how many there are."""

@@ -266,6 +266,9 @@ class Verbs(Known):
         if arguments_named(call):
             raise Unread  # of weights, or in bins
         args = [part for part in parts_of(call.args) if not isinstance(part, ast.Constant) or part.value in of.columns]
+        tests = [self.term(part, of) for part in args if isinstance(part, ast.Compare | ast.BoolOp)]
+        args = [part for part in args if not isinstance(part, ast.Compare | ast.BoolOp)]
+        of = replace(of, where=(*of.where, *tests))
         keys = (*of.keys, *(self.key(part, of) for part in (*map(parse, of.takes), *args)))
         flags = {plain(k.arg or "") for k in call.keywords if "true" in unparse(k.value).lower()}
         asks, order = (("count(*)", "n" if keys else ""),), "n desc" if keys and "sort" in flags else ""
@@ -409,6 +412,8 @@ class Verbs(Known):
             text = f'sorted({of.text}, "{by}")'
             return Answer(f"reversed({text})" if descends(call) else text, of.columns)
         many = next((arg.value for arg in args if isinstance(arg, ast.Constant) and isinstance(arg.value, int)), 1)
+        if plain(word) == "head" and not args:
+            return of  # some of the groups, however many are shown
         if many > 1 or plain(word) == "head":
             return Answer(f"[{of.text}[i] for i in 0..{many - 1}]")
         return self.of_answer_at(of, ast.Constant(0), [])

@@ -72,7 +72,7 @@ def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Dia
             lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
             if lines or (help != fault.help and _WHOLE.fullmatch(help)):
                 rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
-    return every
+    return list(map(repairs.with_ends_to_know, every))
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
@@ -245,27 +245,28 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
+    fault = repairs.as_documented(fault, search.line, search.first_fault)
     line = re.fullmatch(r"write `([^`…]+)`", fault.help)
     if line and (
         difflib.SequenceMatcher(None, line[1], search.line.strip()).ratio() > 0.85 or "pipes" in fault.message
     ):
         first = search.first_fault(search.indent + line[1])
-        if first and first.kind != "SyntaxError" and first.message not in fault.help and line[0] == fault.help:
+        if first and first.kind != "SyntaxError" and first.message not in fault.help:
             help = fault.help if "pipes" in fault.message else f"as in {fault.help[6:]}"
             return replace(fault, help=f"{help}, where {first.message}; {first.help}".removesuffix("; "))
     if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
-    if re.match(r"write `\w+\(t, ", fault.help) and "where t is" not in fault.help:
-        return replace(fault, help=f"in names of your own, write {fault.help[6:]}")
+    if re.match(r"write `\w+\(t?", fault.help) and _USAGE.match(fault.help) and "= …" in fault.help:
+        return replace(fault, help=f"in names of your own, {fault.help}")
     return fault
 
 
 def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> Diagnostic | None:
     """The fault with its line as it is without one slip of a hand, where there is one."""
-    lines, begin, end = place.source.text.split("\n"), search.begin, search.row + len(search.rest)
+    lines, begin = place.source.text.split("\n"), search.begin
+    end = search.row + len(list(takewhile(_GOES_ON.match, lines[search.row :])))
     while begin and re.search(r"[-+*/%^,=(\[{] *$", lines[begin - 1]):
         begin -= 1
-    end = place.end_line if search.from_below else end
     text = "\n".join(lines[begin:end])
     row, column = place.line, place.column
     if before := re.search(r"before `([^`]+)` in line (\d+)$", fault.help):
@@ -321,13 +322,12 @@ class _Search:
         begin = self.row - 1
         while begin and _GOES_ON.match(lines[begin]):
             begin -= 1
-        self.begin, self.from_below = begin, False
+        self.begin = begin
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
         self.lines, self.checks, self.keeps = {self.line}, 0, repairs.Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
-            self.from_below = True
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
@@ -433,7 +433,7 @@ def _edits(line: str, fault: Diagnostic, again: bool) -> Iterator[Edit]:
     for new in (*rewritings(line.strip()), *other_words(line.strip(), fault.kind != "SyntaxError")):
         yield 1.5, indent + new, ""
     if fault.help.startswith("add `"):
-        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help)]), ""
+        yield 1, " ".join([line.rstrip(), *_QUOTED.findall(fault.help.partition(";")[0])]), ""
     if _LACKS_KEYS.search(fault.message):
         columns, keys = re.search(r"\bselect (.*?) from\b", line), re.search(r"\bgroup ?by (.*)", line)
         own = [part.strip() for part in columns[1].split(",")] if columns else []

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 
 from msgspec import Struct
@@ -91,16 +92,10 @@ def own_values(place: Span) -> list[str]:
     return [*dict.fromkeys(values), *(f'"{column}"' for column in dict.fromkeys(columns))][:16]
 
 
-def measures(call: re.Match[str]) -> bool:
-    """Whether a call spends, so that its arguments in another order measure something else."""
-    row = BUILTINS.get(call[0].rstrip("("))
-    return row is not None and row.effect is Effect.MEASURES
-
-
 def arguments(call: re.Match[str], cost: float, *, less: bool) -> Iterator[Slip]:
     """A call with two neighbours swapped, or without one of its arguments."""
     parts, start = list(PART.finditer(call[1])), call.start(1)
-    for one, other in pairwise(parts) if not measures(call) else ():
+    for one, other in pairwise(parts):
         swapped = f"{other[0].strip()}, {one[0].strip()}"
         yield Slip(cost, start + one.start() + (one[0][0] == " "), start + other.end(), swapped)
         if less:
@@ -176,6 +171,55 @@ _EXAMPLES = {  # names of messages, what a program has in their place, and where
     "t": (r"(?m)^private +(\w+) *=", r"(?<=from )t\b|(?<=\w\()t(?=, )"),
     "g": (r"(?m)^ *(\w+) *= *\{\{ *select\b[^{}]*\bgroup ?by\b", r"(?<![\w.])g(?=[.\[=])|(?<=release )g\b"),
 }
+
+
+_CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
+
+
+@cache
+def calls_shown() -> dict[str, str]:
+    """The arguments of the first call of each function in its example in the documentation."""
+    from jostle.tools.documentation.entries import examples, programs
+
+    every = (pair for stem in programs() for pair in examples(stem).items())
+    calls = [(name, call) for name, lines in every for call in CALL.finditer(lines)]
+    return {name: call[1] for name, call in reversed(calls) if call[0] == f"{name}("}
+
+
+def as_documented(fault: Diagnostic, line: str, first_fault: Callable[[str], Diagnostic | None]) -> Diagnostic:
+    """The fault with the call of its line in which a list or a function is that of the documentation, where
+    one such checks; the listed values that a message names stand for those of the documentation."""
+    if fault.kind not in ("AssertionFailed", "TypeError", "ValueError") or not re.match(r"as in `\w+\(|$", fault.help):
+        return fault
+    listed = re.search(r"\[(\"[^\[\]]*\")\]", fault.message)
+    for call in CALL.finditer(line):
+        own = [part[0].strip() for part in PART.finditer(call[1])]
+        for at, part in enumerate(PART.findall(calls_shown().get(call[0][:-1], ""))):
+            name, _, value = part.strip().rpartition(" = ")
+            values = iter(re.findall('"[^"]*"', listed[1]) if listed and name else [])
+            new = re.sub('"[^"]*"', lambda text: next(values, text[0]), part.strip())  # noqa: B023
+            named = [i for i, one in enumerate(own) if name and one.startswith(f"{name} =")]
+            place = next(iter(named), len(own) if name else at)
+            fits = place < len(own) + bool(name) and new not in own and (name or "=" not in own[at])
+            if not fits or not _CHOSEN.fullmatch(value):
+                continue
+            args = ", ".join([*own[:place], new, *own[place + 1 :]])
+            if first_fault(f"{line[: call.end()]}{args}{line[call.end(1) :]}") is None:
+                return replace(fault, help=f"as in `{call[0]}{args})`")
+    return fault
+
+
+_END = r"-?\d+(?:\.\d+)?|\d{4}-\d\d-\d\d(?:T[\d:]+)?"
+_ENDS = re.compile(rf"(?:clamp\([^`]*?, |(?:: |over )(?=[^ ]+\.\.))({_END})(?:, |\.\.)({_END})(?=[`)}},])")
+
+
+def with_ends_to_know(fault: Diagnostic) -> Diagnostic:
+    """The fault which says of ends of a range that nobody wrote that they are an example, and whose to know."""
+    line = fault.span.source.line(fault.span.line) if fault.span is not None else ""
+    for low, high in _ENDS.findall(fault.help if " in place of line" not in fault.help else ""):
+        if re.search(rf"(?<![\d.]){re.escape(high)}(?![\d.]|,\d)", line) is None and "you know" not in fault.help:
+            return replace(fault, help=f"{fault.help}; {low} and {high} are an example: write the ends that you know")
+    return fault
 
 
 _IN_A_PART = re.compile(r"\b(?:Option|Feature|Utility) *\([^()]*\) *\{(?:[^{}]|\{[^{}]*\})*$")

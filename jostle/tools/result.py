@@ -161,6 +161,13 @@ class Result:
             raise KeyError(f"nothing was released as `{name}`: {hint}")
         return to_python(self.values[name])
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Of what a result has not: what was released has its name in brackets."""
+        values = self.__dict__.get("values", {})
+        own = [one for one in dir(type(self)) if one[:1] != "_"]
+        help = f'write `result["{name}"]`' if name in values else did_you_mean(name, own) or f"it has {', '.join(own)}"
+        raise AttributeError(f"a result has no `{name}`: {help}")
+
     def __iter__(self) -> Iterator[str]:
         """The names of what was released, as of a dict: `"n" in result`, `list(result)`."""
         return iter(self.values)

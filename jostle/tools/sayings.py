@@ -122,7 +122,8 @@ class Meanings(Verbs):
         if isinstance(of, Rows) and node.attr in of.columns and not (of.asks or of.takes):
             return replace(of, takes=(node.attr,))
         if isinstance(of, Answer) and (node.attr in of.columns or not of.columns):
-            return Answer(f"{of.text}.{node.attr}")
+            each = re.sub(r"^\[r (?=for r in )", f"[r.{node.attr} ", of.text)
+            return Answer(each if each != of.text else f"{of.text}.{node.attr}")
         if isinstance(of, Answer) and of.text in self.answers and node.attr in self.listed:
             return Answer(f'{of.text}["{node.attr}"]', of.columns)
         return self.verb(node.attr, of, ast.Call(node, [], []))

@@ -65,8 +65,7 @@ class Session:
     `$JOSTLE_LEDGER` or this user's own. `memory`, such as `2GB`, is what the database may take before it spills to the
     disk; left out, `$JOSTLE_MEMORY` or a quarter of the machine's. `engine` is the URL of a server that has the data;
     left out, `$JOSTLE_ENGINE` or none. `warnings` gathers what does not fit and stops nothing, without the names in
-    `allow` and in comments of a program. With `look`, the first charge on a column pays 2 % to count cells that do not
-    fit, where the program describes the source itself.
+    `allow` and in comments. With `look`, the first charge on a described column has 2 % for cells that do not fit.
     """
 
     @of_its_arguments
@@ -163,6 +162,7 @@ class Session:
         need_data(name, value, self._folders)
         self._bound[name] = value
 
+    @of_its_arguments
     def run(self, program: str | Path | Source, /, **params: object) -> Result:
         """Runs a program; raises `Refusal` where it is refused, whose `result` has what was paid for before."""
         result = self.attempt(program if isinstance(program, Source) else read_program(Path(program)), params)

@@ -19,6 +19,7 @@ from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.records import replace
 from jostle.syntax.parser import lexicon, parses
+from jostle.tools import repairs
 from jostle.tools.repairs import CALL, USAGE, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
 from jostle.tools.selects import in_order
 
@@ -36,6 +37,7 @@ _WHERE_IT_STOPS = re.compile(  # of messages that say no more than where the par
 _NO_MORE = rf"{USAGE}|it takes|the path|a budget|$"  # says what is taken, and no more
 _ARTICLES, _JOINING = frozenset({"a", "all", "an", "my", "the"}), frozenset({"is", "of", "to"})
 _MEANS = re.compile(r"\b(?:minimi[sz]e|maximi[sz]e|not?|without|except|never|distinct|weight\w*)\b")  # is not left out
+_OF_VALUES = frozenset({"AssertionFailed", "TypeError", "ValueError", "PrivateValue"})  # kinds of refused arguments
 SURE = 0.95  # a slip that costs less is tried before what a message says to write
 
 
@@ -54,7 +56,7 @@ def likely(text: str, at: int, names: Sequence[str], fault: Diagnostic) -> list[
         slips = [replace(one, cost=cost) for one, cost in zip(slips, far, strict=True) if one.new not in spoken]
     if here < len(every):
         slips += [*_beside(text, every, here, fault), *_chains(text, every[here], fault)]
-        slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault)]
+        slips += [*_undefined(text, every[here], fault), *_calls(text, every[here], fault), *_of_report(text, fault)]
     if fault.kind in ("NameError", "SyntaxError"):
         slips += _quotes(text, fault)
     if fault.kind == "SyntaxError":
@@ -263,17 +265,34 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
     if fault.kind == "SyntaxError" or fault.span is None:
         return
     for call in CALL.finditer(text):
-        if fault.kind == "AssertionFailed" and at.start <= call.start() + 1:  # two columns in each other's place
-            yield from arguments(call, 0.9, less=False)
+        defines = text[: call.start()].endswith("def ")
+        clear = not fault.help.startswith("in another order")  # of which there are several
+        about = clear and at.start < call.end(1) and (call.start() <= at.start or fault.kind == "AssertionFailed")
+        of_values = fault.kind in _OF_VALUES or fault.message.startswith("unknown name")
+        if "has no `" in fault.message if defines else about and of_values:
+            yield from arguments(call, 0.44, less=False)  # two of them in each other's place
         inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
+        if wrong := re.search(r"has no parameter `(\w+)`", fault.message) if inside else None:
+            yield from _renamed(text, call, wrong[1])
         if " is missing" in fault.message and inside:
             yield from completed(call, own_values(fault.span))
         if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from arguments(call, 1.3, less=re.match(_NO_MORE, fault.help) is not None)
-        elif inside and re.search("^unknown name| takes an? .+, not |: say which", fault.message):
-            yield from arguments(call, 0.44, less=False)
+
+
+def _of_report(text: str, fault: Diagnostic) -> Iterator[Slip]:
+    """A field of a report as a function of it, `median(curve)`, or as an element, `curve["median"]`."""
+    for match in re.finditer(r"\b(\w+)\((\w+)\)|\b(\w+)\[\"(\w+)\"\]", text if "a report" in fault.message else ""):
+        yield Slip(0.9, match.start(), match.end(), f"{match[2] or match[3]}.{match[1] or match[4]}")
+
+
+def _renamed(text: str, call: re.Match[str], wrong: str) -> Iterator[Slip]:
+    """A list, a text or a function that is given by another name than the function of the library has for it."""
+    for match in re.finditer(rf"\b{wrong}(?= *= *[\[\"l])", text):
+        for own in re.findall(r"\b(\w+) = ", repairs.calls_shown().get(call[0][:-1], "")):
+            yield Slip(0.9, match.start(), match.end(), own)
 
 
 # Brackets, signs and clauses --------------------------------------------------------------------

@@ -39,7 +39,7 @@ from jostle.run.origins import is_paths, origin_of
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
-from jostle.run.selection import score_and_record
+from jostle.run.selection import A_SCORE, score_and_record
 from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -93,6 +93,9 @@ class Door(Kernel):
                 except Unknown as unknown:
                     of = likes.like_of(unknown.value)  # of a record, fields whose kind is not known say nothing
                     value = NotKnown(like=of["score"]) if isinstance(of, Record) and "score" in of else unknown.value
+                    if isinstance(value, NotKnown) and value.like is likes.A_SCORE:
+                        help = "measure it, `{score: laplace(s), model: m}`"
+                        raise refuse("TypeError", f"{A_SCORE}, and this is a private score", help=help) from None
                     likes.tried(lambda value: score_and_record(value, None), value, by_kind=True)
         if measurement.title == "above_threshold":
             self.skipped += 1

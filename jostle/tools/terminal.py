@@ -10,6 +10,7 @@ import os
 import re
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from shlex import join, split
 from typing import TYPE_CHECKING, Any
@@ -194,8 +195,26 @@ def mend_words(words: list[str], commands: Commands, fits: Callable[[Sequence[st
         waiting = [new for old in waiting for new in _changes(old, commands) if new not in past]
         past += waiting
         if (right := next(filter(fits, waiting), None)) is not None:
-            return right
+            return _of_program(right)
     return []
+
+
+_NAMES = {"--bind": r"\bbound\(\"(\w+)\"\)", "--save": r"(?m)^[ \t]*release (\w+)", "--set": r"(?m)^param (\w+)"}
+
+
+def _of_program(words: list[str]) -> list[str]:
+    """The words with the names that their program has in their pairs; none where several may be meant."""
+    files = [Path(word) for word in words if word.endswith(".jst") and Path(word).is_file()]
+    text = files[0].read_text(encoding="utf-8", errors="replace") if files else ""
+    for at, (flag, pair) in enumerate(pairwise(words)):
+        name, _, value = pair.partition("=")
+        names = dict.fromkeys(re.findall(_NAMES[flag], text)) if flag in _NAMES else {}
+        if names and name not in names:
+            near = [one for one in names if one in value] or [*names]
+            if len(near) > 1:
+                return []
+            words = [*words[: at + 1], f"{near[0]}={value}", *words[at + 2 :]]
+    return words
 
 
 def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:

@@ -139,9 +139,13 @@ def _wrong_arguments(
     except TypeError as error:
         names, what = list(call.parameters)[1:], function.__qualname__.removesuffix(".__init__")
         help = f"it takes {', '.join(f'`{name}`' for name in names)}"
-        if what == "Session.bind":
-            help = 'write `session.bind("people", frame)`; what the data are described by stands in the program'
         word = next((one for one in kwargs if one not in names), None)
+        if what == "Session.bind":
+            help = f'write `session.bind("{word or "people"}", frame)`; what describes the data is in the program'
+        if any(one.kind is one.VAR_KEYWORD for one in call.parameters.values()):
+            own = next((one for one in args if isinstance(one, dict)), {"share": 0.5}).items()
+            pairs = ", ".join(f"{name}={value!r}" for name, value in own)
+            help = f"settings are given by their names: `session.{function.__name__}({args[1]!r}, {pairs})`"
         if word is None:
             return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=help)
         return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or help)

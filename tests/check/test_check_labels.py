@@ -298,3 +298,33 @@ def test_arguments_are_put_in_order_where_one_order_alone_fits(call: str, help: 
     private += "budget epsilon 1\nuse statistics\n"
     (fault,) = said(f"print({call} with epsilon 1)", private)
     assert help in fault.help, fault.help
+
+
+LOANS = (
+    'private loans = table("l.csv") described by {score: 300..850, amount: 0..60000, housing: {"own", "rent"}, '
+    'joined: 2024-01-01..2024-12-31, bad: {"no", "yes"}} protecting rows budget epsilon 9\nuse selection\nuse trees\n'
+)
+
+
+@pytest.mark.parametrize(("line", "way"), [
+    ("w = above_threshold(600, loans) with epsilon 1", "write `w = above_threshold(loans, 600) with epsilon 1`"),
+    ("halves = split_rows(loans, 2)\nprint(len(halves[1]))", "laplace(size(halves[1]))"),
+    ("x = {{ select avg(amount * score) as x from loans with epsilon 1 }}\nprint(loans)", "measured of it is `x`"),
+    ("x = {{ select count(*) from loans where joined >= 2024 with epsilon 1 }}", "write `year(joined) >= 2024`"),
+    ("def f(d, i): return {score: size(d)}\nb = best_run(loans, f, [1, 2], 3) with epsilon 1", "`laplace(size(d))`"),
+    ("def f(d, i): return laplace(size(d))\nb = best_run(loans, f, 3, 3) with epsilon 1", "[20, 30, 40, 50], 3)"),
+    ("x = {{ select count(*) from loans by housing if score > 500 with epsilon 1 }}", "where score > 500 group"),
+    ("x = {{ select avg(1 / (score - 400)) from loans with epsilon 1 }}", "are an example: write the ends"),
+    ("g = {{ select count(*) as n from loans groupby housing with epsilon 1 }}\nprint([r for r in g if r.n > 3].n)",
+     "write `print([r.n for r in g if r.n > 3])`"),
+])  # fmt: skip
+def test_ways_out_by_what_a_mistake_is_of(line: str, way: str) -> None:
+    (fault, *_) = said(line, LOANS)
+    assert way in fault.help, fault
+
+
+def test_a_setting_is_ruled_out_as_a_variable_too() -> None:
+    text = LOANS + 'param kind = "own"\nx = {{ select count(*) from loans where housing == @kind with epsilon 1 }}\n'
+    assert Session().check(Source("test.jst", text), {"kind": "rent"}) == []
+    (fault,) = Session().check(Source("test.jst", text), {"kind": "house"})
+    assert fault.message.startswith('`housing` is never "house"')

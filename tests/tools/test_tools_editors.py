@@ -180,7 +180,8 @@ def test_what_a_help_says_is_a_quick_fix_where_it_mends(bad: str, title: str, me
 
 def test_words_that_name_something_are_no_fix(folder: Path) -> None:
     document = Document(str(folder / "p.jst"))
-    assert document.change(PEOPLE + "print(people)\n") != [] and document.fixes(PEOPLE.count("\n")) == []
+    above = PEOPLE.partition("n = ")[0]  # where nothing measures the table
+    assert document.change(above + "print(people)\n") != [] and document.fixes(above.count("\n")) == []
 
 
 def test_formatting(folder: Path) -> None:

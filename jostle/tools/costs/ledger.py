@@ -21,7 +21,7 @@ from jostle.tools.costs import values as val
 from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
-MOST_PLACES = 3  # of charges, that are reported
+MOST_PLACES = 6  # of charges, that are reported
 NEVER = BOUNDLESS  # the least of a way that no run comes to the end of: above every budget
 _keys = itertools.count(2)
 

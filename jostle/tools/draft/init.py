@@ -363,7 +363,7 @@ WITH = re.compile(r"\bwith\s+(epsilon|rho|error)\b", re.IGNORECASE)
 
 
 def query_program(options: Namespace) -> str:
-    """The program of `jostle ask`: the file is the table `t`, and the query spends all of its budget.
+    """The program of `jostle ask`: the file is the table that the query names, and the query spends all of its budget.
 
     Raises `Refusal(DataError)` for columns without a range.
     """
@@ -373,9 +373,10 @@ def query_program(options: Namespace) -> str:
     query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
     if options.describe is not None:
         description(options.describe)  # what is wrong with it is said of it, and not of a program
+    named = re.search(r"(?i)\bfrom\s+(?!select\b)([a-z_]\w*)", query)
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (
-        f"private t = {table_of(options.file, reading_of(options))}\n"
+        f"private {named[1] if named else 't'} = {table_of(options.file, reading_of(options))}\n"
         f"    described by {braced(options.describe or _query_schema(options, query))}\n"
         f"    protecting {options.protecting}\n"
         f"    budget epsilon {options.epsilon}\n"

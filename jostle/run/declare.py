@@ -402,10 +402,10 @@ def setting(value: object, default: object, name: str) -> object:
         if isinstance(value, str | RealNumber) and not isinstance(value, bool):
             with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
                 return float(value)
-    elif isinstance(default, date) and not isinstance(given, str):
+    elif isinstance(default, date) and not isinstance(value, str):
         kind, help = "a date or a time", ""
-        if isinstance(given, date):
-            return given
+        if isinstance(value, date):
+            return value
     else:
         raise refuse("TypeError", f"`{name}` cannot be set", help="only numbers, texts and booleans can")
     words = f"`{value}`" if isinstance(value, str) else f"Python's `{type(value).__name__}`"

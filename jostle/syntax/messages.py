@@ -252,7 +252,7 @@ def in_general(place: ErrorPlace) -> Diagnostic:
     if not help and previous is not None and previous.type in ENDS_AN_EXPRESSION:
         lacks = "an operator, a comma or a new line" if place.frame.kind == "block" else "an operator or a comma"
         help = f"{lacks} may be missing before it"
-    help = (form_of(place) if place.text[0].isalpha() else "") or help
+    help = help if help.startswith("expected ") or not place.text[0].isalpha() else form_of(place) or help
     return place.error(f"`{place.text}` cannot stand here", label="unexpected", help=help)
 
 

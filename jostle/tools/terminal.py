@@ -211,7 +211,7 @@ def _of_program(words: list[str]) -> list[str]:
         names = dict.fromkeys(re.findall(_NAMES[flag], text)) if flag in _NAMES else {}
         if names and name not in names:
             near = [one for one in names if one in value] or [*names]
-            if len(near) > 1:
+            if len(near) > 1 and flag != "--save":
                 return []
             words = [*words[: at + 1], f"{near[0]}={value}", *words[at + 2 :]]
     return words

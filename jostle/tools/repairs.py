@@ -217,7 +217,7 @@ def with_ends_to_know(fault: Diagnostic) -> Diagnostic:
     """The fault which says of ends of a range that nobody wrote that they are an example, and whose to know."""
     line = fault.span.source.line(fault.span.line) if fault.span is not None else ""
     for low, high in _ENDS.findall(fault.help if " in place of line" not in fault.help else ""):
-        if re.search(rf"(?<![\d.]){re.escape(high)}(?![\d.]|,\d)", line) is None and "you know" not in fault.help:
+        if re.search(rf"(?<!\d)(?<!\d\.){re.escape(high)}(?![\d.]|,\d)", line) is None and "you know" not in fault.help:
             return replace(fault, help=f"{fault.help}; {low} and {high} are an example: write the ends that you know")
     return fault
 

@@ -33,7 +33,7 @@ from jostle.run import clauses, origins
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import Scope
-from jostle.run.values import is_number, kind_name
+from jostle.run.values import is_number, is_sequence, kind_name
 from jostle.simulate import SeededNoise, counts_of, rows_of
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -389,24 +389,33 @@ def setting(value: object, default: object, name: str) -> object:
     if value is None:
         return default
     value = str.__str__(value) if isinstance(value, str) else value
+    read = _as_kind_of(default, value)
+    if read is not None:
+        return read
+    kind, help = kind_name(default), "the command line can set numbers, texts and booleans"
     if isinstance(default, bool):
-        kind, help, truths = "true or false", f"write `--set {name}=true`, or `false`", {"true": True, "false": False}
-        if isinstance(value, bool | np.bool_) or (isinstance(value, str) and value in truths):
-            return truths[value] if isinstance(value, str) else bool(value)
-    elif isinstance(default, str):
-        kind, help = "a text", ""
-        if isinstance(value, str):
-            return value
+        kind, help = "true or false", f"write `--set {name}=true`, or `false`"
     elif is_number(default):
-        kind, help = "a number", f"write `--set {name}={default:g}`, or another number"
-        if isinstance(value, str | RealNumber) and not isinstance(value, bool):
-            with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
-                return float(value)
-    elif isinstance(default, date) and not isinstance(value, str):
-        kind, help = "a date or a time", ""
-        if isinstance(value, date):
-            return value
-    else:
-        raise refuse("TypeError", f"`{name}` cannot be set", help="only numbers, texts and booleans can")
-    words = f"`{value}`" if isinstance(value, str) else f"Python's `{type(value).__name__}`"
-    raise refuse("TypeError", f"`{name}` is {kind}, and {words} was given", help=help)
+        help = f"write `--set {name}={default:g}`, or another number"
+    given = f"`{value}`" if isinstance(value, str) else f"Python's `{type(value).__name__}`"
+    raise refuse("TypeError", f"`{name}` is {kind}, and {given} was given", help=help)
+
+
+def _as_kind_of(default: object, value: object) -> object:
+    """A value of Python, or a text of the command line, as a value of the kind of `default`; None where it is none."""
+    if isinstance(default, bool):
+        truth = bool(value) if isinstance(value, bool | np.bool_) else None
+        return {"true": True, "false": False}.get(value) if isinstance(value, str) else truth
+    if isinstance(default, str):
+        return value if isinstance(value, str) else None
+    if is_number(default):
+        with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
+            return float(value) if isinstance(value, str | RealNumber) and not isinstance(value, bool) else None
+        return None
+    if isinstance(default, date):
+        return value if isinstance(value, date) else None
+    several = value.tolist() if isinstance(value, np.ndarray) else value
+    if not (is_sequence(default) and isinstance(several, list | tuple)):
+        return None
+    items = [_as_kind_of(item, item) for item in several]
+    return None if None in items else items

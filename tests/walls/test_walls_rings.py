@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 97_310,
+    "lines": 97_319,
     "files": 361,
     "lines that the kernel imports": 2632,
     "lines that privacy and engine import": 18_445,
@@ -18,7 +18,7 @@ BARS = {
     "circles of files, imports for types counted": 0,
     "lines with Any": 595,
     "lines with a name for Any": 121,
-    "participle names": 46,
+    "participle names": 47,
     "functions of one name in run and check": 9,
     "complexity of a function": 20,
 }

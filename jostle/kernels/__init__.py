@@ -35,7 +35,8 @@ def members(names: str, **others: str) -> dict[str, str]:
 def need_row(row: object) -> None:
     """Refuses what is no row of a model that predicts; also before anything is paid for it."""
     if not isinstance(row, Mapping):
-        raise KernelError("a row is a record of its cells, such as {age: 40}; of several, [m.predict(r) for r in rows]")
+        several = "of several public ones, [m.predict(row) for row in rows]"
+        raise KernelError(f"a row is a record of its cells, such as {{age: 40}}; {several}")
 
 
 Row = Annotated[Mapping[str, object], need_row]

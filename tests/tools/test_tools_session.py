@@ -276,7 +276,8 @@ GIVEN: dict[str, tuple[object, dict[str, object]]] = {
     "a subclass": (_Odd(3), {"1": 3.0}), "a text": ("0.5", {"1": 0.5, '"a"': "0.5"}), "true": (True, {"true": True}),
     "true of NumPy": (np.bool_(True), {"true": True}), "a text of NumPy": (np.str_("x"), {'"a"': "x"}),
     "a whole number without an end": (10**400, {}), "a large one": (10**5000, {}), "a list": ([1], {"[1]": [1.0]}),
-    "an array": (np.array(5), {}), "several": (np.array([1, 2]), {"[1]": [1.0, 2.0]}), "a time": (np.datetime64("2020-01-01"), {}),
+    "an array": (np.array(5), {}), "several": (np.array([1, 2]), {"[1]": [1.0, 2.0]}),
+    "a time": (np.datetime64("2020-01-01"), {}),
     "a span": (np.timedelta64(1, "D"), {}), "a record": (_OddRecord(a=1), {}), "a date": (date(1, 1, 1), {}),
     "a frame": (pd.DataFrame({"a": [1]}), {}), "none of these": (object(), {}), "nothing": (pd.NA, {}),
 }  # fmt: skip

@@ -274,19 +274,24 @@ def _spreads(roots: Sequence[formulas.Origin], level: float) -> Iterator[float]:
     then too large itself, and its draws are not around 0. So noise is drawn, too, around numbers of the same law that
     are brought together by as much of their spread as it may explain (after James and Stein).
     """
-    of_spread = [root for root in roots if any(_is_of_spread(node) for node in _in_order([root]))]
-    outcomes = _outcomes(of_spread, _centres(_in_order(of_spread)))
-    for root in roots:
+    whole = [_in_order([root]) for root in roots]
+    many = sum(isinstance(node, formulas.Source) for nodes in whole for node in nodes)
+    for root, nodes in zip(roots, whole, strict=True):
         error = 0.0
-        if root in of_spread:
-            drawn = next(outcomes)
+        if any(map(_is_of_spread, nodes)):
+            (drawn,) = _outcomes([root], _centres(nodes), many)
             off = np.sort(np.abs(drawn[:-1] - drawn[-1]))
             error = float(off[place_of(len(off), level)])
         yield error if math.isfinite(error) else 0.0
 
 
 def _is_of_spread(node: formulas.Origin) -> bool:
-    return isinstance(node, formulas.Formula) and hasattr(_OfSpread, str(node.function).partition(" of ")[0])
+    """Whether this is an order or a spread of several numbers of which each has noise."""
+    if not isinstance(node, formulas.Formula):
+        return False
+    name, _, of_elements = str(node.function).partition(" of ")
+    noised = sum(isinstance(part, formulas.Source | formulas.Formula) for part in node.inputs)
+    return hasattr(_OfSpread, name) and (noised > 1 or bool(of_elements))
 
 
 def _centres(nodes: Sequence[formulas.Origin]) -> Mapping[formulas.Source, float]:
@@ -364,12 +369,12 @@ def _terms(root: formulas.Origin) -> tuple[_Terms, list[float], list[float]] | N
 
 
 def _outcomes(
-    roots: Sequence[formulas.Origin], places: Mapping[formulas.Source, float] | None = None
+    roots: Sequence[formulas.Origin], places: Mapping[formulas.Source, float] | None = None, many: int = 0
 ) -> Iterator[Floats]:
     """For each root its values with the noise of all its sources drawn again, one array after the other.
 
     What is drawn for a node is held until its last use. With `places`, noise is drawn around these, and without noise
-    at the end.
+    at the end. `many`: the sources of all that is asked, where these roots are a part of it.
     """
     whole = _in_order(roots)
     uses = Counter(roots)
@@ -377,7 +382,8 @@ def _outcomes(
         uses.update(
             part for part in getattr(node, "inputs", ()) if isinstance(part, formulas.Source | formulas.Formula)
         )
-    draws = max(FEWEST, min(DRAWS, MOST_CELLS // max(1, sum(isinstance(node, formulas.Source) for node in whole))))
+    many = max(1, many, sum(isinstance(node, formulas.Source) for node in whole))
+    draws = max(FEWEST, min(DRAWS, MOST_CELLS // many))
     orders = random_orders(draws, seed=1)
     arrays: dict[formulas.Origin, Any] = {}
 

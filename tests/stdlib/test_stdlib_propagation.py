@@ -375,3 +375,13 @@ def test_extremes_and_deviations_of_groups_that_are_alike_have_errors_that_hold(
 def test_an_extreme_that_stands_apart_has_the_error_of_its_number() -> None:
     numbers = [Noised(float(n), Laplace(7.0)) for n in (10, 500, 1000, 5000)]
     assert known(calculated(5000.0, "max", numbers)).error == pytest.approx(known(numbers[3]).error, rel=0.05)
+
+
+def test_an_error_does_not_depend_on_what_else_is_asked() -> None:
+    law = Laplace(7.0)
+    apart = [[Noised(float(n), law) for n in numbers] for numbers in ((100, 104), (900, 905), (100, 5000))]
+    ends = [calculated(float(max(pair)), "max", pair) for pair in apart]
+    alone, together = [known(end).error for end in ends], [one.error for one in uncertainties(ends)]
+    assert together == pytest.approx(alone, rel=0.05)
+    floored = calculated(3.0, "max", [Noised(3.0, law), 0.0])
+    assert known(floored).error == pytest.approx(uncertainties([floored, *ends])[0].error, rel=0.05)

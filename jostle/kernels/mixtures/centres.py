@@ -51,7 +51,7 @@ class Centres(gauss.OfVectors):
 
     def nicv(self, rows: gauss.VectorRows) -> float:
         """The normalised intra-cluster variance: the mean squared distance to the nearest centre."""
-        return -self.score(rows) / max(1, len(self.space.numbers(rows)))
+        return float((self.transform(rows).min(axis=1) ** 2).mean())
 
     jostle_kind = "centres of clusters"
     jostle_members = members("size columns nicv", centres="cluster_centers_", predict="nearest")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -44,12 +44,22 @@ def inside_ball(means: Floats) -> Floats:
     return means / np.maximum(1.0, np.linalg.norm(means, axis=1, keepdims=True))  # type: ignore[no-any-return]
 
 
-def need_rows(rows: Iterable[object]) -> None:
+def need_rows(rows: object) -> None:
     """Refuses what holds no rows of numbers; also before anything is paid for the model."""
+    _numbers_of(rows)
+
+
+def _numbers_of(rows: object, columns: Sequence[str] = ()) -> Floats:
+    """Rows as numbers (n, d), of records those of `columns`, or all that they have."""
+    many = [rows] if isinstance(rows, Mapping) else rows
+    if isinstance(many, list):
+        many = [
+            [row.get(name, math.nan) for name in columns or row] if isinstance(row, Mapping) else row for row in many
+        ]
     with suppress(TypeError, ValueError):
-        many = [rows] if isinstance(rows, Mapping) else rows
-        np.asarray([[*row.values()] if isinstance(row, Mapping) else row for row in many], dtype=np.float64)
-        return
+        numbers = np.asarray(many, dtype=np.float64)
+        if numbers.ndim:
+            return np.atleast_2d(numbers)
     raise KernelError("a row is a list of numbers, or a record such as {age: 40, income: 20000}")
 
 
@@ -80,11 +90,7 @@ class Space:
 
     def numbers(self, rows: VectorRows) -> Floats:
         """Rows (n, d) of the data, or one row (d,), each a list of numbers or a record of them by column, as (n, d)."""
-        need_rows(rows)
-        many = [rows] if isinstance(rows, Mapping) else rows
-        if isinstance(many, list) and all(isinstance(row, Mapping) for row in many):
-            many = [[row.get(name, math.nan) for name in self.columns] for row in many]
-        x = np.atleast_2d(np.asarray(many, dtype=float))
+        x = _numbers_of(rows, self.columns)
         if x.ndim != 2 or x.shape[1] != self.size or np.isnan(x).any():
             raise KernelError(f"a row has a number for each of {', '.join(self.columns)}")
         return x

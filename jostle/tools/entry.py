@@ -61,9 +61,11 @@ def _dispatch(words: list[str]) -> int:
 
 
 def _as_checked(faults: Sequence[Diagnostic]) -> Sequence[Diagnostic]:
-    """The faults of a program in the words of `jostle check`, whichever command came upon them."""
+    """The faults of one program in the words of `jostle check`, whichever command came upon them."""
     kind, place = faults[0].kind, faults[0].span
     if place is None or kind not in ("SyntaxError", "NameError") or not place.source.name.endswith(".jst"):
+        return faults
+    if any(fault.span is None or fault.span.source != place.source for fault in faults):
         return faults
     from jostle.tools.session import Session
 

@@ -207,3 +207,11 @@ def test_all_commands_say_of_a_mistake_what_check_says(
     if text.startswith("print(smu"):  # which is no fault of its form
         assert said.pop("fmt") == ""
     assert "help" in said["check"] and set(said.values()) == {said["check"]}
+
+
+def test_faults_of_several_files_are_all_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.jst").write_text("print([1, 2]))\n")
+    assert main(["fmt", str(tmp_path / "a.jst"), str(tmp_path / "b.jst")]) == 1
+    told = capsys.readouterr().err
+    assert "a.jst:1" in told and "b.jst:1" in told

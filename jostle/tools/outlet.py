@@ -290,7 +290,7 @@ class Others:
     @contextmanager
     def excepted(self, run: Evaluator | None = None) -> Iterator[None]:
         """Within it, whatever was not foreseen becomes a refusal that names the class of the exception alone."""
-        self._run = run
+        outer, self._run = self._run, run or self._run
         try:
             yield
         except (Refusal, OutputFault):
@@ -309,7 +309,7 @@ class Others:
             trace(fault)
             raise refuse(KIND, f"internal error ({type(fault).__name__})", help=_REPORT) from None
         finally:
-            self._run = None
+            self._run = outer
 
 
 def _throw(fault: BaseException) -> NoReturn:

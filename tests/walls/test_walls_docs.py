@@ -86,3 +86,22 @@ def test_it_would_see_what_is_gone() -> None:
     assert exists("privacy.rows.program") and exists("privacy.kernel.kernel.Kernel") and exists("kernels.rowprograms")
     assert not exists("kernels.rowkernels") and not exists("privacy.kernel.kernel.charge")
     assert "privacy/kernel/kernel.py" in FILES and "privacy/measure.py" not in FILES
+
+
+def long_sentences(text: str, most: int = 30) -> list[str]:
+    """The sentences of a page with more than `most` words; code, tables and headings aside; code is a word."""
+    for pattern, by in (
+        (r"(?ms)^```.*?^```", ""), (r"(?m)^(\||    |\t).*$", ""), (r"(?m)^#.*$", "."), (r"(?m)^\s*([-*]|\d+\.) ", ". "),
+        (r"`[^`]*`", "X"), (r"\]\([^)]*\)", "]"), (r"\n\n", ".\n"),
+    ):  # fmt: skip
+        text = re.sub(pattern, by, text)
+    sentences = re.split(r"[.!?:;](?=[\s*)\]\"]|$)", text)
+    return [s.strip() for s in sentences if len([word for word in s.split() if re.search(r"\w", word)]) > most]
+
+
+def test_sentences_of_the_manual_are_short() -> None:
+    """Proofs, decisions and figures aside."""
+    manual = [page for page in PAGES if page.parent.name not in ("privacy", "decisions", "experiments", "ideas")]
+    assert len(manual) > 40
+    assert {shown(page): long for page in manual if (long := long_sentences(page.read_text(encoding="utf-8")))} == {}
+    assert long_sentences("A page. " + "word " * 31 + ".\n\n" + "word " * 30)

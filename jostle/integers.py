@@ -1,7 +1,7 @@
 """Exact whole numbers as 64-bit arrays: the one place where a number of private rows gets a fixed width.
 
 A conversion that fails, wraps or saturates somewhere else would move an answer by more than a row may. Here each number
-is brought into ±`limit`, which moves no two numbers further apart (it is 1-Lipschitz, number by number), so the
+is brought into ±`limit`, which moves no two numbers further apart (it is 1-Lipschitz, number by number). So the
 sensitivity that was proved before the conversion holds after it. Until then sums are as wide as they need: DuckDB's
 128 bits, PostgreSQL's numeric, Python's integers. `tests/walls` finds conversions to integers elsewhere in the trusted
 rooms.

@@ -182,8 +182,8 @@ class Bracketed(Struct, frozen=True):
     """A number was chosen, and the rows on both sides of public places around it were counted with noise.
 
     The number that was asked for lies between `low` and `high`. `clear` says at each of the ascending `places` how many
-    rows too many (or, negative, too few) lie below it, in standard deviations of the noise of that, a sum of noises of
-    the law `counted`. Where `whole`, values are whole numbers, and below a place is one less at most.
+    rows too many (or, negative, too few) lie below it. It is in standard deviations of the noise of that, a sum of
+    noises of the law `counted`. Where `whole`, values are whole numbers, and below a place is one less at most.
     """
 
     low: float

@@ -9,7 +9,7 @@ minimum of such a strongly convex f moves, if it is found exactly. No optimiser 
 here is what the optimiser *returns*: a public number of gradient steps from θ = 0, whatever the data are.
 
 *Sensitivity.* The slope of A is the marginals, and its curvature, Cov T, is at most L = E/2: a sum of E terms u_C(x_C),
-each of variance at most ‖u_C‖²/2. So a step θ − η∇f(θ) with η = 1/(L + 2λ) brings two points nearer by 1 − 2λη, and for
+each of variance at most ‖u_C‖²/2. So a step θ − η∇f(θ) with η = 1/(L + 2λ) brings two points nearer by 1 − 2λη. For
 a neighbour, with ‖S − S′‖ ≤ w√E (a row is in one cell of each clique; w its weight, or how many there are), the
 iterates part by at most η·w√E/n more: after any number of steps ‖θ − θ′‖ ≤ w√E/(2λn), that of the exact minimum
 (Hardt, Recht & Singer 2016; Wu et al. 2017). Slopes in doubles are within ERROR of the true ones in ℓ₂ (log-space sums

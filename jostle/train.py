@@ -2,7 +2,7 @@
 
     python -m jostle.train [NAME …] [--check] [--workers N]
 
-Training data are simulated by the library itself, and every draw is seeded from the key of the policy, so that the
+Training data are simulated by the library itself. Every draw is seeded from the key of the policy, so that the
 files come out the same to the byte, whatever the number of processes. `--check` writes nothing and says which would
 differ.
 """

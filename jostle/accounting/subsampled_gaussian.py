@@ -4,8 +4,8 @@
 
 *Samples*: Rényi DP at whole orders, added up over steps, as (ε, δ).
 
-A step keeps every protected unit with probability q, each by itself and for this step alone, tells nobody which, and
-adds Gaussian noise of deviation σ·Δ to a sum that one unit moves by at most Δ in ℓ₂ (added or removed). For whole α ≥ 2
+A step keeps every protected unit with probability q, each by itself and for this step alone, in secret. It adds
+Gaussian noise of deviation σ·Δ to a sum that one unit moves by at most Δ in ℓ₂ (added or removed). For whole α ≥ 2
 
     (α − 1)·R(α) = ln Σ_k C(α, k) (1 − q)^(α − k) q^k exp((k² − k) / 2σ²)    (Mironov, Talwar & Zhang 2019, sect. 3.3)
 
@@ -17,7 +17,7 @@ s = σΔ and ‖v‖ ≤ Δ. Let r(x) = D(x − v)/D(x) and g = 1 − q + q·r =
 * E_P r^k = exp((k² − k)‖v‖²/2s²)·Σ D(x − kv)/Σ D(x), and the last ratio is 1 on ℤⁿ as on ℝⁿ, since kv is whole: so
   E_P g^α is the sum above, with equality, and it grows with ‖v‖ (Canonne, Kamath & Steinke 2020, for q = 1).
 * The other direction is no larger, E_P g^(1−α) ≤ E_P g^α. x → v − x maps D to D(· − v) and back (and ℤⁿ to itself), so
-  that E_P f(r) = E_P r·f(1/r). With a = 1 − q + q·r and b = 1 − q + q/r it is enough that, for each r ≥ 1,
+  that E_P f(r) = E_P r·f(1/r). With a = 1 − q + q·r and b = 1 − q + q/r it is enough that for each r ≥ 1:
   a^α − a^(1−α) + r(b^α − b^(1−α)) ≥ 0 (r < 1 is the same with r and 1/r changed about). Written with c = α − ½ it says
   √a·sinh(c·ln a) ≥ r√b·sinh(c·ln 1/b). At c = ½ both sides are q(r − 1)/2. As ab = 1 + q(1 − q)(√r − 1/√r)² ≥ 1,
   ln a ≥ ln 1/b, and sinh(cx)/sinh(cy) grows with c where x ≥ y: so it holds for every c ≥ ½.

@@ -84,7 +84,7 @@ def check(
     check_rows: Callable[[Summands | Sample], None] = lambda rows: None,
     check_pattern: Callable[[str], None] = lambda pattern: None,
 ) -> None:  # fmt: skip
-    """Refuses an operation, a text or a data set that is not done alike, rows that cannot be summed where they are, and
+    """Refuses an operation, a text or a data set that is not done alike; rows that cannot be summed where they are; and
     patterns that the server does not read, anywhere in a question: in what it is made of, plans, expressions, keys and
     descriptions, all of which are public. Names of columns are no texts of a query.
     """

@@ -382,7 +382,7 @@ def unallowed(source: Source, warnings: Iterable[Diagnostic], allowed: Collectio
 
 def taken_down(row: RowExpr, schema: Mapping[str, Domain], column: bool, keys: Callable[[], Sequence[object]]) -> bool:
     """Whether a number with fractions is a key by what is below it, as of listed `keys` without fractions, which may be
-    many, and a `column`, or has two keys at most."""
+    many; and of a `column`, or has two keys at most."""
     if kind_of(row, schema) != "number" or is_integral(row, schema) or listed_values(row, schema) is not None:
         return False
     low, high = bounds_of(row, schema) or (0, math.inf)

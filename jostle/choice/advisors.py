@@ -3,7 +3,7 @@
 `advisor(choice, call)` is a ChoiceMaker with a face: `call(choice, …)` makes the record that the choice takes from what
 a person gives, and may finish what it answers. Its policy stands in `stdlib/policies`, a readable file that
 `python -m jostle.train` writes. The key of that file is deliberate: what the choice is among, what it looks at, its
-model and a version, and no digest of code, so that an edit which cannot change what was learned does not make it void.
+model and a version, and no digest of code. So an edit which cannot change what was learned leaves it valid.
 """
 
 from __future__ import annotations

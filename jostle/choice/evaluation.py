@@ -72,7 +72,7 @@ class Line(Struct, frozen=True):
     """One scale (or whatever instances are grouped by), or all of them (`scale` None).
 
     For errors, regret is error ÷ the least error (1 is best); for utilities the difference to the best (0 is best).
-    `choice` and `single` (the single best solver) are means over instances and draws of the features, `tail` and
+    `choice` and `single` (the single best solver) are means over instances and draws of the features; `tail` and
     `single_tail` their 95th percentiles over instances, `options` the mean of each option taken always. `gap` =
     (single − choice) ÷ (single − virtual best), None where there is no gap. `choice_error` and `gap_error` are the
     standard errors of both over data sets, None for a single one.

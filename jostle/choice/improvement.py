@@ -50,7 +50,7 @@ class OptionImprovement(Struct, frozen=True):
     """The formulas for one option by complexity, the simplest first, and what cross-validation prefers.
 
     `before` names what values the option now (`predict`, or the model), `explained` the variance that this explains as
-    it stands, `shape` what it would on the best line through its values, and `model` what the program's model explains.
+    it stands; `shape` what it would on the best line through its values, and `model` what the program's model explains.
     `proposed`: the formula of the complexity that explains most on data sets left out. `gain` (`error`): how much more
     variance formulas explain on each data set, of the complexity that the others speak for, paired. `better`: whether
     it replaces `before`.

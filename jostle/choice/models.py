@@ -110,7 +110,7 @@ def grow(x: Array, y: Array, depth: int, min_rows: int, by: str = "variance") ->
     """The tree over rows `x` (n, features) with outputs `y` (n, outputs), of at most `depth` tests.
 
     Every leaf keeps at least `min_rows` rows. By "variance" the splits lower the squared error of `y`. Where y holds
-    a score for each option, those by "regret" lower Σ (best score − score of the leaf's best option), and those by
+    a score for each option, those by "regret" lower Σ (best score − score of the leaf's best option). Those by
     "losses" the squared error of what every option scores less than the best.
     """
     losses = y if by == "variance" else y.max(axis=1, keepdims=True) - y

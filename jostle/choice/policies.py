@@ -230,8 +230,8 @@ class Learner(Struct, frozen=True):
         return utilities
 
     def regrets(self, candidate: Candidate, learn: View, judge: View) -> models.Array:
-        """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for,
-        when it is fitted on the rows to learn from."""
+        """For each row that judges, the best score with all of epsilon less that of what the policy takes, paid for.
+        The policy is fitted on the rows to learn from."""
         first, second = self.fit(candidate, learn)
         scores = judge if second is None else replace(judge, y=with_second(judge, second))
         return losses_of(scores, self.valued(candidate, first, judge))

@@ -1,6 +1,6 @@
 """The bench of a program: its Options, Features and Utility run by the interpreter on public training data.
 
-For a noised run the handles of a training database are given a simulated source, with a budget of the amount at hand,
+For a noised run the handles of a training database are given a simulated source. It has a budget of the amount at hand,
 the stability of the data the choice will be called on, and seeded noise of the same law. The Utility sees the database
 itself. The kernel refuses any charge on a private source meanwhile. Values of a program have *fingerprints*, texts that
 change when their meaning does: a function is its tree without places, and what its free names mean.

@@ -2,7 +2,7 @@
 
 `whole(algorithm, data)` names an algorithm in whose course choices are made, and public data to run it on. Training
 runs it with options tried at the *choice points*, gives each call the utility of its run, less the mean over the runs
-on the same data, and fits a regression tree for each option of each point; then again around what was learned. The best
+on the same data. It fits a regression tree for each option of each point; then again around what was learned. The best
 fixed way (one option at each point, always) wins unless the learned one convinces on data sets that were left out.
 """
 

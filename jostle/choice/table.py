@@ -1,7 +1,7 @@
 """The table of runs holds all that training saw, as plain numbers; policies are fitted and judged from it alone.
 
-*Scale.* Where every utility is at most 0 it is taken for a negative error, and what is modelled is minus its logarithm,
-so that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. A larger score is
+*Scale.* Where every utility is at most 0 it is taken for a negative error. What is modelled is minus its logarithm, so
+that a large data set weighs no more than a small one. Elsewhere the utility itself is modelled. A larger score is
 better, and the difference of two is a regret.
 
 *Exchange.* The relative error of most algorithms for counted data depends on epsilon times the number of rows (Hay et
@@ -380,8 +380,8 @@ class RunTable(Struct, frozen=True, dict=True):
     def scores(self, run: Run, share: float, scale: UtilityScale) -> list[float]:
         """The score of every option when it gets 1 − `share` of epsilon.
 
-        At a level that was run these are the runs; between two levels, on the line through them over log epsilon
-        (error goes with a power of epsilon wherever noise decides, so for errors this is a line in log space).
+        At a level that was run these are the runs; between two levels, on the line through them over log epsilon.
+        (Error goes with a power of epsilon wherever noise decides, so for errors this is a line in log space.)
         """
         whole = [scale.score(u) for u in run.utilities[0]]
         if share == 0 or len(self.levels) == 1:

@@ -173,7 +173,7 @@ def train(
     amounts `epsilons`; None: on public data, everything exact.
 
     `share`: of epsilon for the private features, in (0, 1); None tries `SHARES`. Options run with all of epsilon,
-    `FIRST` times with half of it, from which the scores after a look are read off, and once with twice as much, by the
+    `FIRST` times with half of it, from which the scores after a look are read off; and once with twice as much, by the
     same seeds. `repeats` runs of an option that is with the leader are averaged, features are measured `draws` times an
     instance. Of many instances each has fewer runs (`RUNS`), unless training is `thorough`, as that of what ships.
     `progress(done, total)` counts instances. `workers`: processes; None lets the amount of work decide.

@@ -1,7 +1,7 @@
 """A file as it is open: what is asked about a source, and what is read of it, concern one descriptor.
 
 A path says where a file was at one moment. Who it belongs to, what type it has and what stands in it are asked of the
-open descriptor, so a link that moves meanwhile changes nothing, and a file that is written to meanwhile is refused.
+open descriptor. So a link that moves meanwhile changes nothing, and a file that is written to meanwhile is refused.
 Only files that a file system keeps are tables: devices, pipes, the pseudo-files of the system, files that no folder
 names any more and the spill files of an engine are not.
 """

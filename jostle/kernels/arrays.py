@@ -1,8 +1,8 @@
 """Types of the arrays that kernels work on, helpers for axes and groups, and a minimum over nonnegative arrays.
 
-That is found by L-BFGS on the entries that are free (those at 0 whose gradient holds them there are not), each step
-projected onto z ≥ 0 and shortened until the function falls. SciPy's L-BFGS-B spends most of its time on bookkeeping at
-the sizes met here (10⁴ to 10⁵ unknowns, ten steps) and half a second on being imported.
+That is found by L-BFGS on the entries that are free (those at 0 whose gradient holds them there are not). Each step
+is projected onto z ≥ 0 and shortened until the function falls. SciPy's L-BFGS-B spends most of its time on bookkeeping
+at the sizes met here (10⁴ to 10⁵ unknowns, ten steps) and half a second on being imported.
 """
 
 from __future__ import annotations

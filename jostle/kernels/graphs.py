@@ -2,7 +2,7 @@
 
 A step takes two edges a–b and c–d and makes them a–d and c–b. It is accepted with the probability min(1,
 e^(−power·ΔE)), E the sum of |Q(G) − m| over what was measured, each in units of the scale of its noise: with `power` =
-1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before, and with a large one,
+1 the walk is at home in the posterior of a graph given these numbers and all graphs alike before. With a large one,
 as in the paper (10,000), it looks for a graph that fits (Proserpio, Goldberg and McSherry 2014, section 4).
 
 The weight of a triangle is what the wPINQ query of triangles by intersection gives it: with paths a–b–c of weight
@@ -196,7 +196,7 @@ def fitted_graph(
     power: float = 10_000.0, seed: int = 0, by_degree: object = None, wide: int = 1,
 ) -> dict[str, object]:  # fmt: skip
     """The graph to which `steps` swaps from `edges` lead, fitted to the weight of all `triangles`, to the `joint`
-    degrees, (k, k) weights of the degrees 1 to k, and to triangles `by_degree`, (k, k, k) weights in bins of `wide`
+    degrees, (k, k) weights of the degrees 1 to k; and to triangles `by_degree`, (k, k, k) weights in bins of `wide`
     degrees, each if it is given. `scales` are those of their noise (1).
 
     `edges` (m, 2), how many swaps were `accepted`, and of about a hundred `steps` on the way the numbers of

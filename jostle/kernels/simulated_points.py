@@ -1,11 +1,11 @@
 """Simulated histograms and rows of numbers to train choices on: seeded draws from many kinds of shapes.
 
-Real columns differ in where their rows lie (hills, long tails, plateaus, walks), in the steps that their values are
-told in, in how many rows there are, and in what people and machines do to numbers: a usual value, round numbers, bounds
-wider than the values. A line is a kind drawn at random, and then all of this, as often as in 46 columns of public
-tables (docs/experiments/choice.md). In two and more dimensions kinds are drawn along the axes, which speak together or
-apart, or are of the plane: hills that lean, blocks, points, lines, cascades. Rows of numbers, within [−1, 1], hold
-groups (few or many, even or not, round or long), skewed amounts, curves, planes and leftovers between them.
+Real columns differ in where their rows lie (hills, long tails, plateaus, walks) and in the steps of their values.
+They differ in how many rows there are, and in what people and machines do to numbers: a usual value, round numbers,
+bounds wider than the values. A line is a kind drawn at random, and then all of this, as often as in 46 columns of
+public tables (docs/experiments/choice.md). In two and more dimensions kinds are drawn along the axes, which speak
+together or apart, or are of the plane: hills that lean, blocks, points, lines, cascades. Rows of numbers, within [−1,
+1], hold groups (few or many, even or not, round or long), skewed amounts, curves, planes and leftovers between them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Synthetic tables with a class, or a number, to predict, to train choices on: seeded draws from many kinds of
 dependence.
 
-Real tables differ in their number of rows, attributes, values and classes, in how even the classes are, in how many
-attributes speak of the class, and in whether they speak alone, repeat each other or only together:
+Real tables differ in their number of rows, attributes, values and classes, and in how even the classes are. They differ
+in how many attributes speak of the class, and in whether they speak alone, repeat each other or only together:
 
 * `alone`: attributes are independent given the class (naive Bayes is right);
 * `sum`: the class is the largest of weighted sums of the attributes' values, with noise;
@@ -14,8 +14,8 @@ attributes speak of the class, and in whether they speak alone, repeat each othe
 
 Where wide tables are asked for, every third has 16 to 60 attributes of which few speak, as in `alone` or in `sum`, and
 every third is a `network`: columns lean on one before them, and any one of them is the class, so that its neighbours
-say nearly all. Tables with a number differ also in how much of it the columns account for, how skewed numbers are and
-how much wider their described bounds are than where rows lie.
+say nearly all. Tables with a number differ also in how much of it the columns account for, and how skewed numbers are.
+They differ in how much wider their described bounds are than where rows lie.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Methods of Python, NumPy and pandas, with what says the same here: `xs.append(4)` is `xs = append(xs, 4)`.
 
 A person who writes one knows what is wanted, so that the way out can be the line to write. `<it>` stands for what the
-method is called on, `<0>` and `<1>` for its arguments, `<column>` for a column of a table, `<number>` and `<key>` for
+method is called on; `<0>` and `<1>` for its arguments, `<column>` for a column of a table, `<number>` and `<key>` for
 columns of it that a mean and groups can be of. A form with a place that nothing fills is not shown.
 
 Words of other languages that programs do not know have their ways out in `grammar/functions.toml`.

@@ -4,7 +4,7 @@ r"""Texts of a program that say how values are read: patterns, formats and units
 *Patterns* are a small regular language whose meaning no engine decides, matched in linear time:
 
 `a|b`, `(…)`, `* + ? {m} {m,n} {m,}`, `.` (any character but a line feed), classes `[a-z_]` and `[^…]`, `^` and `$`
-(the start and the end of the text, nowhere else), the escapes `\d \w \s \D \W \S \n \t \r`, and a backslash before what
+(the start and the end of the text, nowhere else); the escapes `\d \w \s \D \W \S \n \t \r`, and a backslash before what
 is no letter or digit. Letters, digits and blanks of classes are those of ASCII. There are no references back, no
 looking around and no modes; what is not in this list is refused.
 
@@ -12,7 +12,7 @@ looking around and no modes; what is not in this list is refused.
 number, and `matches` is what a pattern means: whether it matches somewhere in a text.
 
 *Formats* are a small part of what strptime reads: `%Y %m %d %H %I %M %S %p %y %b %B %f %%`, blanks for any number of
-them, all else for itself. Numbers may lack their first zero, `%y` is a year from 1969 to 2068, `%b` and `%B` are
+them, all else for itself. Numbers may lack their first zero, `%y` is a year from 1969 to 2068; `%b` and `%B` are
 English names, and a time without a day is one of 1 January 1970. A text is rewritten as ISO writes it, so that nothing
 else knows of formats.
 

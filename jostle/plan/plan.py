@@ -148,7 +148,7 @@ class Bound(Struct, frozen=True, cache_hash=True):
     At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
     column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
     kept of one value also have weights: whole multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as that
-    allows (the j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Where hashes
+    allows. (The j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Where hashes
     are equal the cells decide, so that it does not matter which of two rows that tie comes first.
 
     With `owners`, and without `by`, a row is of the persons who are found there: once of each of them, and where there

@@ -6,7 +6,7 @@ as the database reads them (`sql.cells`), which a suite compares; what else ther
 
 Columns of Arrow become cells that the database reads without a failure, whatever one row holds. A column's kind is
 decided by its type alone. The values are then converted row by row, and totally: numbers and validated texts stay, what
-the database would have to convert (times, durations) is handed over as integers, for `clean` to read, decimals become
+the database would have to convert (times, durations) is handed over as integers, for `clean` to read. Decimals become
 texts, and bytes that are no UTF-8 are replaced in the cell where they stand. What has no cells of its own (lists,
 structs, maps, unknown types) is none in every row. A decimal has one text on every engine, without an exponent and
 without zeros at its end: `2.500` and `2.5` name one person, as they do in PostgreSQL, and `2.00` names the same as `2`.

@@ -2,7 +2,7 @@
 
 Neighbouring data sets differ in a row. A reader that lets a quote span lines, guesses types or a dialect from a
 sample, or stops at a bad row lets one row decide about others; this one does not. A record is a line; a quote that it
-does not close stands in the text of its cell, the rest of the line, which is no value that one half of a text could be
+does not close stands in the text of its cell, the rest of the line. That is no value that one half of a text could be
 taken for; cells that are missing are NULL, as are empty ones, and extra cells are dropped. The first
 line is the header, or the one that the program says, and public as what stands above it: it says what separates cells
 and which encoding the file has, where the program does not. Columns without a name, and those that share one, are not
@@ -165,7 +165,7 @@ def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header
     """The header of a file; `label` is what messages call it. A `DataError` where there are no names to use.
 
     Where `reading` does not say it, the separator is that of `SEPARATORS` which stands in the header most often
-    outside of quotes, and the encoding cp1252 where the header is no UTF-8.
+    outside of quotes. The encoding is cp1252 where the header is no UTF-8.
     """
     reading = reading or Reading()
     at = reading.header or 1

@@ -2,7 +2,7 @@
 
 Files are open from the moment they are named, and read when they are first asked about. What is answered here rather
 than by `DuckDb` are the same integers: counts of tables in memory from their arrays (`arrays`), of a whole file from
-its size, of many groups from the rows' places, and which rows of a person stay (`speed.bounding`).
+its size, of many groups from the rows' places; and which rows of a person stay (`speed.bounding`).
 
 Which tables and files a relation of DuckDB reads, by its query and by the names in its catalog.
 

@@ -6,7 +6,7 @@ are and what they are called is public, as are their headers and types; nothing 
 
 What tables and arrays in memory are known by, so that the same data have one budget under several names.
 
-An object is known by itself, by the names that it was bound to, by the tables and files that a query reads, by the
+An object is known by itself, by the names that it was bound to, by the tables and files that a query reads; by the
 memory in which its columns lie, and by the files that this memory is a map of. Data that have one of these in common
 have an identity in common, whoever came first: names, tables and addresses are public, and no cell is looked at. A copy
 has nothing in common with its original.
@@ -268,7 +268,7 @@ class Objects:
 
     def identity(self, origin: object) -> frozenset[Hashable]:
         """What an object is known by, with a part in common with that of all data that it has something in common
-        with, and with that of a file that it reads."""
+        with; and with that of a file that it reads."""
         entry = self._of(origin)
         fresh = entry.marks.difference(*(group.marks for group in self._groups))
         starts, ends = _apart(entry.spans)

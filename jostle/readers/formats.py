@@ -5,7 +5,7 @@ of the reading (`Reading`) must fit the format: a separator is of CSV, a part of
 is refused here, from public facts.
 
 Several files have the same columns, in any order: their headers and types say so, which are public. Where a column is
-of one kind in one file and of another in the next, it becomes what holds both, an integer, a double or a text, cell by
+of one kind in one file and of another in the next, it becomes what holds both: an integer, a double or a text, cell by
 cell, without a failure and without two values becoming one.
 
 Parquet: numbers, texts and dates are read by DuckDB from the open file, all else by Arrow. DuckDB refuses a whole file

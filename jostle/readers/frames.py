@@ -1,7 +1,7 @@
 """Tables in memory (pandas, polars, Arrow, NumPy) as columns of NumPy or Arrow that DuckDB can scan.
 
 Nothing a cell holds is an error here: types are taken from the columns' declared types, never guessed from their
-cells, and a column of Python objects becomes text, cell by cell (dates in ISO order, booleans as `true` and `false`,
+cells. A column of Python objects becomes text, cell by cell (dates in ISO order, booleans as `true` and `false`,
 what has no plain text as none).
 """
 

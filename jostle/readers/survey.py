@@ -216,7 +216,7 @@ def _stand_ins(d: Dialect, cell: str, kind: str, domain: Domain) -> list[str]:
 
 
 def _spells(d: Dialect, sign: str, group: str, point: str, edits: Sequence[tuple[str, str]]) -> str:
-    """The condition that a text is a number with a sign before or behind it, or a unit behind it, in groups of
+    """The condition that a text is a number with a sign before or behind it, or a unit behind it; in groups of
     thousands or in none, or in brackets where they are replaced."""
     whole = rf"([0-9]+|[1-9][0-9]?[0-9]?([{group}][0-9][0-9][0-9])+)(\{point}[0-9]+)?"
     below = rf"|\({whole} ?\)" if (")", "") in edits else ""

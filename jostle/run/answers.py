@@ -1,9 +1,9 @@
 """Answers of selects from the noisy numbers that they measured, all of it post-processing; and repeated requests.
 
-A select, a block or a noisy vector of a registered table that was given is given again, free, where plan, aggregates,
-keys, amount, mechanism and data version are the same. Within one run the k-th time a request is made it gets the k-th
-stored answer, so a program that asks twice for two independent draws gets two and pays for two, while a program that is
-run again pays nothing. Allotments are charged as if it were new.
+A select, a block or a noisy vector of a registered table that was given is given again, free. It is so where plan,
+aggregates, keys, amount, mechanism and data version are the same. Within one run the k-th time a request is made it
+gets the k-th stored answer. So a program that asks twice for two independent draws gets two and pays for two, while a
+program that is run again pays nothing. Allotments are charged as if it were new.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The interpreter: walks the tree, holds names, and asks the privacy kernel for everything that touches data.
 
 It decides nothing about privacy. It gives every refusal the innermost place in the program, keeps the depth of calls
-bounded, and turns a refusal inside the standard library into one at the line of the program that called it. A module,
+bounded. It turns a refusal inside the standard library into one at the line of the program that called it. A module,
 of the standard library or a `.jst` file beside the program, runs once a session, in a scope of its own on top of the
 builtins. One of the library may name external kernels, and has the built-ins that the language keeps for it.
 """

@@ -1,5 +1,5 @@
-"""Looks: the first charge on a column pays a fiftieth of its amount for a count of the cells that do not fit, and so
-does a later one that buys a much smaller error (`docs/decisions/looks.md`).
+"""Looks: the first charge on a column pays a fiftieth of its amount for a count of the cells that do not fit. So does
+a later one that buys a much smaller error (`docs/decisions/looks.md`).
 
 A look is an ordinary select on the source, through the one door, inside the amount that is written. Who looks follows
 from public facts, the columns that a measurement reads of tables which the program itself describes, and from what
@@ -251,7 +251,7 @@ class Looks(Struct):
         """Counts the cells that do not fit, and warns of those that noise does not hide.
 
         A row counts once, at its first cell that does not fit: one count is paid for, however many columns there are.
-        Of a column of which nothing is seen while many rows count at others the next charge asks again, and of one
+        Of a column of which nothing is seen while many rows count at others the next charge asks again; and of one
         whose cells are few in all rows, by itself.
         """
         ((table, _), *_), names = looks.values(), list(looks)

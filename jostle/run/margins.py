@@ -7,7 +7,7 @@ did not fit, so that no error is known, it is None. `hidden` is true in all colu
 larger than its error.
 
 All of it is public. A number that was measured, or calculated from such numbers, carries what it comes from
-(`formulas`), and noisy cells, estimates by least squares over a strategy, and a workload's answers on them carry their
+(`formulas`). Noisy cells, estimates by least squares over a strategy, and a workload's answers on them carry their
 noise (`kernels.noisy_array`). Estimates are then projected, which does not increase the squared error over the whole
 workload; what is said here is the error before that.
 """

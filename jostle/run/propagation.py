@@ -4,7 +4,7 @@ Let x be what was measured, x = θ + Z with noise Z of a known, symmetric law, a
 x − Z′ with Z′ drawn anew is to x what θ is: the middle 95 % of g(x − Z′) are an interval for g(θ), the exact answer on
 the data, and their scatter is its standard error. For numbers straight from a mechanism, and sums and differences of
 them, the interval holds θ with a probability of exactly 95 %; for a ratio it is Fieller's as long as the divisor is
-away from 0, and where it is not the interval is as wide as what the calculation can give. The answer of an aggregate is
+away from 0. Where it is not, the interval is as wide as what the calculation can give. The answer of an aggregate is
 calculated within what the description allows, and so are its draws.
 
 Draws are stratified (a Latin hypercube): every source takes its own quantiles, in an order of its own. They follow from

@@ -1,7 +1,7 @@
 """The pages of a server, and the server as an ASGI application: how a request is read, and what leaves.
 
 A page is one template and the same two files of style and script; the script asks `api`. It carries no data but the
-caller's name and role. A request is read up to a size, its caller is known by a cookie or a token, and a cookie counts
+caller's name and role. A request is read up to a size, its caller is known by a cookie or a token. A cookie counts
 only with the token of its session in a header, from a page of this server. What is refused is one sentence; so is a
 fault of ours.
 """

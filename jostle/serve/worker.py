@@ -4,8 +4,8 @@ A run reads its job from standard input, confines itself, runs the program for i
 folder: whole, on disk, or not at all. It says nothing to the server, which looks into the folder at the moment that
 was declared before. So the answer of a run outlives the server, and nothing of a run comes out but the answer.
 
-They are forks of one process that has loaded what they need. It reads no job, opens no data and draws no noise, so that
-what a run's memory has of others is the package, where it lies, and the seed by which Python hashes texts.
+They are forks of one process that has loaded what they need. It reads no job, opens no data and draws no noise. So what
+a run's memory has of others is the package, where it lies, and the seed by which Python hashes texts.
 """
 
 from __future__ import annotations

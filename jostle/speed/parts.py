@@ -6,7 +6,7 @@ by side; a part by `E == v` is one piece of its parent's row numbers, put in ord
 engine once a column and never again, and a count costs what its own rows cost. Of more rows than MOST_ROWS codes and
 splits stand on the disk (`disk`).
 
-It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own, and stand in the
+It answers exactly what `Engine.group` would, since the codes and the conditions are the engine's own. They stand in the
 order of the row numbers, whatever order the database returns rows in; and `None` where it does not apply. Exact
 numbers of rows: for `privacy` alone.
 """

@@ -3,7 +3,7 @@
 Stands between the lexer and the parser (Lark calls it a postlex). It drops newlines inside brackets, turns
 indentation after `:` into _INDENT and _DEDENT, and splits a run of `}` by what each one closes. Names lose their
 backquotes here; in a query, names of functions lose their capitals, and `=` compares in a condition. It also counts
-what is open, so that too many nested brackets, an unclosed bracket, a query without a `select` and a `select`
+what is open. So too many nested brackets, an unclosed bracket, a query without a `select` and a `select`
 outside a query are found here, with the place where the bracket was opened. It knows no grammar and builds nothing.
 """
 

@@ -6,10 +6,10 @@ generator, and no Python RecursionError, is ever seen outside.
 Loads the parser: Lark's table for `grammar/jostle.lark`, cached on disk between runs.
 
 Reading the grammar from its text costs about half a second, reading the finished table a tenth of that. The table is
-kept in the user's own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`) under a name
-that holds a hash of the grammar and of the versions it was made with. It is a pickle of lists, dicts, texts and
-numbers, and read as nothing else: whoever can write to the folder runs no code here. Where it cannot be read or
-written, the parser does without.
+kept in the user's own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`). Its name
+holds a hash of the grammar and of the versions it was made with. It is a pickle of lists, dicts, texts and numbers, and
+read as nothing else: whoever can write to the folder runs no code here. Where it cannot be read or written, the parser
+does without.
 
 The words of the language as its grammar has them, and the colours of a text: for pages, editors and terminals.
 

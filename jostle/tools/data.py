@@ -2,7 +2,7 @@
 
 Registration is where promises are tested: the file opens, every described and protected column is there, and `at most N
 rows` holds. A certificate says what a release was charged: one JSON document with the stretch of the dataset's history
-that says so, the run's own entries in full and those of other programs as digests, which is enough to follow the chain.
+that says so, the run's own entries in full and those of other programs as digests. That is enough to follow the chain.
 Released values stand as digests. It holds no total, no limit, nothing of other runs, and no code of the data. `check`
 needs nothing but the document; the owner's `code`, an HMAC under the dataset's key, can be tested by the owner alone.
 """

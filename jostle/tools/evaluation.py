@@ -319,7 +319,7 @@ def improve(
     """Formulas for every choice of a program (or the one named), at the first amount it is called with, or `epsilon`.
 
     `most`: the largest complexity of a formula, from 1 to 30. `bound`: public stand-ins for `bound("NAME")`; `params`:
-    the program's own. Raises `Refusal`: what the program raises, `NameError` for a choice that is not there, and
+    the program's own. Raises `Refusal`: what the program raises, `NameError` for a choice that is not there; and
     `ValueError` for one that ships trained, looks at no feature, or has fewer than two training data sets.
     """
     if not 1 <= most <= LARGEST:

@@ -3,7 +3,7 @@ itself.
 
 What a run released and could not print has been paid for: it is kept in a file of this user's own, `jostle again`
 prints it, and it is removed when that went well. Requests to end a run stop it as Ctrl-C does. A fault that was not
-foreseen becomes a refusal that names the class of the exception and nothing more, since its message or its traceback
+foreseen becomes a refusal that names the class of the exception and nothing more. Its message or its traceback
 could hold values of private rows. JOSTLE_DEBUG=1 shows all, to whoever may see the data.
 """
 

@@ -112,8 +112,8 @@ _SAYS = re.compile(r"(?i)\b(?:weighted by|minimi[sz]e|maximi[sz]e|except|never)\
 
 
 def misreads(line: str, new: str) -> bool:
-    """Whether a new line has words that are no columns where it says whom it protects, returns what it shows, or lacks
-    a word that says what is meant, which nothing stands for."""
+    """Whether a new line has words that are no columns where it says whom it protects; whether it returns what it
+    shows, or lacks a word that says what is meant, which nothing stands for."""
     if len(_SAYS.findall(new)) < len(_SAYS.findall(line)) and not re.search(r"select \* |\w \* \w", line + new):
         return True
     units = [len(re.findall(r"\bprotecting [\w, ]*, (?:rows?|each|level|one|records?)\b", one)) for one in (line, new)]

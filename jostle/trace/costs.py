@@ -1,6 +1,6 @@
 """The cost of each event of a trace, source by source: amounts summed over trees of events, as exact decimals.
 
-A measurement names its price. An allotment, a choice and a run say what was really spent in them, which is less than
+A measurement names its price. An allotment, a choice and a run say what was really spent in them. That is less than
 the sum of what they hold where parts of a partition were measured in parallel, and nothing where an answer that was
 paid for earlier is given again. The option of a choice spent what its features left.
 

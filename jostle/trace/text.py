@@ -26,7 +26,7 @@ that are shown as nothing: Unicode's `Default_Ignorable_Code_Point`."""
 
 def clean(text: str) -> str:
     """A text as it may be shown: what steers a terminal, turns the order of a line or is shown as nothing stands as a
-    picture, so that texts of data and of programs that differ look different; line ends stay."""
+    picture. So texts of data and of programs that differ look different; line ends stay."""
     if text.isprintable() and HIDDEN.search(text) is None:
         return text
     return "".join(c if c in "\n\t" or (c.isprintable() and HIDDEN.match(c) is None) else _picture(c) for c in text)

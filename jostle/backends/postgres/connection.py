@@ -2,10 +2,10 @@
 
 What is read is of one state of the database, that of the first read: a row that moves from one group to another
 meanwhile is in one of them. A second connection keeps that state, in a transaction that names no table; each program
-reads it in a transaction of its own (`REPEATABLE READ READ ONLY`), which ends with the program, so that a session that
-waits at a prompt keeps nobody from altering a table. A table that was altered, rebuilt or renamed meanwhile is refused
-before a charge where that was before the program's first question. Names are looked up in the system's catalog alone,
-so that no function of a user's runs, and texts are written alike wherever the server stands.
+reads it in a transaction of its own (`REPEATABLE READ READ ONLY`), which ends with the program. So a session that waits
+at a prompt keeps nobody from altering a table. A table that was altered, rebuilt or renamed meanwhile is refused before
+a charge where that was before the program's first question. Names are looked up in the system's catalog alone, so that
+no function of a user's runs, and texts are written alike wherever the server stands.
 
 What a server says of an error may quote a cell, and what a client says may quote the URL: neither is passed on. A
 query that somebody stops is taken back, and the transaction goes on; after an error the connection is given up. Before
@@ -81,8 +81,8 @@ class Connection:
     def uses(
         self, name: str, number: int, parts: frozenset[tuple[str, str]] | None, kin: list[int], places: list[int]
     ) -> None:
-        """Says that queries will name a table so, by which number of the catalog it was known, with which parts and
-        heirs, by schema and name, where it may get others, with which numbers, and which places of its columns."""
+        """Says that queries will name a table so; by which number of the catalog it was known, with which parts and
+        heirs, by schema and name, where it may get others; with which numbers; and which places of its columns."""
         self._tables[name] = number
         values = (name, kin, number, number, places)
         self._facts[name] = values, self.catalog(_FACTS, name, values)

@@ -19,8 +19,8 @@ Where bounds that are known of the operands exclude both, they are left out (`Ro
 
 A remainder is one of whole numbers: x = m 2^j and y = n 2^k by their bits, and where |x| ≥ |y|, j is at least k.
 No template has a brace but those of its operands, since some are put together of others.
-A text becomes a number where its first digit's place and its digits say that it is a double, by the digits of the
-largest double, and of the smallest, and half a unit.
+A text becomes a number where its first digit's place and its digits say that it is a double. They are compared with the
+digits of the largest double, and of the smallest, and half a unit.
 
 A subquery is copied into the query around it, and its columns into each of their mentions: `OFFSET 0` keeps it apart.
 Names are looked up in the catalog of the system alone (`search_path` of the session), so that no function of a user's

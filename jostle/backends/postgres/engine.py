@@ -6,8 +6,8 @@ them, and a public table of this process stands in it as constants.
 
 Tables of a PostgreSQL database as a program names them: which one is meant, what it is known by, what it holds.
 
-Only tables that the server stores are read. A view or a foreign table may run anything on a row, a policy of row level
-security too, and a materialized view is a copy of rows whose budget is another one's. A partitioned table and its
+Only tables that the server stores are read. A view or a foreign table may run anything on a row, and a policy of row
+level security too. A materialized view is a copy of rows whose budget is another one's. A partitioned table and its
 parts, a table and those that inherit from it, are known by one another. All that is asked here is in the catalog.
 """
 

@@ -4,8 +4,8 @@ The messages of a server quote values and plans, and the client writes them to a
 that log is closed. What fails is one `DataError` with a fixed text. A URL may hold a token: it is kept here and told to
 nobody. What is asked again after a lost connection is asked for some seconds, not for ten minutes as the client would.
 
-A connection that was cut without a word, as by a machine that lost its power, is noticed by a sign of life that a
-server is asked for while it works; a server of Apache's takes it ill where that is more often than every five minutes.
+A connection that was cut without a word, as by a machine that lost its power, is noticed. A server that works is asked
+for a sign of life; a server of Apache's takes it ill where that is more often than every five minutes.
 A forked process has the parent's connection in common with it, and what it said would be the parent's: it says nothing.
 """
 

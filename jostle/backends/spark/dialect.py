@@ -62,7 +62,7 @@ def quoted(text: str) -> str:
 
 def _bits() -> str:
     """The 64 bits of a double. As a function of its size they are the lowest of the lines through the pieces on which
-    the exponent does not change, so of two exponents near the logarithm the smaller line is right, whatever the last
+    the exponent does not change. So of two exponents near the logarithm the smaller line is right, whatever the last
     digits of the logarithm are. Dividing by a power of two is exact."""
     exponent = "floor(greatest(log2(abs({0})), -1022e0D) + 0.5e0D)"
     size = f"(abs({{0}}) / pow(2e0D, CAST({exponent} - 52 AS DOUBLE)))"

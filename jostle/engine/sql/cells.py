@@ -45,7 +45,7 @@ def number(d: Dialect, cell: str, kind: str) -> str:
 
 def text(d: Dialect, cell: str, kind: str) -> str:
     """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`, and of a float that is
-    whole and below 2^53 that of the whole number, so that it has one text in every table, and 0 and −0 have one; an
+    whole and below 2^53 that of the whole number. So it has one text in every table, and 0 and −0 have one; an
     infinite one is `inf` or `-inf`, which is no number (as in a file of texts), and so is seen where it does not fit.
 
     It is what a column that is described as text or by a list of texts holds, and what says whose a row is; of what

@@ -4,8 +4,8 @@ Columns are named by us (`c0`, `c1`, …). Every operation is written so that no
 its domain become NULL before it is applied, and what is not finite becomes NULL. What a database spells in its own way
 comes from its dialect.
 
-Most operations carry a NaN or an infinity on, so the test for it is put off to the first operation that would not
-(and to the end), and left out where interval bounds show that it cannot occur. An operand that is mentioned
+Most operations carry a NaN or an infinity on, so the test is put off to the first operation that would not
+(and to the end). It is left out where interval bounds show that it cannot occur. An operand that is mentioned
 more than once and is long becomes a column of a subquery (`t0`, `t1`, …), so the text grows linearly.
 """
 
@@ -40,7 +40,7 @@ class Raw(Struct, frozen=True):
 
 class Physical(Struct, frozen=True):
     """A column of a relation in SQL: its name there, whether it is stored as an integer, two ends that it lies
-    between, where it was brought between them, and the raw cell, where the relation has it too."""
+    between, where it was brought between them; and the raw cell, where the relation has it too."""
 
     alias: str
     whole: bool = False

@@ -99,7 +99,7 @@ def linear_model(
     """Least squares on indicators of values and classes, from noisy moments.
 
     `tables`: first (C, V) for each attribute, then (Vᵢ, Vⱼ) for each pair i < j in order. Indicators are centred by
-    their noisy means; the second moments are made positive semidefinite, and a ridge as large as the spectral norm of
+    their noisy means; the second moments are made positive semidefinite. A ridge as large as the spectral norm of
     the noise that tables carry (its deviation times √dimension) keeps it out of the solution.
     """
     k = len(attributes)

@@ -1,9 +1,9 @@
 """Naive Bayes whose noisy tables are shrunk towards independence by empirical Bayes.
 
-Plain naive Bayes takes noisy counts for counts. Here cell (c, v) of an attribute's table is N_c·p_v + d, what class
-counts and value counts alone would give and a difference d ~ N(0, τ²·N_c·p_v·n/(C·V)), measured with noise of a
-known law. How strongly an attribute speaks, τ, is one of `SPREADS`, in shares that the attributes of the table
-at hand find by expectation and maximisation (empirical Bayes), where a cell also varies by chance as Poisson counts do.
+Plain naive Bayes takes noisy counts for counts. Here cell (c, v) of an attribute's table is N_c·p_v + d. That is
+what class counts and value counts alone would give and a difference d ~ N(0, τ²·N_c·p_v·n/(C·V)), measured with noise
+of a known law. How strongly an attribute speaks, τ, is one of `SPREADS`, in shares that the attributes of the table
+at hand find by expectation and maximisation (empirical Bayes). A cell also varies by chance as Poisson counts do.
 The weights are those of the posterior means of d.
 
 Laplace noise makes the posterior mean of a cell level off: far from what is expected it says no more than near by.

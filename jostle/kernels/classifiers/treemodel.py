@@ -278,7 +278,7 @@ def _read(data: Mapping[str, Any], values: Mapping[str, tuple[Value, ...]]) -> T
 
 
 class _Flat:
-    """A tree as arrays: `asks[i]` is the attribute that node i asks (−1 at a leaf), its children stand from
+    """A tree as arrays: `asks[i]` is the attribute that node i asks (−1 at a leaf); its children stand from
     `first[i]` on, and `answers[i]` are the counts that speak for a row that ends there."""
 
     def __init__(self, root: TreeNode, names: Sequence[str], answer: str, noise: float) -> None:

@@ -4,7 +4,7 @@ p(x) ∝ exp(Σ_{i<j} A_ij x_i x_j + Σ_i θ_i x_i) over x in {−1, 1}^p; a col
 is λ = max_i Σ_j |A_ij| + |θ_i|. It is the pairwise field of two values whose centred tables are ±A_ij: `Field` is the
 base of both.
 
-The statistics are products of x over a set S of one or two variables, and over all states both the energy and every
+The statistics are products of x over a set S of one or two variables. Over all states both the energy and every
 moment E[Π_S x] are one Walsh–Hadamard transform of 2^p numbers, S a bit mask. The covariance of the statistics S and S'
 is M[S xor S'] − M[S]·M[S'], from the same transform, so that Newton's method costs no more than the moments do. Up to
 EXACT variables; beyond, moments come from Gibbs chains that go on from step to step (persistent contrastive divergence:

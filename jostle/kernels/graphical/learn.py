@@ -5,7 +5,7 @@ carrying its noise (`kernels.noisy_array`); tables that carry none are taken as 
 
 *Maximum likelihood* minimises A(θ) − θ·μ̃ + Σ λ_C‖θ_C‖², convex, by L-BFGS. Its solution has marginals μ with μ − μ̃ =
 −2λθ: the ridge is what keeps projected noisy tables, which are full of zeros and belong to no distribution, from
-driving potentials to −∞ (Bernstein et al., *Differentially private learning of undirected graphical models using
+driving potentials to −∞. (Bernstein et al., *Differentially private learning of undirected graphical models using
 collective graphical models*, ICML 2017, section 3.1).
 
 *Collective graphical models* treat the true tables n as latent: given potentials θ and noisy tables y, the E-step
@@ -19,9 +19,9 @@ maximum likelihood under the noise, which fits noise. Two ways to keep it from t
 stopping, as the paper does it (`early_stopped`).
 
 *Stochastic gradients* from noisy batches (section 4.1, after Abadi et al., CCS 2016), the baseline: a step's gradient
-of the mean negative log-likelihood is μ(θ) − S/(qN), S the noisy clique tables of a batch that keeps each row with
-probability q, and 2λθ of the ridge. A row's T has length √E whatever θ is, so S is noised, which does not depend on θ,
-and all steps can be measured at once. Steps go by AdaGrad (Duchi, Hazan & Singer, JMLR 2011), θ ← θ − η·g/√Σg² with η =
+of the mean negative log-likelihood is μ(θ) − S/(qN) + 2λθ, S the noisy clique tables of a batch that keeps each row
+with probability q, λ the ridge. A row's T has length √E whatever θ is, so S is noised, which does not depend on θ, and
+all steps can be measured at once. Steps go by AdaGrad (Duchi, Hazan & Singer, JMLR 2011), θ ← θ − η·g/√Σg² with η =
 0.5, and the second half of them is averaged; the ridge is `public_ridge` for the noise of the mean of all batches.
 """
 
@@ -226,7 +226,7 @@ def posterior_mode(
 ) -> Floats:
     """θ after LONG_STEPS of EM from `start`, the naive estimate, with a normal prior on potentials, of VARIANCE.
 
-    The E-step of a long step of k moves potentials by at most k/b (about k/σ), and k is such that this is REACH, or
+    The E-step of a long step of k moves potentials by at most k/b (about k/σ). k is such that this is REACH, or
     less where tables of so many `cells` are drowned in their noise. Its M-step is the fit to what was expected,
     with k times the prior. The constants are public and were chosen once, on truths of other seeds than are judged by
     (docs/experiments/graphical.md).

@@ -5,10 +5,10 @@
 (0.5, 1.7918)
 
 Its synthetic rows are drawn by randomised rounding, bag by bag from the root of the junction tree: rows that agree on
-what is known are spread over the values to come in the proportions of the conditional table, in turn along its
-cumulative sum from a random start. So every table of a bag given its parent has each of its counts within 1 of what is
-expected. Where rows are few, what is within 1 in each adds up: values are then moved from row to row while that brings
-the tables of all pairs of columns nearer.
+what is known are spread over the values to come in the proportions of the conditional table. They are taken in
+turn along its cumulative sum from a random start. So every table of a bag given its parent has each of its counts
+within 1 of what is expected. Where rows are few, what is within 1 in each adds up: values are then moved from row to
+row while that brings the tables of all pairs of columns nearer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A model of noisy tables, each drawn by empirical Bayes towards what was expected of it.
 
 Columns are drawn towards even, as all of them together are. A wider table is first made to agree with its columns,
-which takes away much of its noise, and then drawn towards what a model without it expected, so that one which noise
+which takes away much of its noise. Then it is drawn towards what a model without it expected, so that one which noise
 explains changes nothing. Maximum likelihood with a light ridge makes one model of what is left of them. In a search,
 which has a model already, the next one is that near to all noisy tables, in squares by precision.
 

@@ -2,7 +2,7 @@
 values.
 
 *Intervals* for the marginals of a learned model, by parametric bootstrap: a replicate is a population of as many
-independent rows of it, their tables with noise of the same law and scale as was measured, and a model learned from
+independent rows of it; their tables have noise of the same law and scale as was measured, and a model learned from
 these in the same way. How replicates scatter about the model tells how the model scatters about the truth; what is
 systematic shows as their mean's distance from it and is taken off. Basic intervals: 2p − (the quantiles of the
 replicates), within [0, 1] (Davison & Hinkley 1997, section 5.2; for private releases Ferrando, Wang & Sheldon, AISTATS

@@ -1,6 +1,6 @@
 """Blocks that are refined where a first look finds rows, and the counts that all that was measured gives together.
 
-A count says how many equal parts pay, a look measures each of them, and a posterior over the tree of halves
+A count says how many equal parts pay, and a look measures each of them. A posterior over the tree of halves
 (`blocktree`) says where halves differ by more than they would be measured to: there parts are halved again, and
 elsewhere joined. A strategy fitted to the workload measures those. No look is thrown away: it and the last measurement
 are drawn together by the same laws. Of few rows nothing is looked at, and a mean of examples of columns, by how likely
@@ -149,7 +149,7 @@ def like_examples(strategy: Strategy, answers: list[Floats], scale: float, workl
 
     The mean of examples and numbers of rows, each as likely before as any other (of numbers, any order of magnitude),
     by how likely they make what was measured. Where few examples agree, what they tell is taken from a part of the
-    likelihood, by which `TELLING` of them agree, and the rest corrects it linearly, by their mean and covariances
+    likelihood, by which `TELLING` of them agree. The rest corrects it linearly, by their mean and covariances
     (as an ensemble Kalman filter does; Evensen 2003).
     """
     places = equal_parts(workload.shape, PARTS)
@@ -213,8 +213,8 @@ def _examples(shape: tuple[int, ...], places: Ints) -> Floats:
 def expected_cells(answers: list[Floats], scale: float, workload: Workload) -> Floats:
     """The cube of counts, of the workload's shape, each cell having been measured once under noise of `scale`.
 
-    The mean, by `HALF`, of the posterior of the tree of halves and of that of boxes of like cells (`smoothing`), which
-    is nearly all of it where rows are many; of more than `MOST` cells the latter alone.
+    The mean, by `HALF`, of the posterior of the tree of halves and of that of boxes of like cells (`smoothing`). The
+    latter is nearly all of it where rows are many; of more than `MOST` cells the latter alone.
     """
     line = _line(workload.shape)
     cells, gaussian = np.asarray(answers[0], dtype=np.float64).ravel(), is_gaussian(answers[0])

@@ -2,8 +2,8 @@
 
 The rows of a block part between its halves by the laws that follow, from the whole down to the blocks, and every
 measurement has Laplace's law. What is known of a count given all measurements below and above it is passed up and
-down the tree as its values on a grid (Pearl's belief propagation, exact but for the grids), so that the means, and how
-sure they are, take time linear in the blocks. A block that is even, or whose rows lie in one cell, stays so further
+down the tree as its values on a grid. This is Pearl's belief propagation, exact but for the grids. So the means, and
+how sure they are, take time linear in the blocks. A block that is even, or whose rows lie in one cell, stays so further
 down: these are two more kinds of message. Post-processing of released numbers.
 
 Before, a share of one half follows a mixture of Beta(a, a) laws, from all on one side to nearly even; or the block is

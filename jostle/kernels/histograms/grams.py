@@ -2,8 +2,8 @@
 
 A labelling puts every cell into a bucket whose cells share its count evenly; with E the map from bucket counts to
 cells, the Gram matrix on buckets is G = EᵀWᵀWE. Everything that chooses a strategy or projects an estimate needs G only
-through products, its diagonal and, in one dimension, through cumulative sums, so the (b, b) matrix is made where it is
-small and else never. Where queries and buckets are boxes of a large cube of several axes, an overlap is a product of
+through products, its diagonal and, in one dimension, through cumulative sums. So the (b, b) matrix is made where it is
+small alone. Where queries and buckets are boxes of a large cube of several axes, an overlap is a product of
 overlaps along the axes: b² numbers instead of p·n for every product.
 """
 

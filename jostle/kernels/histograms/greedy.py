@@ -3,7 +3,7 @@
 Li, Hay, Miklau and Wang, *A data- and workload-aware algorithm for range queries under differential privacy*,
 VLDB 2014, section 4. A node is measured with a share λ of what its part of the tree has, its halves with the rest, so
 that every column's L1 norm is exactly 1. With Y the normal matrix of a node's halves, t = tr(GY⁻¹) their error,
-h = 1ᵀY⁻¹1 and g = 1ᵀY⁻¹GY⁻¹1, measuring the sum gives (t − rg/(1 + rh))/(1 − λ)², r = (λ/(1 − λ))², by Sherman and
+h = 1ᵀY⁻¹1 and g = 1ᵀY⁻¹GY⁻¹1. Measuring the sum gives (t − rg/(1 + rh))/(1 − λ)², r = (λ/(1 − λ))², by Sherman and
 Morrison; λ is its minimum. G counts the queries that do not hold the node's parent as a whole, since those that do are
 for its ancestors to answer: counting them all starves the leaves. Y⁻¹1 is taken as even over the node's cells, which
 makes g a product of overlaps along the axes; the weights are public, and a rough g costs a little accuracy only.

@@ -5,7 +5,7 @@ noisy counts and cut them into clusters; Xiao, Xiong, Fan and Goryczka, *DPCube:
 release through multidimensional partitioning*, TDP 2014, split the cube by a kd-tree over them. Both then measure the
 groups anew.
 
-The noisy sums along each axis are made piecewise even, and a kd-tree over their product, which is never made, gives few
+The noisy sums along each axis are made piecewise even. A kd-tree over their product, which is never made, gives few
 boxes where rows lie on lines or in one place, and one box where the sums show nothing. Within each box the tree goes on
 by halves. Everything here sees released numbers and the scale of their noise.
 """
@@ -50,8 +50,8 @@ def ahp_labels(cells: Floats, scale: float, next_scale: float) -> Ints:
 
 def kd_labels(shape: int | tuple[int, ...], cells: Floats, scale: float) -> Ints:
     """A box, 0 … b − 1, for each of the noisy `cells` of a cube (the labels are flat), whose noise has `scale`. A box
-    is cut across the axis and at the place where the squares about the means of the halves are least, as long as that
-    saves more than the best of its cuts would save on noise alone."""
+    is cut across the axis and at the place where the squares about the means of the halves are least. It is cut as long
+    as that saves more than the best of its cuts would save on noise alone."""
     cube = np.asarray(cells, dtype=np.float64).reshape(shape)
 
     def cut(box: grids.Box) -> tuple[int, int]:

@@ -1,16 +1,16 @@
 """Shrinks the counts of measured blocks that look alike towards their common density.
 
 A walk that finds what is uneven cuts what is even as well: a cell in an empty corner leaves three empty blocks a level.
-So the measured blocks are gathered into boxes, by a kd-tree that asks of each cut whether it is more than noise, and
-within a box each count is drawn towards the box's density by the ratio of the noise to what is left of the differences
+So the measured blocks are gathered into boxes, by a kd-tree that asks of each cut whether it is more than noise. Within
+a box each count is drawn towards the box's density: by the ratio of the noise to what is left of the differences
 once noise is taken off (an empirical Bayes estimate; Efron and Morris, *Data analysis using Stein's estimator and its
 generalizations*, JASA 1975). Where blocks do differ, they stay as they are.
 
 Counts that were measured one by one have posterior means (`posterior`). Noise that is large only now and then
 (Laplace's) and counts that are whole and never negative are far from normal: within a box counts follow a mixture of
-negative binomial laws about the box's density, from no dispersion or Poisson's to cells of which nearly all are empty
-and a few are full; how much of each kind a box has is learned from the noisy counts themselves, by expectation and
-maximisation (Robbins, *An empirical Bayes approach to statistics*, Third Berkeley Symposium, 1956).
+negative binomial laws about the box's density. These range from no dispersion or Poisson's to cells of which nearly all
+are empty and a few are full; how much of each kind a box has is learned from the noisy counts themselves, by
+expectation and maximisation (Robbins, *An empirical Bayes approach to statistics*, Third Berkeley Symposium, 1956).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ cells.
 
 HDMM's p-identity strategy is A = [I; Θ]D with Θ ≥ 0 of shape (p, b) and D the diagonal that makes every column's L1
 norm 1. The expected squared error of a workload answered through A under Laplace noise of scale s is 2s²·f with f =
-tr(G (AᵀA)⁻¹), which is minimised over Θ by L-BFGS-B (McKenna, Miklau, Hay, Machanavajjhala, *Optimizing error of
+tr(G (AᵀA)⁻¹). It is minimised over Θ by L-BFGS-B (McKenna, Miklau, Hay, Machanavajjhala, *Optimizing error of
 high-dimensional statistical queries under differential privacy*, VLDB 2018, section 5). With S = D⁻¹, R = I + ΘΘᵀ, Q =
 R⁻¹Θ, H = ΘSG and Y = QSGS, f = Σ Gᵢᵢsᵢ² − ⟨Q, HS⟩ and df/dΘ = −2(Y − YΘᵀQ) + 2·1(G·s − colsum(H∘Q))ᵀ: one product with
 G a step. With columns of L2 norm 1 the last part is times ds/dΘ = Θ/s. The start matters more than the number of steps:
@@ -15,7 +15,7 @@ tiles of equal numbers of buckets are already within a fifth of the optimum for 
 a twentieth.
 
 Clipping at zero adds up to a bias on long ranges; the projection in the workload's own metric, min (z − z₀)ᵀG(z − z₀)
-over z ≥ 0 with G = WᵀW, moves the answers as little as it can and cannot increase the workload's squared error. In the
+over z ≥ 0 with G = WᵀW, moves the answers as little as it can. It cannot increase the workload's squared error. In the
 metrics of single cells and of margins, of sparse planes, the sum of all cells was many times too high. So the sum stays
 as it was measured, but for ranges on a line, which hold it by themselves.
 """

@@ -164,7 +164,7 @@ def map_places(start: Rows | gauss.GaussianMixture, places: int = 64, seed: int 
     """At most `places` places to count rows about, in units of the ball, (M, d).
 
     An even grid over the bounds of the columns; for a released Gaussian of up to three columns a grid over where it
-    lies, and of more columns, for which a grid would have too few places an axis, draws from it, a little wider.
+    lies; of more columns, for which a grid would have too few places an axis, draws from it, a little wider.
     """
     if not isinstance(start, gauss.GaussianMixture):
         return _grid(places, gauss.Space.of(start).size) / float(start["radius"])

@@ -73,9 +73,9 @@ def mixture_step(
     """The M-step: a new mixture from noisy sums in the frames of the old one.
 
     Counts are floored at twice their noise. A mean moves by what exceeds its noise; a covariance is shrunk to round
-    (in its frame) by the share of noise in it, its eigenvalues floored by half the edge of the noise's spectrum, and
-    kept between the grid and WIDEST times the pooled covariance. `prior_rows` (MAP, a normal-inverse-Wishart prior):
-    so many rows shaped like the pooled Gaussian are added to each component.
+    (in its frame) by the share of noise in it. Its eigenvalues are floored by half the edge of the noise's spectrum,
+    and kept between the grid and WIDEST times the pooled covariance. `prior_rows` (MAP, a normal-inverse-Wishart
+    prior): so many rows shaped like the pooled Gaussian are added to each component.
     """
     n, steps, squares, step_noise, square_noise = _in_frames(model, sums, float(frames["radius"]))
     whiten = np.linalg.inv(np.linalg.cholesky(pooled.covariances[0]))

@@ -2,7 +2,7 @@
 
 Of many columns a grid has too few places, and a noisy covariance too many numbers: places drawn from one lie where its
 noise says. A look has the sum of all rows, their number and how far from their mean they are. Places stand about that
-mean, all as far, only as many as could be moved by more than noise, and the mean of the rows about each is drawn to the
+mean, all as far, only as many as could be moved by more than noise. The mean of the rows about each is drawn to the
 mean of all as far as noise explains that it differs (James and Stein). Where nothing else shows, that mean is what is
 left, which is the best that one centre can be.
 """

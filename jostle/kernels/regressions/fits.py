@@ -5,7 +5,7 @@ Numbers stand as (x − centre)/scale, within ±1; so does the target, whose ter
 middle of the target's range for a mean of all, the mean of all for that of a cell.
 
 Additive regressions go by rounds, componentwise boosting (Bühlmann and Yu 2003) of noisy sums: what a round adds is the
-posterior mean of a line and a Gaussian process over one column's cells, averaged over strengths and lengths of
+posterior mean of a line and a Gaussian process over one column's cells. It is averaged over strengths and lengths of
 correlation by how likely they make the noisy sums (empirical Bayes). So where all is noise a round adds next to
 nothing, and what goes straight is a line. A stage is a record of plain numbers, by which a program computes what is
 left of a row.
@@ -81,7 +81,7 @@ def _mean(count: Floats, total: Floats, noise: float) -> Floats:
 
 def target_seen(sums: object, noise: float, y: Target) -> dict[str, float]:
     """The `mean` of the target, the `deviation` of single rows with room for their noise, in its own units, `low`
-    and `high`, between which a prediction makes sense, the `loudness` of the rows, over their noise, and the
+    and `high`, between which a prediction makes sense; the `loudness` of the rows, over their noise, and the
     `variance` without room, by how much it may be `unsure`; of three shares of all rows."""
     middle, half = _scale(y)
     count, total, squares = of_shares(sums)

@@ -154,7 +154,7 @@ def scaled_sums(base: Floats, tables: Iterable[tuple[Cell, Floats]]) -> tuple[xp
 def tables_by_place(
     place: xp.Expression, shares: Floats, base: Floats, tables: Iterable[tuple[Cell, Floats]]
 ) -> list[tuple[Cell, Floats]]:
-    """What such sums add up of several, base (L, C) and tables (L, C, values of a cell), mixed by the line of `shares`
+    """What such sums add up of several: base (L, C) and tables (L, C, values of a cell), mixed by the line of `shares`
     (P, L) that stands at the row's `place`."""
     pairs = [(node_cell(place), (shares @ _finite(base)).T)]
     for cell, table in tables:

@@ -1,7 +1,7 @@
 """Everyday statistics from released sums and counts: correlation, regression, comparison, tables, summaries.
 
 What is calculated here has been paid for. Every number comes with the error that the noise leaves in it, in closed form
-from the deviations of what was measured, and where rows are a sample of more, with the error of sampling beside it.
+from the deviations of what was measured. Where rows are a sample of more, the error of sampling stands beside it.
 
 What they answer with: a table that prints, whose numbers and rows a program reads by name.
 """

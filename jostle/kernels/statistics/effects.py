@@ -8,8 +8,8 @@ effect is one of treatment where, within each stratum, who is treated has nothin
 Simulated studies, of which the effect is known, are to train choices on.
 
 *Survival* of one group, and whether several survive alike, from noisy counts by time. S(t) = Π(1 − d/n) over the times
-up to t, d the events at a time and n the rows at risk (Kaplan and Meier 1958), Σ d/(n(n − d)) the sampling variance of
-log S (Greenwood 1926). Log-rank: U = Σ(d_g − n_g·d/n) of each group with the hypergeometric variance V of each time
+up to t, d the events at a time and n the rows at risk (Kaplan and Meier 1958). Σ d/(n(n − d)) is the sampling variance
+of log S (Greenwood 1926). Log-rank: U = Σ(d_g − n_g·d/n) of each group with the hypergeometric variance V of each time
 (Mantel 1966); U'(V + N)⁻U, N what noise adds, is a χ² with one degree of freedom less than there are groups.
 """
 

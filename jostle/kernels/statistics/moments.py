@@ -5,9 +5,9 @@ standing as (x − centre)/scale; an indicator of a category, against the first 
 
 *Noise.* The matrix M of sums of products of (1, z₁, …, z_d) was released as M + E, E symmetric, its entries on and
 above the diagonal independent with known deviations D. For A = M over some coordinates and b = M between them and
-another, the coefficients β = A⁻¹b move by A⁻¹(e_b − Eβ) to first order, and the covariance of e_b − Eβ is written down
-exactly. First order is enough where E is small beside A in every direction, which is looked at: where an eigenvalue of
-A is less than `CLEAR` deviations of its own noise, intervals are infinite.
+another, the coefficients β = A⁻¹b move by A⁻¹(e_b − Eβ) to first order. The covariance of e_b − Eβ is exact. First
+order is enough where E is small beside A in every direction, which is looked at: where an eigenvalue of A is less than
+`CLEAR` deviations of its own noise, intervals are infinite.
 
 *Means* of several groups: the sum of (m − m̄)² weighed by 1/(s²/n + noise²) is a χ² with one degree of freedom less
 than there are groups (Welch 1951, of many rows); simultaneous intervals of contrasts are Bonferroni's.
@@ -169,7 +169,7 @@ def group_difference(
 
 @dataclass(frozen=True, slots=True)
 class NoisyMean:
-    """Mean and standard deviation of one coordinate within [−1, 1], the noise in each, by how much each is rounded, as
+    """Mean and standard deviation of one coordinate within [−1, 1]; the noise in each; by how much each is rounded, as
     all rows are brought onto a grid, and whether noise hides both."""
 
     rows: float

@@ -1,7 +1,7 @@
 """Linear and logistic regression from released sums, in the columns' own units, and correlations.
 
 Each coefficient has `error`, the 95 % half-width of the noise alone (how far the answer may be from that of the same
-rows without noise), and `low` and `high`, 95 % bounds for the law that the rows are a sample of: noise and sampling
+rows without noise); `low` and `high` are 95 % bounds for the law that the rows are a sample of: noise and sampling
 together.
 """
 

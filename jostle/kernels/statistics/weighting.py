@@ -145,10 +145,10 @@ class Scores:
 def scores_of(strata: Cells, sizes: Sequence[float]) -> Scores:
     """The scores from noisy sums `strata` (strata, 2, numbers of a row).
 
-    Means and propensities are estimated by main effects of the covariates, with so many values each, and what a stratum
-    says of itself beyond them, as far as noise lets it. How far both are drawn may go together, as where a stratum is
-    treated more often and fares better: the mean of that product is estimated too, and taken off. Where a propensity is
-    too small to be divided by, means are not drawn, and what is cut off of it may err one way in all strata.
+    Means and propensities are estimated by main effects of the covariates, with so many values each. So is what a
+    stratum says of itself beyond them, as far as noise lets it. How far both are drawn may go together, as where a
+    stratum is treated more often and fares better: that product's mean is estimated too, and taken off. Where a
+    propensity is too small to divide by, means are not drawn, and what is cut off of it may err one way in all strata.
     """
     design = values_of([int(size) for size in sizes])
     rows, together = strata.rows, strata.rows.sum(axis=1)
@@ -249,7 +249,7 @@ def effect_of_scores(
     sums: object, noise: float, first: object, first_noise: float, cells: int, mechanism: str, low: float, high: float,
     what: str, sizes: Sequence[float],
 ) -> Annotated[Report, "effect error low high strata left_out"]:  # fmt: skip
-    """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows, and
+    """The mean of scores u that were made of `first`, from the noisy sums of (u², 2u(1−u), (1−u)²) over all rows and
     from `first` itself, each by how little noise it has."""
     strata = Cells(shaped(first, cells), first_noise)
     scores = scores_of(strata, sizes)

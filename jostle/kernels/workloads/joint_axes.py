@@ -4,7 +4,7 @@ An axis has *levels*. Level 0 is one group, all rows; each further level divides
 last has a group for every cell. What a group counts is an equal part of what its parent counts, and a *residual*: how
 far it lies from its parent's mean over its children. The residuals of all levels, and the total, say everything about
 the cells. Of several axes the residuals are products, one level an axis: the decomposition of ResidualPlanner (Xiao,
-He, Zhang and Kifer, *An optimal and scalable matrix mechanism for noisy marginals*, NeurIPS 2023), which has two levels
+He, Zhang and Kifer, *An optimal and scalable matrix mechanism for noisy marginals*, NeurIPS 2023). That has two levels
 an axis, with trees in place of flat lists.
 """
 

@@ -3,7 +3,7 @@
 Queries and what is measured belong to a *family*: counts of rows are one, and the sums of each expression. With
 Gaussian noise every residual is measured by itself, and the least total error has a closed form (Xiao et al. 2023): the
 share of a residual is proportional to √(v·c), v what its noise adds to the error and c its cost. With Laplace noise a
-residual costs more than the groups that it is of (in ℓ₁ twice as much an axis), so that groups are measured, and each
+residual costs more than the groups that it is of (in ℓ₁ twice as much an axis). So groups are measured, and each
 residual is the mean of what they say about it, weighted by precision. Their shares are a local optimum of the total
 error, as in OPT_M of McKenna, Miklau, Hay and Machanavajjhala (VLDB 2018).
 

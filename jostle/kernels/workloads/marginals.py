@@ -1,7 +1,7 @@
 """Marginals of a cube: as a workload, and as HDMM's strategies for them. Predicates, and several workloads as one.
 
 A marginal over a set S of axes is the cube summed over all other axes; its queries are boxes of one cell along S and of
-everything else. With Pᵢ = J/nᵢ the mean along an axis, 1ᵀ1 = nᵢPᵢ and I = Pᵢ + (I − Pᵢ), so every Gram matrix of
+everything else. With Pᵢ = J/nᵢ the mean along an axis, 1ᵀ1 = nᵢPᵢ and I = Pᵢ + (I − Pᵢ). So every Gram matrix of
 weighted marginals is Σ_T λ_T P_T over the sets T of axes, P_T = ⊗_{i∈T}(I − Pᵢ) ⊗_{i∉T} Pᵢ, with λ_T = Σ_{S⊇T} w_S²
 Π_{i∉S} nᵢ: products, inverses and errors are sums over 2^d sets, however many cells there are.
 

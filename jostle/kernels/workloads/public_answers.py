@@ -1,12 +1,12 @@
 """Answers that are public, which a joint block does not measure, and answers that are integers.
 
 Groups at some levels whose answers are *known* say all residuals from these levels up (`axes`). Residuals are
-orthogonal, and their noises uncorrelated where all groups have as many children, so that the best linear estimate given
+orthogonal, and their noises uncorrelated where all groups have as many children. So the best linear estimate given
 the known ones leaves every other residual as it was measured: a known residual is the public number, has no noise, and
 costs nothing. This is post-processing of what was measured, by public numbers; whether they are true decides how good
 the answers are, and nothing about privacy.
 
-*Integers* are made from coarse to fine along a *path* of levels: the cells of a group add up to its integer, each is
+*Integers* are made from coarse to fine along a *path* of levels: the cells of a group add up to its integer. Each is
 one of the two integers next to its share, and those with the largest fractions are rounded up (Hamilton's method). So
 an answer of groups on the path is less than one from its share of the integer above; all others are sums of cells.
 

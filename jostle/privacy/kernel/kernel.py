@@ -1,7 +1,7 @@
 """Charging: the one place where spending is decided.
 
-A measurement is priced from its plan alone, tested on every meter that is open (the allotments, then the source),
-added to all of them, and only then does its mechanism read data and draw noise. Nothing is given back. Every
+A measurement is priced from its plan alone, tested on every meter that is open (the allotments, then the source)
+and added to all of them. Only then does its mechanism read data and draw noise. Nothing is given back. Every
 refusal here depends on amounts, paths and names, which are public.
 """
 

@@ -5,7 +5,7 @@ everything bought together is no easier to tell apart than N(0, 1) from N(μ, 1)
 Σ_blocks (sensitivity / σ)² = s·μ². That an adaptive sequence of such releases with Σ s ≤ 1, also when what is asked
 next and with which part depends on what was seen, stays within μ: let W be a Brownian motion that drifts with rate
 b, 0 under one database and 1 under its neighbour. Given the past, a release with (sensitivity/σ)² = v is, up to a map
-that both sides know, one number from N(0, 1) or from N(√v, 1), as is the increment of W over the next stretch of
+that both sides know, one number from N(0, 1) or from N(√v, 1). So is the increment of W over the next stretch of
 time v, which is independent of what W did before. So all releases are a function of the path of W up to μ², and of
 that path W(μ²) is a sufficient statistic: N(0, μ²) against N(μ², μ²). (Smith & Thakurta 2022; Koskela, Tobaben &
 Honkela 2022.) Hence δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), with equality where all is used (Balle & Wang 2018).

@@ -304,7 +304,7 @@ def _contents(terms: Terms, check: Check | None) -> Contents:
 
 
 def _need_other_data(rows: Rows, other: Dataset, terms: Terms | None, here: Set[Hashable], digest: str | None) -> None:
-    """Refuses data that are known as another dataset's, the file of `terms` that lies where another's does, and the
+    """Refuses data that are known as another dataset's, the file of `terms` that lies where another's does; and the
     bytes or rows of `digest` where another dataset has them, or had before an update."""
     what = "file" if other.terms.server is None else "table"
     if here & other.state.mark.parts or (terms is not None and _same_stem(other.terms.path, terms.path)):

@@ -77,8 +77,8 @@ class JointCells(_Vector):
     """The cells of several cubes in one measurement, a float array each, in its shape.
 
     *Argument.* The cubes are one vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell
-    by one, sᵢ times), so the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in ℓ₂; and
-    `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
+    by one, sᵢ times). So it moves the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in
+    ℓ₂; and `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
     """
 
     @classmethod

@@ -100,7 +100,7 @@ class NoisyArgmax(OfScores["list[int]"]):
     """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
 
     Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
-    scores of one group only, so that k rows cost each group what of them is in it, and all groups together no more than
+    scores of one group only. So k rows cost each group what of them is in it, and all groups together no more than
     one that has them all.
     """
 
@@ -174,7 +174,7 @@ def _range(scores: Sequence[Score], shifts: Sequence[int]) -> int:
 
     Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
     of them part by kΔ. A filter or a derived column changes nothing of that, nor does what is done with each person's
-    rows apart, but a join `up to m` and groups of rows of several persons do: a row may come to one of them and push
+    rows apart; a join `up to m` and groups of rows of several persons do: a row may come to one of them and push
     a row out of another. So two scores of different tables, of which one has such a join, part by
     the sum of what each can move.
     """

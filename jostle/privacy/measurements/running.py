@@ -1,6 +1,6 @@
 """Running counts and sums: `select count(*) from visits groupby running(day, until = today), page`.
 
-Each group holds all rows up to its step, and the steps are released one by one, in one run or in many, for one amount
+Each group holds all rows up to its step. The steps are released one by one, in one run or in many, for one amount
 that is charged when the first is. What is released is M·x + noise for a public matrix M of integers, x the term by
 steps and other groups, never twice: the ledger keeps what was released. k rows move the whole by at most kΔ times a
 column of M, whatever happens to them between runs (docs/privacy/streams.md, after Denisov, McMahan, Rush, Smith,

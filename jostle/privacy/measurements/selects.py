@@ -192,7 +192,7 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
 
 def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -> Table:
     """The same rows; how many of a person's are in one group is known where groups by these keys are no larger than
-    those that were bounded, by what the plan says, and else left out."""
+    those that were bounded, by what the plan says. Else it is left out."""
     if set(map(attrgetter("each"), table.exposures)) <= {None}:
         return table
     exprs = {*open_keys, *(key.expr for key in keys)}

@@ -2,7 +2,7 @@
 
 What is read are the counts, and the frequencies of which the number of rows that one unit may change is made up
 (`transformations.joins`). A product of frequencies m_i, of which one unit raises each by at most g_i, is made smooth as
-max over k of e^(−βk)·Π(m_i + g_i·k), where one k stands for all frequencies that a source has in common.
+max over k of e^(−βk)·Π(m_i + g_i·k). Here one k stands for all frequencies that a source has in common.
 
 *The mechanism.* S(D) bounds how far counts move, and changes by e^β at most from one data set to its neighbours. A
 count gets discrete Laplace noise of scale S/α. So that its error can be reported, ⌈ln S/u⌉ gets such noise too, of a

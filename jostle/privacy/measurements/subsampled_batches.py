@@ -1,8 +1,8 @@
 """Noisy counts, and sums of vectors, over secret Poisson samples of the rows: what stochastic gradients are of.
 
 `batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh secret sample that keeps
-each protected unit with probability q, with Gaussian noise. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums,
-each of a fresh sample of rows of which a unit has one at most (`Sampled`), clipped to whole numbers of a norm of at
+each protected unit with probability q, with Gaussian noise. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums.
+Each is of a fresh sample of rows of which a unit has one at most (`Sampled`), clipped to whole numbers of a norm of at
 most 1. What is summed next may depend on all sums before, since orders add up.
 
 One unit that is kept in a step moves the cells of all E cubes by at most w√E in ℓ₂ (w: 1 for a row, k for a person of

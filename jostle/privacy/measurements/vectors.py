@@ -2,7 +2,7 @@
 
 One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the largest coordinate is
 bounded), moves Σ γ_k by at most 1, Σ γ_k x by r (in ℓ₁ √d·r) and Σ γ_k xxᵀ by r² (its upper triangle in ℓ₁ by (d +
-1)·r²/2), for **all components together**: docs/privacy/vectors.md, also for replaced rows and k rows of a person.
+1)·r²/2); for **all components together**: docs/privacy/vectors.md, also for replaced rows and k rows of a person.
 Blocks are one joint release, each with its share of the amount.
 
 Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one

@@ -6,7 +6,7 @@ deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount i
 and the scale is rounded up.
 
 *Which of the two.* Where both could be drawn and the program does not say `via`, the one with the smaller deviation at
-the same charge is, by the public Δ₁ and Δ₂ (docs/privacy/mechanisms.md, "Laplace or Gaussian").
+the same charge is drawn. It is found by the public Δ₁ and Δ₂ (docs/privacy/mechanisms.md, "Laplace or Gaussian").
 """
 
 from __future__ import annotations

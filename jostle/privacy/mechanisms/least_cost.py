@@ -1,7 +1,7 @@
 """A partition of a cube by a walk down a public tree.
 
 *The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016) splits a block v of more than one cell where
-max(θ − δ, s(v) − depth(v)·δ) + noise > θ, with s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i. With θ, δ and the scale
+max(θ − δ, s(v) − depth(v)·δ) + noise > θ. Here s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i. With θ, δ and the scale
 λ of `constants` it is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md). Only
 the buckets leave. A tree is an order of the cells and a level for every place between two of them, whatever numbers
 these are: a block of depth d is a run of cells with no level below d inside. Levels below 0 are split without looking.

@@ -10,7 +10,7 @@ A strategy is public data, a list of blocks; each maps the cells x to answers:
   those of `groups`, whose groups are all products of the axes' groups and whose cells count by the product of their
   signs. Nothing of the size of the cube is kept, so that all wavelets of a million cells are one short list.
 
-*Argument.* Weights are first rounded to a grid of 2^-bits and everything after is exact integer arithmetic, so a
+*Argument.* Weights are first rounded to a grid of 2^-bits and everything after is exact integer arithmetic. So a
 row in cell c moves the answers by exactly the c-th column of an integer matrix; its largest ℓ₁ (ℓ₂) column norm,
 computed here and not taken from the strategy, times the stability, is the sensitivity. Counts are clamped to 2^31
 first, which is 1-Lipschitz, and the grid is coarse enough that no sum reaches 2^62. Nothing of the strategy is

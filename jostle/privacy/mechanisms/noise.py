@@ -26,7 +26,7 @@ exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales coun
 
 *In a cube.* P(z) ∝ exp(−max |zᵢ|/b) for d whole numbers z: z is even among the (2r + 1)^d points of a cube, with P(r) ∝
 (2r + 1)^d·exp(−r/b), since Σ exp(−r/b) over r ≥ max |zᵢ| is in proportion to exp(−max |zᵢ|/b). A sum of d + 1 numbers
-with P(k) ∝ exp(−k/b) is r with C(r + d, d)·exp(−r/b), and is kept with Π (2r + 1)/(2r + 2i) over i = 1 … d, which
+with P(k) ∝ exp(−k/b) is r with C(r + d, d)·exp(−r/b). It is kept with Π (2r + 1)/(2r + 2i) over i = 1 … d, which
 is (2r + 1)^d over 2^d·d!·C(r + d, d). Scales are up to 2^44 here: products stay below 2^63 unless K exceeds 2^19.
 
 No word is kept, so that a process that forks never shares noise with its child. `tests/privacy/mechanisms` holds both

@@ -155,7 +155,7 @@ class PublicData:
 
         *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
         values of them, which follow from the cells, are the same under any description (also of columns that are never
-        missing), and so is every count of rows by some of these values. Nothing else of such a source is public: rows
+        missing). So is every count of rows by some of these values. Nothing else of such a source is public: rows
         that were filtered or joined, and groups by anything that is calculated, may differ in number.
         """
         if not sizes_are_public(table, [key.expr for key in keys]):

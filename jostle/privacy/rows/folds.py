@@ -1,7 +1,7 @@
 """Sums over rows as data: worked out where the rows are, in parts that add up.
 
 A fold takes rows as whole numbers in units of a ball and gives arrays of whole numbers; of rows in two parts it gives
-two lists of arrays that add up to those of all, to the last bit, since nothing but whole numbers is added (`sums`,
+two lists of arrays that add up to those of all, to the last bit: nothing but whole numbers is added (`sums`,
 `factored`). So it may run beside rows that are stored here (`speed.rowstore`), or go to the partitions of
 a cluster as it is, pickled, and meet them there (`AtRows`).
 

@@ -130,7 +130,7 @@ def persons_by_groups(
     """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
 
     Rows that are not `among` those of which a condition holds, and those of `earlier` keys, are left out before groups
-    are chosen, and before rows are where some of each count.
+    are chosen. They are left out before rows are where some of each count.
     """
     limit = table.plan if isinstance(table.plan, p.Truncate) else None
     rows = replace(table, plan=p.Filter(table.plan if limit is None else limit.source, among))

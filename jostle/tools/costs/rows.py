@@ -1,7 +1,7 @@
 """Declarations, expressions on rows and transformations before the run: on which path a handle lies.
 
 Follows `run.rows`, `run.forms` and `privacy.transformations`. A part by a column or a key that is not known is
-counted as one that overlaps with all others, so that what is spent on it adds to what is spent on them.
+counted as one that overlaps with all others. So what is spent on it adds to what is spent on them.
 
 Two declarations are of one source where the world, asked for the identity of a file, says so. Nothing is opened.
 """

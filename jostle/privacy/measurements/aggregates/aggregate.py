@@ -1,13 +1,13 @@
 """What an aggregate of a select is. The docstring of each is its argument.
 
 An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or from counts
-of the rows of each group at public places (`GroupAggregate`), such as where it is chosen among them
+of each group's rows at public places (`GroupAggregate`), such as where it is chosen among them
 (`SelectionAggregate`). An additive one only names its terms, and what it does with noisy numbers is post-processing. Of
 a public table it is computed exactly, from statistics that every engine knows.
 
 A *term* is a whole number in units of 2^-`grid_of`. One row more or less moves it by at most `sensitivity_of`, and a
 protected unit has at most `stability_of_term` rows of it, or as much weight. Both follow from the term alone: rows
-where its expression is none are skipped, and a summand is clamped to its bounds before it is rounded and added, so that
+where its expression is none are skipped. A summand is clamped to its bounds before it is rounded and added, so that
 nothing rests on the bounds being right.
 """
 
@@ -214,7 +214,7 @@ class Pair(Struct, frozen=True):
     """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
 
     H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n
-    moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, in ℓ₁ and in ℓ₂ at most. S = (A − B)/2 and
+    moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) at most in ℓ₁ and in ℓ₂. S = (A − B)/2 and
     N = (A + B)/2H (docs/privacy/aggregates.md). The numbers are brought within half of the limit first.
     """
 

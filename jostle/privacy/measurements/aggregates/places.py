@@ -2,7 +2,7 @@
 
 *Bounds* are round, of a noisy histogram over the orders of magnitude. Bins are those within the public bounds of the
 expression, and between ±10^18 where it has none: values beyond are counted in the outer bins. The answer lies between
-the outermost bins whose noisy counts exceed what noise alone shows in any of the bins with probability `BY_CHANCE`, and
+the outermost bins whose noisy counts exceed what noise alone shows in any of the bins with probability `BY_CHANCE`. It
 goes on outwards while the next bin exceeds what noise alone shows in one with probability `ONE_MORE`. Where no bin
 does, it is the bin with the largest noisy count: no data can make it fail. k rows may be in k bins or in one, so that
 they move the counts by k at most, in ℓ₁ and in ℓ₂. Counts are of weights, in whole units, where rows have weights.

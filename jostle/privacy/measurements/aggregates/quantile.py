@@ -5,7 +5,7 @@
 is an interval; the number in it with the fewest decimal digits, as the values of data mostly are, is the answer
 (`run.answers`). Ends are whole multiples of powers of two, so that a row's interval is a product that rounds nothing,
 taken down: one key of whole numbers, the same on every engine. How many rows are in each is all that is read. The last
-interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise, so it aims,
+interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise. So it aims,
 by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer. Where rows have
 weights, the ends count by them, in whole units; they are linear in the rows, so that k is then the weight of a person.
 
@@ -15,11 +15,11 @@ minimum or a maximum): `Bracketing`. Public places stand on both sides of the ch
 
 *Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
 first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
-of one group, and all counts of all groups together move by what the count of a group does (`aggregate.reach_of`).
+of one group. All counts of all groups together move by what the count of a group does (`aggregate.reach_of`).
 
 *Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
 make that place look clearly too low. The places are looked at from the outside in and the first that is not clear ends
-it, so that only one of them, the first beyond the quantile, can fail: no level is divided among them. A place that is
+it. So only one of them, the first beyond the quantile, can fail: no level is divided among them. A place that is
 clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
 """
 

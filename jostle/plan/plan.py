@@ -98,7 +98,19 @@ class Column(Struct, frozen=True, cache_hash=True):
 
 
 class Constant(Struct, frozen=True, cache_hash=True):
-    value: float | str | bool | date | None  # a `datetime` is a time
+    """A public value; a `datetime` is a time. True is not 1 here, as it is to Python: equal plans mean the same."""
+
+    value: float | str | bool | date | None
+
+    def __eq__(self, other: object) -> bool:
+        truths = isinstance(self.value, bool), isinstance(getattr(other, "value", None), bool)
+        return type(other) is Constant and self.value == other.value and truths[0] == truths[1]
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.value)
 
 
 class Apply(Struct, frozen=True, cache_hash=True):

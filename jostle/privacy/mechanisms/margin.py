@@ -26,7 +26,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
 from jostle.noise_laws import LEVEL
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, drawn
 from jostle.privacy.mechanisms.selection import Selection
 
 WIDEST = 2.0**40
@@ -146,7 +146,7 @@ def _mean(scale: float) -> float:
 
 
 HALF = 0.5
-HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scales that are rounded up take
+HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles take
 
 
 class MarginScales(Struct, frozen=True):
@@ -182,10 +182,10 @@ class MarginScales(Struct, frozen=True):
         One that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at
         most, which is δ/2 ÷ ℓ(ℓ + 1).
         """
-        number = np.arange(1, most + 1, dtype=float)
-        margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
-        luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
-        room = self.question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
+        number, question = np.arange(1, most + 1, dtype=float), drawn(self.question)
+        margin = self.reach + drawn(self.selection) * np.log(number / (self.delta * HALF_OF_DELTA))
+        luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / question)
+        room = question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
         return fixed_width(np.ceil(margin)) + fixed_width(np.ceil(room))
 
 

@@ -217,6 +217,13 @@ def whole_key(expr: p.RowExpr, schema: Schema) -> p.RowExpr:
     return expr if whole else p.Apply("floor", (expr,))
 
 
+def grouped_by(key: p.Key | p.RowExpr, schema: Schema) -> p.RowExpr:
+    """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
+    if not isinstance(key, p.Key):
+        return key
+    return whole_key(key.expr, schema) if floors(key) else key.expr
+
+
 def group_rows_schema(plan: p.GroupRows, inner: Schema, facts: Facts = BY_KINDS) -> dict[str, p.Domain]:
     """The columns of groups of rows over a source with the schema `inner`."""
     keys = {name: derived_domain(expr, inner, facts) for name, expr in plan.keys}

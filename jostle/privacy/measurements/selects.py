@@ -42,7 +42,7 @@ from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Column, Filter, GroupRows, Key, RowExpr, Term, Truncate, rows_below
 from jostle.plan.plan import Count as Counted
-from jostle.plan.schemas import MOST_GROUPS, MOST_KEYS, need_unicode
+from jostle.plan.schemas import MOST_GROUPS, MOST_KEYS, grouped_by, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -195,7 +195,7 @@ def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -
     those that were bounded, by what the plan says, and else left out."""
     if set(map(attrgetter("each"), table.exposures)) <= {None}:
         return table
-    exprs = {*open_keys, *(key.expr for key in keys)}
+    exprs = {*open_keys, *(grouped_by(key, table.domains) for key in keys)}
     match rows_below(table.plan, (Filter,)):
         case Truncate(keys=bounded) if set(bounded) <= exprs:
             return table

@@ -102,15 +102,11 @@ class Constant(Struct, frozen=True, cache_hash=True):
 
     value: float | str | bool | date | None
 
+    __hash__, __ne__ = Struct.__hash__, object.__ne__
+
     def __eq__(self, other: object) -> bool:
-        truths = isinstance(self.value, bool), isinstance(getattr(other, "value", None), bool)
-        return type(other) is Constant and self.value == other.value and truths[0] == truths[1]
-
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    def __hash__(self) -> int:
-        return hash(self.value)
+        mine, theirs = self.value, getattr(other, "value", None)
+        return type(other) is Constant and mine == theirs and isinstance(mine, bool) == isinstance(theirs, bool)
 
 
 class Apply(Struct, frozen=True, cache_hash=True):

@@ -15,11 +15,6 @@ once, in a pair if there is one, with all parts that fall to it. A sum beside a 
 composition; in (ε, δ) by plain sums δ′ = Σδᵢ likewise. In ρ the parts add up in the same way. Where (ε, δ) is counted
 in zCDP, ρ(ε) grows faster than ε, and ρ(Σεᵢ) would exceed Σρ(εᵢ): ε′ is then the largest with ρ(ε′) ≤ Σρ(εᵢ). So the
 price is in every unit at most that of the terms bought one by one.
-
-*Accuracy.* ε′ and ρ(ε′) are at least those of each part, so a term that is measured by itself has no more noise than if
-it were bought alone. A count or a sum beside a mean is of the pair that the mean buys (`Pair`): with the share s
-of the mean and its own, the count has variance 2·2/(2s)², that of 2/s² alone, and less where ρ(ε) grows as ε²; the sum
-(h² + m²)/s², at most the 2(h + |m|)²/s² that it has by itself.
 """
 
 from __future__ import annotations

@@ -61,12 +61,6 @@ def fraction(scale: float) -> tuple[int, int]:
     return math.ceil(math.ldexp(scale, s.bit_length() - 1)), s
 
 
-def drawn(scale: float) -> float:
-    """The largest scale that noise of this one is drawn with: a threshold that holds back a δ goes by it."""
-    t, s = fraction(_up(scale)) if fits(scale) else (_up(scale), 1)
-    return t / s
-
-
 def discrete_laplace(size: int, scale: float) -> Ints:
     """`size` independent draws of P(k) ∝ exp(−|k|/scale), the scale rounded up to a fraction."""
     return _signed(size, lambda many: _magnitudes(many, scale))

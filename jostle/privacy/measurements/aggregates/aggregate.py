@@ -215,8 +215,8 @@ class Pair(Struct, frozen=True):
 
     H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n
     moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) in all, in ℓ₁ and in ℓ₂ at most. S = (A − B)/2 and
-    N = (A + B)/2H (docs/privacy/aggregates.md). H·n is whole, as s is: no rounding of s carries it above H|n|, also of
-    a row with a weight. The numbers are brought within half of the limit first.
+    N = (A + B)/2H (docs/privacy/aggregates.md); H·n is whole, so that no rounding of s, also of a row with a weight,
+    carries it above. The numbers are brought within half of the limit first.
     """
 
     total: p.FixedSum

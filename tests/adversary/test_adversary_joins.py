@@ -233,3 +233,19 @@ def test_what_is_known_of_a_table_is_not_taken_for_one_that_python_calls_equal(a
         arena, program, ["1,5,x"], [row for row in OTHERS if ",5," not in row], u=table("v", "n", rows=rows)
     )
     assert lost(one, other) <= 2 + 1e-9
+
+
+@pytest.mark.attack("partition by a redefined column")
+def test_cells_that_are_kept_of_a_table_are_not_those_of_one_that_python_calls_equal(arena: Arena) -> None:
+    """Else a row was counted in a part that it is in, and in the other one as a row of the first table."""
+    program = (
+        ROW
+        + """
+truths = split_rows(union([derive(t, z = true if v >= 0 else false)]), 2)
+numbers = split_rows(union([derive(t, z = 1 if v >= 0 else 0)]), 2)
+x = [laplace(histogram(part, c)) with epsilon 1 for part in [truths[0], numbers[0], numbers[1]]]
+"""
+    )
+    for row in (11, 12):
+        one, other = pair(arena, program, [f"{100 + row},{row % 10},x"], OTHERS[:5])
+        assert lost(one, other) <= other.spent() + 1e-9 == 2 + 1e-9, row

@@ -98,7 +98,15 @@ class Column(Struct, frozen=True, cache_hash=True):
 
 
 class Constant(Struct, frozen=True, cache_hash=True):
-    value: float | str | bool | date | None  # a `datetime` is a time
+    """A public value; a `datetime` is a time. True is not 1 here, as it is to Python: equal plans mean the same."""
+
+    value: float | str | bool | date | None
+
+    __hash__, __ne__ = Struct.__hash__, object.__ne__
+
+    def __eq__(self, other: object) -> bool:
+        mine, theirs = self.value, getattr(other, "value", None)
+        return type(other) is Constant and mine == theirs and isinstance(mine, bool) == isinstance(theirs, bool)
 
 
 class Apply(Struct, frozen=True, cache_hash=True):

@@ -211,10 +211,12 @@ def floors(key: p.Key) -> bool:
     )
 
 
-def whole_key(expr: p.RowExpr, schema: Schema) -> p.RowExpr:
-    """A number taken down to an integer."""
-    whole = kind_of(expr, schema) != "number" or is_integral(expr, schema)
-    return expr if whole else p.Apply("floor", (expr,))
+def grouped_by(key: p.Key | p.RowExpr, schema: Schema) -> p.RowExpr:
+    """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
+    if not isinstance(key, p.Key):
+        return key
+    whole = not floors(key) or kind_of(key.expr, schema) != "number" or is_integral(key.expr, schema)
+    return key.expr if whole else p.Apply("floor", (key.expr,))
 
 
 def group_rows_schema(plan: p.GroupRows, inner: Schema, facts: Facts = BY_KINDS) -> dict[str, p.Domain]:

@@ -208,3 +208,44 @@ def test_both_sides_pay(arena: Arena) -> None:
     assert (seen.spent("t"), seen.spent("u")) == (1, 1)
     poor = arena.see(ROW + U.replace("epsilon 50", "epsilon 0.5") + JOINS["private with private"])
     assert (poor.kinds, poor.spent("t"), poor.spent("u"), poor.draws) == (["BudgetExceeded"], 0, 0, [])
+
+
+ALIKE = """
+pub = table("u.csv") described by {v: 0..9, n: 0..99}
+truths = pick(split_rows(union([derive(pub, z = true if n >= 0 else false)]), 2)[0], v, n)
+numbers = pick(split_rows(union([derive(pub, z = 1 if n >= 0 else 0)]), 2)[0], v, n)
+"""
+
+
+@pytest.mark.attack("join fan-out")
+def test_what_is_known_of_a_table_is_not_taken_for_one_that_python_calls_equal(arena: Arena) -> None:
+    """True is 1 to Python, and not to the hash of a row. By the fan-out of no rows one row that meets all others had
+    noise for one."""
+    parts = ("truths", "numbers")
+    arena.write({"u.csv": table("v", "n", rows=[f"5,{n}" for n in range(100)])})
+    by_row = [f"{part}_n = {{{{ select count(*) as m from {part} groupby n }}}}\nrelease {part}_n\n" for part in parts]
+    here = arena.see(ALIKE + "".join(by_row)).result.released
+    rows = [f"5,{n}" for n in range(100) if here["truths_n"].m[n] < here["numbers_n"].m[n]]
+    assert len(rows) > 10
+    met = [f"{part}_met = {{{{ select count(*) from t join {part} on v with epsilon 1 }}}}\n" for part in parts]
+    program = ROW + ALIKE + "".join(met)
+    one, other = pair(
+        arena, program, ["1,5,x"], [row for row in OTHERS if ",5," not in row], u=table("v", "n", rows=rows)
+    )
+    assert lost(one, other) <= 2 + 1e-9
+
+
+@pytest.mark.attack("partition by a redefined column")
+def test_cells_that_are_kept_of_a_table_are_not_those_of_one_that_python_calls_equal(arena: Arena) -> None:
+    """Else a row was counted in a part that it is in, and in the other one as a row of the first table."""
+    program = (
+        ROW
+        + """
+truths = split_rows(union([derive(t, z = true if v >= 0 else false)]), 2)
+numbers = split_rows(union([derive(t, z = 1 if v >= 0 else 0)]), 2)
+x = [laplace(histogram(part, c)) with epsilon 1 for part in [truths[0], numbers[0], numbers[1]]]
+"""
+    )
+    for row in (11, 12):
+        one, other = pair(arena, program, [f"{100 + row},{row % 10},x"], OTHERS[:5])
+        assert lost(one, other) <= other.spent() + 1e-9 == 2 + 1e-9, row

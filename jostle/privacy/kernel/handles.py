@@ -128,10 +128,7 @@ class Cube(Handle):
 
     @property
     def size(self) -> int:
-        total = 1
-        for side in self.shape:
-            total *= side
-        return total
+        return math.prod(self.shape)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

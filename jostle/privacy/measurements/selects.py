@@ -15,11 +15,6 @@ once, in a pair if there is one, with all parts that fall to it. A sum beside a 
 composition; in (ε, δ) by plain sums δ′ = Σδᵢ likewise. In ρ the parts add up in the same way. Where (ε, δ) is counted
 in zCDP, ρ(ε) grows faster than ε, and ρ(Σεᵢ) would exceed Σρ(εᵢ): ε′ is then the largest with ρ(ε′) ≤ Σρ(εᵢ). So the
 price is in every unit at most that of the terms bought one by one.
-
-*Accuracy.* ε′ and ρ(ε′) are at least those of each part, so a term that is measured by itself has no more noise than if
-it were bought alone. A count or a sum beside a mean is of the pair that the mean buys (`Pair`): with the share s
-of the mean and its own, the count has variance 2·2/(2s)², that of 2/s² alone, and less where ρ(ε) grows as ε²; the sum
-(h² + m²)/s², at most the 2(h + |m|)²/s² that it has by itself.
 """
 
 from __future__ import annotations
@@ -42,7 +37,7 @@ from jostle.lazy import Floats, Ints, np
 from jostle.noise_laws import Bracketed, Gaussian, Laplace, Selected
 from jostle.plan.plan import Column, Filter, GroupRows, Key, RowExpr, Term, Truncate, rows_below
 from jostle.plan.plan import Count as Counted
-from jostle.plan.schemas import MOST_GROUPS, MOST_KEYS, need_unicode
+from jostle.plan.schemas import MOST_GROUPS, MOST_KEYS, grouped_by, need_unicode
 from jostle.plan.schemas import open_keys as refuse_open_keys
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -195,7 +190,7 @@ def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -
     those that were bounded, by what the plan says. Else it is left out."""
     if set(map(attrgetter("each"), table.exposures)) <= {None}:
         return table
-    exprs = {*open_keys, *(key.expr for key in keys)}
+    exprs = {*open_keys, *(grouped_by(key, table.domains) for key in keys)}
     match rows_below(table.plan, (Filter,)):
         case Truncate(keys=bounded) if set(bounded) <= exprs:
             return table

@@ -17,19 +17,11 @@ of b steps (`running`): integers, lower triangular, 0 where t − s ≥ b. The n
 of y, the sum of a step among it, has noise M⁻¹z: much of what one step has too much the next ones have too little, so
 that sums over many steps are near (Denisov et al. 2022; Choquette-Choo et al. 2023; Kalinin & Lampert 2024).
 
-*Sensitivity.* A row that comes or goes is in one batch, p, and moves G[s] by some D[s] at the steps s = p, p + b, … and
-by nothing else. Those columns of M are 0 in each other's rows, since M has a band of b steps. So M·D is at step t one
-M[t, s]·D[s], and Σ_t ‖(M·D)[t]‖² = Σ_s ‖M_s‖²·‖D[s]‖², whatever D: the largest over p of √(Σ_s ‖M_s‖²), times the
-longest D[s], is how far one row moves all of y (`reach`). Sums are taken down to 2^-SUM_BITS after they were added up,
-which adds less than 1 to each coordinate of D[s]. k rows, of any batches, move y by at most k times as much.
-
-*What is asked next* may depend on all y before: the row kernel, its parameters, its bound and its norm. A step's noise
-is of what D gives at that step, given the past, and on every path Σ_t ‖(M·D)[t]‖² is at most the square of `reach`: the
-argument of `kernel.prepaid` (and of a filter in ρ), in which a step costs what it can move and not its share. Steps of
-several threads have different numbers, and M·D is at most what it says where a sum before is not there yet.
-
-*Which batch.* Batches are parts of one partition, so that a row is in one of them and stays there, or one that is all
-rows. The kernel takes the next one itself, and the exact sums of the steps before stay with the reader.
+How far a row moves all of y (`reach`), also where a step is chosen by the y before, is argued in docs/privacy/vectors
+("Steps over batches"): batches are parts of one partition, or one that is all rows, and M has a band of as many steps,
+so that a row moves each step by one M[t, s]·D[s] alone. Sums are taken down to 2^-SUM_BITS after they were added up,
+which adds less than 1 to each coordinate of D[s]. Steps of several threads have different numbers, and what is not
+there yet moves y by less. The kernel takes the next batch itself, and exact sums stay with the reader.
 """
 
 from __future__ import annotations

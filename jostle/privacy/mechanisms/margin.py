@@ -26,7 +26,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Ints, np
 from jostle.noise_laws import LEVEL
-from jostle.privacy.mechanisms.noise import Noise
+from jostle.privacy.mechanisms.noise import Noise, fits, fraction
 from jostle.privacy.mechanisms.selection import Selection
 
 WIDEST = 2.0**40
@@ -80,6 +80,13 @@ def check_scale(scale: float) -> None:
     """Refuses noise that is too wide: before anything is charged."""
     if scale > WIDEST:
         raise refuse("BadAmount", "too little epsilon for noise on whole numbers", help="ask for more epsilon")
+
+
+def largest_scale(scale: float) -> float:
+    """That of no noise of this scale is larger, as samplers round it up: a threshold that holds back a δ goes by it."""
+    above = scale * (1 + 2.0**-40)
+    t, s = fraction(above) if fits(scale) else (above, 1)
+    return t / s
 
 
 def geometric(noise: Noise, size: int, scale: float) -> Ints:
@@ -145,8 +152,7 @@ def _mean(scale: float) -> float:
     return math.exp(-1 / scale) / -math.expm1(-1 / scale)
 
 
-HALF = 0.5
-HALF_OF_DELTA = HALF - 1e-9  # which is more than logarithms of doubles and scales that are rounded up take
+HALF_OF_DELTA = 0.5 - 1e-9  # which is more than logarithms of doubles take
 
 
 class MarginScales(Struct, frozen=True):
@@ -165,7 +171,7 @@ class MarginScales(Struct, frozen=True):
     def of(cls, reach: int, epsilon: float, delta: float) -> MarginScales:
         """A margin moves by R either way: R/threshold + 2R/question is the first half of ε. The two are shared so that
         `threshold` + `question`·ln(2/δ), about what a margin has to have, is least."""
-        first = epsilon * HALF
+        first = epsilon / 2
         root = math.sqrt(2 * max(1.0, math.log(2 / delta)))
         threshold = reach * (1 + root) / first
         question = 2 * reach / (first - reach / threshold)
@@ -182,10 +188,10 @@ class MarginScales(Struct, frozen=True):
         One that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at
         most, which is δ/2 ÷ ℓ(ℓ + 1).
         """
-        number = np.arange(1, most + 1, dtype=float)
-        margin = self.reach + self.selection * np.log(number / (self.delta * HALF_OF_DELTA))
-        luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / self.question)
-        room = self.question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
+        number, question = np.arange(1, most + 1, dtype=float), largest_scale(self.question)
+        margin = self.reach + largest_scale(self.selection) * np.log(number / (self.delta * HALF_OF_DELTA))
+        luck = math.expm1(-1 / self.threshold) / math.expm1(-1 / self.threshold - 1 / question)
+        room = question * np.log(np.maximum(luck * number * (number + 1) / (self.delta * HALF_OF_DELTA), 1.0))
         return fixed_width(np.ceil(margin)) + fixed_width(np.ceil(room))
 
 

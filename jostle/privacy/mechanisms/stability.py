@@ -24,13 +24,12 @@ from jostle.integers import fixed_width
 from jostle.lazy import Floats, np
 from jostle.noise_laws import Gaussian, Laplace, Selected
 from jostle.privacy.mechanisms.additive import Additive, Linear
-from jostle.privacy.mechanisms.margin import check_scale, stability_price
+from jostle.privacy.mechanisms.margin import check_scale, largest_scale, stability_price
 from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
 
 SAFE = 1 + 2.0**-30  # what quantiles and roots are calculated to
-ROOM = 1 + 2.0**-14  # by how much a scale of at least 2^-16 is rounded up at most (`noise.fraction`)
 
 
 def key_mechanism(amount: Amount, measures: Sequence[Measure], rows: int, each: int) -> tuple[Additive, Price]:
@@ -46,10 +45,10 @@ def key_mechanism(amount: Amount, measures: Sequence[Measure], rows: int, each: 
 
 def threshold(how: Additive, rows: int, each: int) -> float:
     """What the noisy count of a key has to pass."""
-    scale, part = _linear(how, rows, each).scale, how.delta / rows
+    scale, part = SAFE * largest_scale(_linear(how, rows, each).scale), how.delta / rows
     if how.kind is Laplace:
         return each - scale * math.log(part)
-    return each + 1 - scale * SAFE * NormalDist().inv_cdf(part)
+    return each + 1 - scale * NormalDist().inv_cdf(part)
 
 
 def _linear(how: Additive, rows: int, each: int) -> Linear:
@@ -130,9 +129,9 @@ class KeyRound(KeyLook, frozen=True):
 
     def _passes(self, groups: int, keys: int) -> float:
         """What `keys` weights of a person with `groups` groups pass with a probability of δ, in all."""
-        scale, part = self.linear.law.scale, self.how.delta * (self.share / sum(SHARES)) / SAFE / keys
-        own = math.ldexp(self.weight(groups) + 1, -WEIGHT_BITS)
-        return own + SAFE * scale * (-math.log(part) if self.how.kind is Laplace else -NormalDist().inv_cdf(part))
+        scale, part = SAFE * largest_scale(self.linear.scale), self.how.delta * (self.share / sum(SHARES)) / SAFE / keys
+        above = scale * (-math.log(part) if self.how.kind is Laplace else -NormalDist().inv_cdf(part))
+        return math.ldexp(self.weight(groups) + 1 + above, -WEIGHT_BITS)
 
     def select(self, tally: Tally, noise: Noise, earlier: Collection[Any]) -> list[Any]:
         """The keys whose noisy weights pass; what was shown before is not shown again."""
@@ -177,7 +176,7 @@ class LargestKeys(Selection, frozen=True):
     @property
     def threshold(self) -> int:
         """The rows above the least that are as good as ending: CANDIDATES keys of `each` rows pass with δ/`count`."""
-        return math.ceil(self.each + ROOM * self.width * math.log(CANDIDATES * self.count / self.delta))
+        return math.ceil(self.each + SAFE * largest_scale(self.width) * math.log(CANDIDATES * self.count / self.delta))
 
     @property
     def law(self) -> Selected:

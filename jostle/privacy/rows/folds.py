@@ -23,7 +23,7 @@ from jostle.privacy.rows import factored, norms
 if TYPE_CHECKING:
     Block = NDArray[np.int16]
 
-BLOCK = 2**15
+BLOCK = 2**16
 """Rows that are counted at a time."""
 
 MOST_NUMBERS, CACHED = 2**24, 2**18
@@ -192,10 +192,6 @@ class GradientFold:
 # Leaves of a public tree ---------------------------------------------------------------------------
 
 
-LEAF_BLOCK = 2**16
-"""Rows that are counted at a time."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTree:
     """Tests of columns. Node i asks column `asks[i]`, −1 where it is a leaf, and has a child for each of the column's
@@ -263,8 +259,8 @@ def one_leaf(branches: tuple[int, ...]) -> PublicTree:
 def blocks_of(read: Iterable[Array]) -> Iterator[Array]:
     """Codes of rows (n, columns) as blocks (columns, some rows), whose columns lie together."""
     for rows in read:
-        for start in range(0, len(rows), LEAF_BLOCK):
-            block = rows[start : start + LEAF_BLOCK].T
+        for start in range(0, len(rows), BLOCK):
+            block = rows[start : start + BLOCK].T
             yield np.ascontiguousarray(block, dtype=np.int32 if block.dtype.kind == "f" else None)
 
 

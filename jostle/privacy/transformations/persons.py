@@ -21,7 +21,7 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.plan import plan as p
 from jostle.plan.kinds import kind_of
-from jostle.plan.schemas import floors, person_columns, schema_of, whole_key
+from jostle.plan.schemas import grouped_by, person_columns, schema_of
 from jostle.privacy.kernel.exposures import Exposure
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.transformations.joins import check_keys, join_exposures
@@ -41,7 +41,7 @@ def truncate(
     """
     _need_persons(table, "contributions are bounded")
     plan = table.plan if in_all and order is not None else _in_listed(table, keys)
-    exprs = tuple([_expr(key, table) for key in keys])
+    exprs = tuple([grouped_by(key, table.domains) for key in keys])
     if order is not None and kind_of(order, table.domains) == "boolean":
         raise refuse("TypeError", "rows are put in order by numbers or texts", help="`up to 1 row by date`")
     if in_all:
@@ -73,7 +73,7 @@ def group_rows(
     if not person:
         exposures = tuple(replace(e, rows=None if e.rows is None else 2 * e.rows, each=None) for e in table.exposures)
     most = max((e.rows for e in table.exposures if e.rows is not None), default=None) if person else None
-    exprs = tuple((name, _expr(key, table)) for name, key in keys)
+    exprs = tuple((name, grouped_by(key, table.domains)) for name, key in keys)
     plan = p.GroupRows(_in_listed(table, [key for _, key in keys]), person, exprs, tuple(terms), most)
     return Table(exposures, plan, tuple(schema_of(plan, table.facts).items()), facts=table.facts)
 
@@ -150,13 +150,6 @@ def _without(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any,
     return p.Derive(p.Filter(placed, p.Apply("missing", (p.Column(PLACE),))), own)
 
 
-def _expr(key: p.Key | p.RowExpr, table: Table) -> p.RowExpr:
-    """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
-    if not isinstance(key, p.Key):
-        return key
-    return whole_key(key.expr, table.domains) if floors(key) else key.expr
-
-
 def _in_listed(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> p.Plan:
     """The rows that are in a group of every key whose values are public."""
     plan = table.plan
@@ -168,10 +161,16 @@ def _in_listed(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> p.Plan:
 def _most_groups(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> int | None:
     """In how many groups by these keys a person can have rows: of public values, or as many as were left."""
     own, plan = person_columns(table.plan), table.plan
-    shared = [key for key in keys if not (isinstance((expr := _expr(key, table)), p.Column) and expr.name in own)]
+    shared = [
+        key for key in keys if not (isinstance((expr := grouped_by(key, table.domains)), p.Column) and expr.name in own)
+    ]
     sizes = [len(key.values) for key in shared if isinstance(key, p.Key)]
     count = math.prod(sizes) if len(sizes) == len(shared) else None
-    left = isinstance(plan, p.Truncate) and plan.keys and {_expr(key, table) for key in shared} <= set(plan.keys)
+    left = (
+        isinstance(plan, p.Truncate)
+        and plan.keys
+        and {grouped_by(key, table.domains) for key in shared} <= set(plan.keys)
+    )
     return _least(count, plan.groups if left else None)  # type: ignore[union-attr]
 
 
@@ -235,7 +234,7 @@ def _need_persons(table: Table, what: str) -> None:
 
 def _listed(key: p.Key, table: Table) -> p.RowExpr:
     """Whether a row is in one of the groups of a key."""
-    value = _expr(key, table)
+    value = grouped_by(key, table.domains)
     if isinstance(key.values, range):
         first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)
         return p.Apply(

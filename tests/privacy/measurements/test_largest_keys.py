@@ -15,6 +15,7 @@ from jostle.accounting.amounts import Amount
 from jostle.accounting.composition import quanta
 from jostle.accounting.definitions import Measure, rho_of
 from jostle.privacy.mechanisms import stability
+from jostle.privacy.mechanisms.margin import largest_scale
 from jostle.privacy.mechanisms.stability import LargestKeys, largest_keys
 from jostle.source import Source
 from jostle.tools.session import Result, Session
@@ -135,7 +136,7 @@ def test_half_of_an_amount_chooses_by_what_has_the_lower_threshold() -> None:
     rho = rho_of(1.0, 5e-7) / 2
     assert many.amount.unit == rest.unit == "rho" and many.delta == 5e-7
     assert many.width == pytest.approx(3 * math.sqrt(10 / (8 * rho)))
-    assert many.threshold == math.ceil(3 + stability.ROOM * many.width * math.log(4096 * 10 / 5e-7))
+    assert many.threshold == math.ceil(3 + stability.SAFE * largest_scale(many.width) * math.log(4096 * 10 / 5e-7))
 
 
 OPEN = (

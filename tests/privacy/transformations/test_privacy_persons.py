@@ -16,7 +16,7 @@ from recording import Bench, Record, worst_losses
 from jostle.accounting.amounts import Amount, Unit
 from jostle.accounting.definitions import Measure
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Bound, Column, GroupRows, Integer, Join, Key, Scan, has_persons
+from jostle.plan.plan import Apply, Bound, Column, Constant, GroupRows, Integer, Join, Key, Scan, has_persons
 from jostle.plan.plan import Count as Counted
 from jostle.privacy.kernel.exposures import Exposure, Source
 from jostle.privacy.kernel.handles import Table
@@ -200,6 +200,7 @@ b = {{ select count(*) from u groupby w % 3 up to 2 groups, 2 rows each by r wit
 d = {{ select count(distinct person) from u groupby w with rho 0.2 }}
 e = {{ select count(*) from u groupby c up to 3 rows with rho 0.2 }}
 f = {{ select sum(n) from (select count(*) as n from u per person, c up to 2 groups, 1 row each) with rho 0.2 }}
+h = {{ select count(*) as n from u groupby w / 2 up to 2 groups, 1 row each with rho 0.2 }}
 """
 
 
@@ -227,6 +228,11 @@ def test_a_bound_on_rows_in_a_group_holds_for_those_groups_alone() -> None:
         request = prepare(few, [by[key] for key in keys], [Count()])
         (term,) = request.aggregates[0].terms(request.table)
         assert reach_of(term, request.table, False) == (6, pytest.approx(moved, rel=1e-8)), keys
+    half = Apply("/", (Column("c"), Constant(2.0)))  # of which groups by whole numbers have several values
+    for bounded, reach in ((Key(half, range(5)), (5, 5**0.5)), (half, (6, 6.0))):
+        request = prepare(truncate(table, [bounded], 6, 1), [GroupKey("c", half, range(5))], [Count()])
+        (term,) = request.aggregates[0].terms(request.table)
+        assert reach_of(term, request.table, False) == pytest.approx(reach, rel=1e-8), bounded
     persons = persons_of_groups(few, [("c", Key(Column("c"), range(10)))])
     (each,) = prepare(persons, [by["c"]], [Count()]).table.exposures
     (whole,) = prepare(persons, [], [Count()]).table.exposures

@@ -6,6 +6,7 @@ charge really loses (see `recording`) has to be within what it says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import pytest
 from recorded_noise import Draw
 from recording import Bench, worst_losses
 
+from jostle.accounting.amounts import Amount, Unit
+from jostle.accounting.definitions import Measure
+from jostle.integers import fixed_width
 from jostle.plan.plan import (
     WEIGHT_BITS,
     Bound,
@@ -26,8 +30,12 @@ from jostle.plan.plan import (
     Integer,
     Join,
     Key,
+    Real,
     Scan,
 )  # fmt: skip
+from jostle.privacy.kernel.exposures import Exposure, Source
+from jostle.privacy.kernel.handles import Table
+from jostle.privacy.measurements.aggregates.aggregate import Pair, fixed_sum, sensitivity_of
 from jostle.privacy.mechanisms.linear import MOST_COUNT, Strategy
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.tools.session import Result
@@ -162,6 +170,24 @@ def test_weights_are_as_equal_as_they_can_be_and_go_with_their_rows(
     least, most = 2**WEIGHT_BITS // 6, 2**WEIGHT_BITS
     assert (weights >= least * rows).all()
     assert (weights <= most * rows).all()
+
+
+@pytest.mark.parametrize("most", [1, 3, 400, 5_000, 40_000, 70_000])
+@pytest.mark.parametrize("half", [1.0, 0.7, math.ldexp(3000 * 2**16 + 45_535, -29)])
+def test_a_mean_moves_by_what_it_says_also_where_each_row_is_in_a_group_of_its_own(most: int, half: float) -> None:
+    """Each of a person's rows is rounded by itself, and none adds more to its sum than to its count."""
+    unit = Unit(("id",), most, weighted=True)
+    source = Source.declared("t", Measure("pure", Amount("epsilon", 10**12)), unit, None, None)
+    columns = (("x", Real(-1.0, 1.0)),)
+    table = Table((Exposure.of(source, unit),), Bound(Scan("d", columns), ("id",), most, True), columns)
+    pair = Pair.of(fixed_sum(Column("x"), half, table), Count(Column("x"), weighted=True))
+    whole = 2**WEIGHT_BITS
+    for rows in {1, most // 2 + 1, most}:
+        places = np.arange(rows + 1, dtype=np.int64) * whole // rows
+        counts = np.diff(places)
+        sums = fixed_width(np.rint(counts * half * math.ldexp(1.0, pair.total.bits - WEIGHT_BITS)))
+        moved = sum(np.abs(np.array(pair.mixed(sums, counts, table))).sum(axis=0).tolist())
+        assert counts.sum() == whole and moved <= sensitivity_of(pair, table)
 
 
 def test_public_rows_that_are_joined_carry_the_weight(

@@ -222,3 +222,15 @@ release n = total_weight(where(p, a < b)) with epsilon 1e6
 """))  # fmt: skip
     assert result.ok, result.diagnostics
     assert result.values["n"] == pytest.approx(2000 * 1999 / 2 / 4000, abs=1e-3)
+
+
+def test_truths_and_numbers_that_python_calls_equal_are_columns_of_their_own(tmp_path: Path) -> None:
+    program = """
+r = weighted(t)
+truths = derive(r, z = true if a > 2 else false)
+x = laplace(histogram(truths, z)) with epsilon 1
+numbers = derive(derive(r, z = 1 if a > 2 else 0), y = z + 1)
+y = laplace(histogram(numbers, y = clamp(y, 0, 2))) with epsilon 1
+"""
+    result = run(tmp_path, program)
+    assert result.ok, result.diagnostics

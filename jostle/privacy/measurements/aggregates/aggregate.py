@@ -1,7 +1,7 @@
 """What an aggregate of a select is. The docstring of each is its argument.
 
 An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or from counts
-of each group's rows at public places (`GroupAggregate`), such as where it is chosen among them
+of the rows of each group at public places (`GroupAggregate`), such as where it is chosen among them
 (`SelectionAggregate`). An additive one only names its terms, and what it does with noisy numbers is post-processing. Of
 a public table it is computed exactly, from statistics that every engine knows.
 
@@ -215,7 +215,8 @@ class Pair(Struct, frozen=True):
 
     H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n
     moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) at most in ℓ₁ and in ℓ₂. S = (A − B)/2 and
-    N = (A + B)/2H (docs/privacy/aggregates.md). The numbers are brought within half of the limit first.
+    N = (A + B)/2H (docs/privacy/aggregates.md); H·n is whole, so that no rounding of s, also of a row with a weight,
+    carries it above. The numbers are brought within half of the limit first.
     """
 
     total: p.FixedSum

@@ -16,11 +16,6 @@ minimum or a maximum): `Bracketing`. Public places stand on both sides of the ch
 *Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
 first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
 of one group. All counts of all groups together move by what the count of a group does (`aggregate.reach_of`).
-
-*Coverage.* Where the quantile lies below a place, at least its share of the rows do, so that the noise alone has to
-make that place look clearly too low. The places are looked at from the outside in and the first that is not clear ends
-it. So only one of them, the first beyond the quantile, can fail: no level is divided among them. A place that is
-clear beyond the answer is taken for unclear, so that an interval always holds its own answer.
 """
 
 from __future__ import annotations

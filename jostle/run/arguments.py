@@ -17,12 +17,11 @@ from jostle.diagnostics import Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.run import values as val
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, private_value, refuse_private
 from jostle.run.scope import MISSING, Scope
-from jostle.run.values import (
-    Grouped, Interval, JSet, handles_in, is_number, is_sequence, is_vector, kind_name, need_room,
-)  # fmt: skip
+from jostle.run.values import Grouped, JSet, handles_in, is_number, is_sequence, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -130,8 +129,8 @@ def items(value: Any) -> list[Any]:
     """The items of a list, a set, a range or a table of one column."""
     if isinstance(value, Grouped):
         value = value.only()
-    if isinstance(value, Interval):
-        need_room(value.count)
+    if isinstance(value, val.Interval):
+        val.need_room(value.count)
     elif not (isinstance(value, JSet) or is_sequence(value)):
         raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
     return list(value)

@@ -80,7 +80,7 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     table, queries = _common(requests), []
     domains = dict(table.schema)
     never_missing = set(table.plan.on) if isinstance(table.plan, p.Join) and table.plan.kind == "inner" else set()
-    below = {name: p.Column(name) for name in domains} | joined_columns(table.plan)
+    below = {name: p.Column(name) for name in domains} | _filled(table.plan) | joined_columns(table.plan)
     for request in requests:
         columns, conditions = seen_through(request.table.plan)[1:]
         conditions = [replaced(condition, below) for condition in conditions]
@@ -356,6 +356,18 @@ def joined_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
             expr = p.Apply("if", (p.Apply("in", (p.Column(mine), *those)), p.Constant(value), expr))
         result[name] = expr
     return result
+
+
+def _filled(plan: p.Plan) -> dict[str, p.RowExpr]:
+    """Of a join that keeps no row without a partner but of its first side: the columns that are never missing there."""
+    if not isinstance(plan, p.Join) or plan.kind not in ("inner", "left"):
+        return {}
+    filled: dict[str, p.RowExpr] = {}
+    for name, expr in seen_through(plan.left)[1].items():
+        match expr:
+            case p.Apply("coalesce", (*_, p.Constant(value) as last)) if value is not None:
+                filled[name] = p.Apply("coalesce", (p.Column(name), last))
+    return filled
 
 
 def replaced(expr: p.RowExpr, columns: Mapping[str, p.RowExpr]) -> p.RowExpr:

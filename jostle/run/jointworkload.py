@@ -359,15 +359,29 @@ def joined_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
 
 
 def _filled(plan: p.Plan) -> dict[str, p.RowExpr]:
-    """Of a join that keeps no row without a partner but of its first side: the columns that are never missing there."""
-    if not isinstance(plan, p.Join) or plan.kind not in ("inner", "left"):
-        return {}
-    filled: dict[str, p.RowExpr] = {}
-    for name, expr in seen_through(plan.left)[1].items():
-        match expr:
+    """Of a join that keeps all rows of its first side alone, and of a union, the columns that are never missing in the
+    tables that it is made from."""
+    match plan:
+        case p.Join(kind="inner" | "left", left=left):
+            sources: tuple[p.Plan, ...] = (left,)
+        case p.Union(sources=sources):
+            pass
+        case _:
+            return {}
+    first, *others = map(_constants, sources)
+    names = [name for name in first if all(name in other for other in others)]
+    return {name: p.Apply("coalesce", (p.Column(name), first[name])) for name in names}
+
+
+def _constants(plan: p.Plan) -> dict[str, p.Constant]:
+    """What stands in a missing cell of each column that is never missing, through filters and derived columns."""
+    below, columns, _ = seen_through(plan)
+    known, result = {name: p.Column(name) for name in schema_of(below)} | _filled(below), {}
+    for name, expr in columns.items():
+        match replaced(expr, known):
             case p.Apply("coalesce", (*_, p.Constant(value) as last)) if value is not None:
-                filled[name] = p.Apply("coalesce", (p.Column(name), last))
-    return filled
+                result[name] = last
+    return result
 
 
 def replaced(expr: p.RowExpr, columns: Mapping[str, p.RowExpr]) -> p.RowExpr:

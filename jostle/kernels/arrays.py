@@ -60,6 +60,7 @@ class Column(TypedDict, total=False):
     edges: Sequence[float]
     values: Sequence[str | float | bool]
     value: str | float | bool
+    text: str
     number: bool
     centre: float
     scale: float

@@ -17,6 +17,7 @@ from jostle.diagnostics import Note, Refusal, refuse
 from jostle.privacy.kernel.exposures import Allotment, Exposures, Handle
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table
 from jostle.privacy.kernel.kernel import Kernel, check_unit
+from jostle.run import values as val
 from jostle.run.evaluator import Evaluator
 from jostle.run.faults import LIBRARY, exposures_of, private_value, refuse_private
 from jostle.run.scope import MISSING, Scope
@@ -125,12 +126,14 @@ def whole(value: object) -> int:
 
 
 def items(value: Any) -> list[Any]:
-    """The items of a list, a set or a table of one column."""
+    """The items of a list, a set, a range or a table of one column."""
     if isinstance(value, Grouped):
         value = value.only()
-    if isinstance(value, JSet) or is_sequence(value):
-        return list(value)
-    raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
+    if isinstance(value, val.Interval):
+        val.need_room(value.count)
+    elif not (isinstance(value, JSet) or is_sequence(value)):
+        raise refuse("TypeError", f"utilities are a list, not {kind_name(value)}")
+    return list(value)
 
 
 def numbers(value: object) -> list[float]:
@@ -238,7 +241,8 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
 
     A function of the library has a budget from whoever calls it alone: outside any allotment its shares are refused.
     """
-    if interp.kernel.allotment is None and node.span.source.name.startswith(LIBRARY):
+    inner = interp.kernel.allotment
+    if inner is None and node.span.source.name.startswith(LIBRARY):
         bare_amount(interp.kernel, exposures)
     share = interp.eval(node.value, scope)
     for handle in handles_in(share):
@@ -250,7 +254,10 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         )  # checked on public data too
     except Refusal as refusal:
         raise refusal.at(node.span) from None
-    return part if whole is not None else None
+    if whole is None or inner is None or inner.amount is None:
+        return part if whole is not None else None
+    left = _quanta_left(inner, inner.amount, exposures)  # a share is a double, whose last bit may be many quanta
+    return Amount(part.unit, left, part.delta) if 0 < part.value - left <= part.value >> 50 else part
 
 
 def _part_of_amount(whole: Amount, share: object) -> Amount:
@@ -278,12 +285,12 @@ def _whole_amount(interp: Evaluator, exposures: Exposures) -> Amount | None:
     inner = interp.kernel.allotment
     if inner is not None:
         if inner.amount is not None and inner.shared_out is None:
-            value = left_of_allotment(interp, exposures, inner.amount.unit)
+            value = _quanta_left(inner, inner.amount, exposures)
             if value == 0:
                 message = f"nothing is left of the allotment of {inner.amount} to share"
                 raise refuse("BudgetExceeded", message, help="give what was measured before a share too, `with 1/2`")
             deltas = [inner.amount.delta - meter.spent[1] for _, meter in inner.meters.values()]
-            inner.shared_out = Amount(inner.amount.unit, quanta(value), max(0, min(deltas, default=inner.amount.delta)))
+            inner.shared_out = Amount(inner.amount.unit, value, max(0, min(deltas, default=inner.amount.delta)))
         return inner.shared_out
     if not exposures:
         raise refuse(
@@ -307,10 +314,14 @@ def left_of_allotment(interp: Evaluator, exposures: Exposures, what: str = "epsi
         return interp.at_least(math.inf)
     if inner.amount.unit != what:
         raise refuse("TypeError", f"this allotment is in {inner.amount.unit}, not in {what}")
+    return interp.at_least(as_float(_quanta_left(inner, inner.amount, exposures)))
+
+
+def _quanta_left(inner: Allotment, amount: Amount, exposures: Exposures) -> int:
     paths = [(e.source, e.path) for e in exposures or inner.opened_for]
     if not paths:
         paths = [(source, ()) for source, _ in inner.meters.values()]
-    return interp.at_least(as_float(max(0, min((inner.left(*at) for at in paths), default=inner.amount.value))))
+    return max(0, min((inner.left(*at) for at in paths), default=amount.value))
 
 
 def bare_amount(kernel: Kernel, exposures: Exposures, shares: int = 1) -> Amount | None:

@@ -56,7 +56,7 @@ TAKEN = {
     "numbers": _MANY,
     "each": _MANY | {NUMBER},
     "items": _MANY | {RECORD},
-    "options": frozenset({LIST, SET}),
+    "options": frozenset({LIST, SET, RANGE}),
     "pairs": frozenset({LIST, SET}),
     "utilities": frozenset({LIST, SET, GROUPED, SCORE}),
     "edges": frozenset({LIST, RANGE}),

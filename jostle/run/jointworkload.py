@@ -80,7 +80,7 @@ def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     table, queries = _common(requests), []
     domains = dict(table.schema)
     never_missing = set(table.plan.on) if isinstance(table.plan, p.Join) and table.plan.kind == "inner" else set()
-    below = {name: p.Column(name) for name in domains} | joined_columns(table.plan)
+    below = {name: p.Column(name) for name in domains} | _complete_columns(table.plan) | joined_columns(table.plan)
     for request in requests:
         columns, conditions = seen_through(request.table.plan)[1:]
         conditions = [replaced(condition, below) for condition in conditions]
@@ -355,6 +355,32 @@ def joined_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
             those = tuple(p.Constant(key) for key, row in zip(keys, table.rows, strict=True) if row[at] == value)
             expr = p.Apply("if", (p.Apply("in", (p.Column(mine), *those)), p.Constant(value), expr))
         result[name] = expr
+    return result
+
+
+def _complete_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
+    """Of a join that keeps all rows of its first side alone, and of a union, the columns that are never missing in the
+    tables that it is made from."""
+    match plan:
+        case p.Join(kind="inner" | "left", left=left):
+            sources: tuple[p.Plan, ...] = (left,)
+        case p.Union(sources=sources):
+            pass
+        case _:
+            return {}
+    first, *others = map(_constants, sources)
+    names = [name for name in first if all(name in other for other in others)]
+    return {name: p.Apply("coalesce", (p.Column(name), first[name])) for name in names}
+
+
+def _constants(plan: p.Plan) -> dict[str, p.Constant]:
+    """What stands in a missing cell of each column that is never missing, through filters and derived columns."""
+    below, columns, _ = seen_through(plan)
+    inner, result = {name: p.Column(name) for name in schema_of(below)} | _complete_columns(below), {}
+    for name, expr in columns.items():
+        match replaced(expr, inner):
+            case p.Apply("coalesce", (*_, p.Constant(value) as last)) if value is not None:
+                result[name] = last
     return result
 
 

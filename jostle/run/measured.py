@@ -30,7 +30,7 @@ from jostle.run.faults import private_value, refuse_private
 from jostle.run.margins import cut_of, marked, with_noise
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
-from jostle.run.values import JSet, Record, handles_in, is_number, is_sequence, kind_name
+from jostle.run.values import JSet, Record, handles_in, is_number, kind_name
 from jostle.run.workloads import MOST_QUERIES
 from jostle.source import Span
 from jostle.syntax import nodes as n
@@ -122,9 +122,7 @@ def _gaussian(
 def _exp_mech(domain: Value, utilities: object, epsilon: object = None, *, at: At) -> object:
     """The element of `domain` with (nearly) the largest utility; public utilities cost nothing."""
     interp, span = at
-    options = list(domain) if isinstance(domain, JSet) or is_sequence(domain) else None
-    if options is None:
-        raise refuse("TypeError", f"`exp_mech` takes a set or list to choose from, not {kind_name(domain)}")
+    options = items(domain)
     if isinstance(utilities, Scores) and utilities.groups:
         raise refuse("TypeError", "scores in groups have several winners", help="use `noisy_max`")
     return options[_choose(interp, utilities, len(options), epsilon, span)[0]]

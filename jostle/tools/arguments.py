@@ -68,6 +68,8 @@ def parse(words: Sequence[str]) -> argparse.Namespace | int:
         return 2
     if words[0] == "-c":
         words = ["ask", *words[1:]]
+    if words[0] == "help":
+        words = [*words[1:], "--help"]
     try:
         options, more = parser.parse_known_args(words)
         if more:

@@ -214,7 +214,8 @@ def _advice(
     """How more of a column's cells, of so many rows, would be read, a line each; some are read by a form already."""
     name, kind = column_word(clean(column.name)), domain_kind(domain)
     if column.empty == rows:
-        yield "objects and lists of JSON lines are not read: `pandas.json_normalize` makes columns of what they hold"
+        yield "objects and lists of JSON lines are not read: `pandas.json_normalize` makes columns of what they hold;"
+        yield "nor is a formula of a workbook that no spreadsheet has calculated: open it in one, and save it"
     if column.not_whole:
         yield f"describe it as {_real(domain)} to keep fractions"
     if 2 * column.standing_in >= max(column.outside, 1):

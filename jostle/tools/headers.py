@@ -136,7 +136,9 @@ def on_other_lines(faults: Sequence[Diagnostic], others: Sequence[Diagnostic]) -
     before = {one.span.line for one in others if one.span is not None and one.kind != "BadAmount"}
     faults = [one for one in faults if one.kind != "BadAmount" or one.span is None or one.span.line not in before]
     lines = {fault.span.line for fault in faults if fault.span is not None}
-    if any(one.kind == "ImportError" for one in faults):  # an unknown name may be one of that module
+    files = {one.span.source.name for one in (*faults, *others) if one.span is not None}
+    kinds = ("ImportError", "SyntaxError") if len(files) > 1 else ("ImportError",)
+    if any(one.kind in kinds for one in faults):  # an unknown name may be one of that module
         others = [one for one in others if one.kind != "NameError"]
     both = [*faults, *(one for one in others if one.span is not None and one.span.line not in lines)]
     return sorted(both, key=lambda one: (one.span.line, one.span.column) if one.span is not None else (0, 0))

@@ -21,7 +21,9 @@ from jostle.events import Event
 from jostle.language.builtins import EVERYWHERE
 from jostle.records import replace
 from jostle.source import Source
+from jostle.syntax import nodes as n
 from jostle.syntax import parse
+from jostle.syntax.walk import every_of
 from jostle.tools import show as views
 from jostle.tools.completion import COMMANDS, Vocabulary, vocabulary_of
 from jostle.tools.expected_errors import prices
@@ -83,14 +85,17 @@ def _sum(charges: Sequence[Charge]) -> Charge:
 
 
 def _statement(text: str) -> str | None:
-    """An entry as a statement of a program; None where it is none. The name of a bare expression is `_`."""
-    for candidate in (text, f"_ = ({text.strip()})"):
-        try:
-            parse(Source("entry", candidate + "\n"))
-        except Refusal:
-            continue
-        return candidate
-    return None
+    """An entry as the text of a program; None where it is none. The name of a bare expression is `_`."""
+    try:
+        tree = parse(Source("entry", text + "\n"), interactive=True)
+    except Refusal:
+        return None
+    lines = text.split("\n")
+    for span in [node.span for node in every_of(tree, n.Bare) if not isinstance(node.value, n.Call)][::-1]:
+        for line, column, sign in ((span.end_line, span.end_column, ")"), (span.line, span.column, "_ = (")):
+            before, after = lines[line - 1][: column - 1], lines[line - 1][column - 1 :]
+            lines[line - 1] = before + sign + after
+    return "\n".join(lines)
 
 
 HELP = """\

@@ -3,6 +3,7 @@ read. Beside it what selects, amounts and calls need of their parts whatever the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -18,7 +19,7 @@ from jostle.language.facts import Effect, Gives
 from jostle.language.forms import joins_freely, keys_by_alias, no_free_join, source_kind
 from jostle.lazy import np
 from jostle.plan.facts import FACTS
-from jostle.plan.plan import Domain, Open, Plan, Scan, inputs
+from jostle.plan.plan import Column, Domain, Exact, GroupRows, Known, Listed, Open, Plan, Scan, inputs
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table, Vectors
 from jostle.privacy.kernel.kernel import Kernel, check_unit
@@ -114,9 +115,23 @@ class Door(Kernel):
             check_unit(amount, exposure.source)
 
 
+class Unread(Nothing):
+    """An engine that reads nothing. Of rows that stand in a program it knows how many have one key, as a join asks."""
+
+    def exact(self, plan: Plan, keys: object, terms: object) -> tuple[list[object], list[list[int]]]:
+        match plan, terms:
+            case GroupRows(source=Listed() | Known(source=Listed()) as of, keys=by), (Exact(function="max"),):
+                listed = cast("Listed", of.source if isinstance(of, Known) else of)
+                names = [name for name, _ in listed.columns]
+                at = [names.index(expr.name) for _, expr in by if isinstance(expr, Column)]
+                many = Counter(key for row in listed.rows if None not in (key := tuple(row[i] for i in at)))
+                return [], [[max(many.values(), default=1)]]
+        raise Unknown
+
+
 def door(events: Stream) -> tuple[Door, PublicData]:
     """A kernel and public data over an engine of which nothing is known."""
-    return assembled(cast("Any", Nothing()), events, Door)
+    return assembled(cast("Any", Unread()), events, Door)
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:

@@ -50,7 +50,7 @@ def test_the_library_comes_before_a_file_of_the_same_name(tmp_path: Path) -> Non
 
 def test_a_module_that_does_not_parse(tmp_path: Path) -> None:
     (tmp_path / "mine.jst").write_text("x = = 1\n", encoding="utf-8")
-    result = attempt(tmp_path, "use mine\n")
+    result = attempt(tmp_path, "use mine\nprint(y)\n")
     assert kinds(result) == ["SyntaxError"]
     span = result.diagnostics[0].span
     assert span is not None and span.source.name.endswith("mine.jst")

@@ -194,6 +194,18 @@ release shares = [network_shares(net, {a: a / 10, b: b / 10}).yes for a in -9..9
     assert right > 0.85
 
 
+def test_listed_numbers_and_truths_have_their_names_in_rows() -> None:
+    frame = pd.DataFrame({"a": np.arange(4000) % 5, "old": np.arange(4000) % 5 > 2, "kind": np.arange(4000) % 2})
+    text = """net = network_classifier(t, "kind", hidden = 2, steps = 5) with epsilon 8 delta 1e-5
+release shares = network_shares(net, {a: 3, old: true})
+off = lambda w, row: (row.a - w[0] * row.kind["1"] - w[1] * row.old["true"])^2
+release line = fit(t, off, [0, 0], steps = 5) with epsilon 8 delta 1e-5
+"""
+    described = "{a: 0..4, old: {true, false}, kind: {0, 1}}"
+    result = fitted(frame, described, text, "protecting rows budget epsilon 16, delta 1e-4")
+    assert list(result["shares"]) == ["0", "1"] and sum(result["shares"].values()) == pytest.approx(1)
+
+
 CHARGED = """use learning
 private t = table("data/people.csv") described by {age: 16..79, hours: 0..63}
     protecting rows budget epsilon 2, delta 1e-5 counted by basic

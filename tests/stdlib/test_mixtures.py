@@ -215,6 +215,11 @@ def towns() -> np.ndarray:
     return middles[rng.integers(0, 3, 6000)] + rng.normal(0, 0.05, (6000, 2))
 
 
+def test_centres_print_large_numbers_in_full() -> None:
+    text = "use mixtures\nrelease c = kmeans(vectors([[21814, 9], [21815, 9]], low = 0, high = 40000), 1, 1)"
+    assert str(Session().run(Source("c.jst", text))["c"]).splitlines()[1].startswith("  21814, 9")
+
+
 def test_clusters_are_found(towns: np.ndarray) -> None:
     program = """
 release ours = kmeans(rows, 3, 6) with epsilon 1 delta 0.0001

@@ -498,3 +498,5 @@ def test_a_report_is_read_and_printed() -> None:
     result = session.attempt(Source("r.jst", text + "release a = [f.rows[1].value, f.coefficients.x, f.r_squared]"))
     assert result.ok and result["a"][0] == result["a"][1] == report.rows[1]["value"]
     assert report.as_json()["coefficients"]["x"] == report.rows[1]["value"]
+    hidden = str(ask('linear_regression(t, "y", ["x"]) with epsilon 1e-4', "protecting rows budget epsilon 1")["a"])
+    assert "the intervals are infinite" in hidden and "R²" not in hidden

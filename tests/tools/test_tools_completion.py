@@ -172,6 +172,15 @@ def test_the_price_of_an_entry_is_known_before_it_runs(session: Session) -> None
     assert preview.price("n + 1") == [] and preview.price("x = (1") == []
 
 
+def test_the_price_is_known_after_cells_that_show_a_value(session: Session) -> None:
+    """A value in a cell of several statements hid its declarations, and what came later was said to cost nothing."""
+    preview = CostPreview(session)
+    count = "{{ select count(*) from people with epsilon 0.3 }}"
+    enter(session, preview, PEOPLE + f"n = {count}\nn + 1  # shown\nif n > 0:\n    n\nn")
+    assert prices(preview.price(count)) == ["people: ε 0.3"] and preview.price("n\n2 * n") == []
+    assert prices(preview.price(f"[\n{count} for i in 1..2\n]\nn")) == ["people: ε 0.6"]
+
+
 def test_types_say_what_is_public(session: Session) -> None:
     enter(session, CostPreview(session), PEOPLE + "h = histogram(people, x = age / 10)\nn = 3")
     names = session.names()

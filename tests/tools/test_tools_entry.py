@@ -63,6 +63,7 @@ def test_wrong_usage_is_2_and_says_so_on_standard_error(jostle: Call, words: lis
 def test_help_is_0(jostle: Call) -> None:
     status, out, _ = jostle("--help")
     assert status == 0 and "explain" in out and jostle("run", "--help")[0] == 0
+    assert jostle("help")[:2] == (0, out) and jostle("help", "data", "show") == jostle("data", "show", "--help")
 
 
 def test_run_prints_releases_budget_and_choices(jostle: Call) -> None:

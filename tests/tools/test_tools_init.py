@@ -225,7 +225,9 @@ def test_names_that_columns_share_and_what_json_lines_hold_have_their_way_out(
     assert "the header has the name `price` more than once" in capsys.readouterr().err
     Path("orders.jsonl").write_text('{"who": {"id": 3}, "n": 4}\n' * 9)
     assert main(["init", "orders.jsonl", "--describe", "{who: text, n: 0..9}"]) == 0
-    assert "who: empty 9 (100.0 %)\n    objects and lists of JSON lines are not read" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "who: empty 9 (100.0 %)\n    objects and lists of JSON lines are not read" in out
+    assert "\n    nor is a formula of a workbook that no spreadsheet has calculated" in out
 
 
 def test_words_for_what_is_missing_are_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

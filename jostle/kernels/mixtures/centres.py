@@ -70,7 +70,7 @@ class Centres(gauss.OfVectors):
 
     def __str__(self) -> str:
         lines = [f"{len(self.centres)} centres over {', '.join(self.space.columns[:8])}"]
-        lines += ["  " + ", ".join(f"{v:.4g}" for v in centre[:8]) for centre in self.cluster_centers_[:20]]
+        lines += ["  " + ", ".join(f"{v:.6g}" for v in centre[:8]) for centre in self.cluster_centers_[:20]]
         return "\n".join(lines)
 
 

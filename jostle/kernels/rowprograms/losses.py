@@ -56,7 +56,7 @@ def loss_points(start: Weights, terms: Sequence[Column]) -> list[dict[str, objec
                     row[term["name"]] = symbol(cell, "cell", place)
                 else:
                     listed = row.setdefault(term["name"], {})
-                    listed |= {str(term["value"]): symbol(cell > 0, "cell", place)}  # type: ignore[operator]
+                    listed |= {term["text"]: symbol(cell > 0, "cell", place)}  # type: ignore[operator]
             points.append({"weights": in_shape(start, weights), "row": row})
     return points
 

@@ -53,7 +53,8 @@ def linear_fit(
     rounded = mom.rounded_by(turn, fit.inverse, 0, fit.off)
     names = [("intercept", ""), *_terms(design[:-1])]
     rows = coefficient_lines(names, value, noise, np.diag(np.maximum(even, spread)), m.quantile, fit.hidden, rounded)
-    title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows, R² {fit.explained:.3f}"
+    explained = "" if fit.hidden else f", R² {fit.explained:.3f}"
+    title = f"{m.names[-1]} by linear regression: {max(m.rows, 0):.0f} rows{explained}"
     facts = coefficients(rows) | {"r_squared": fit.explained, "count": m.rows}
     notes = [_hides(design, m.sums[:d, :d], m.noise[:d, :d], 0)] if fit.hidden else []
     return Report(title, rows, notes, facts)

@@ -222,14 +222,34 @@ class OfTwo(Joint):
 class Projected(Formula):
     """An answer from `low` on in place of a measured one, its `inputs`: so that several agree, it may lie elsewhere.
 
-    What is calculated from it is as far off as what is calculated from the measured one.
+    What is calculated from it is as far off as what is calculated from the measured one. `whole`: the exact answer is a
+    whole number.
     """
 
-    __slots__ = ("law", "low", "measured")
+    __slots__ = ("law", "low", "measured", "whole")
 
-    def __init__(self, measured: Noised, low: float = 0.0) -> None:
+    def __init__(self, measured: Noised, low: float = 0.0, whole: bool = False) -> None:
         super().__init__(_itself, (measured.origin,), 1)
-        self.measured, self.law, self.low = float(measured), measured.law, low
+        self.measured, self.law, self.low, self.whole = float(measured), measured.law, low, whole
+
+    def ends(self, low: float, high: float) -> tuple[float, float]:
+        """Those of an interval that holds the exact answer, but for the last bits of a sum."""
+        least = math.ceil(low - 1e-6) if self.whole else low
+        return least, max(least, math.floor(high + 1e-6)) if self.whole else high
+
+
+class Widened(Formula):
+    """A number as it was measured, of which rows were left out that move it to `low` at least and `high` at most, sums
+    of measured numbers too. `cut` is what the error of whatever is calculated from it does not cover."""
+
+    __slots__ = ("cut", "high", "low")
+    weights = (1.0,)
+    low: Noised
+    high: Noised
+
+    def __init__(self, measured: Noised, ends: tuple[float, float]) -> None:
+        super().__init__(_itself, (measured.origin,), measured.origin.steps + 1)
+        (self.low, self.high), self.cut = ends, measured.cut  # type: ignore[assignment]
 
 
 def _itself(value: object) -> object:
@@ -415,4 +435,4 @@ def calculated(value: float, function: str | Callable[..., object], inputs: Sequ
         return float(value)
     origins = tuple([number.origin if type(number) is Noised else number for number in inputs])
     hidden = any(number.hidden for number in inputs if type(number) is Noised)
-    return Noised.of(value, Formula(function, origins, steps), cuts_of(*inputs), hidden)
+    return Noised.of(value, Formula(function, origins, steps), cuts_of(*inputs, *origins), hidden)

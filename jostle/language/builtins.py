@@ -314,6 +314,8 @@ row("explain", "value: choice", "What a ChoiceMaker has learned, as a text.", re
 row("error", "value", "The 95 % half-width of measured numbers, and of what is calculated from them.", reads=HANDLES)
 row("standard_error", "value", "The standard error of measured numbers, and of what is calculated from them.")
 row("band", "value, level = 0.95", "The bounds between which each true value lies with a probability.")
+row("with_left_out", "value, lost: number, low: number = 0, high: number = 1",
+    "Counts or sums within `up to k rows`, with errors that cover what is left out.", reads=HANDLES)  # fmt: skip
 row("bootstrap", "cells: list, option, queries, *, epsilon = none, rho = none, runs = 100, seed = 0",
     "The error of an option, by running it on released cells.", reads=HANDLES)  # fmt: skip
 row("spent", "value: source", "What a private source has lost.", Gives.BALANCE, HANDLES)

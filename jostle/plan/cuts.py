@@ -19,6 +19,9 @@ from jostle.plan import plan as p
 from jostle.plan.facts import bounds_of, key_values, schema_of
 from jostle.plan.schemas import MOST_KEYS
 
+BEYOND = "rows of a person beyond "
+"""How what a bound leaves out of a person's rows begins."""
+
 _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 
 
@@ -79,11 +82,11 @@ def _rows(plan: p.Plan, stated: bool) -> Iterator[str]:
     plan = p.rows_below(plan, (p.Filter,))
     match plan:
         case p.Bound(most=int(most)) if not stated:
-            yield f"rows of a person beyond `{_limit(None, most, False)}`"
+            yield f"{BEYOND}`{_limit(None, most, False)}`"
         case p.Join(most=int(most)):
             yield f"matches beyond `up to {most}`"
         case p.Truncate() if _truncates(plan):
-            yield f"rows of a person beyond `{_limit(plan.groups, plan.rows, bool(plan.keys))}`"
+            yield f"{BEYOND}`{_limit(plan.groups, plan.rows, bool(plan.keys))}`"
     for source in (plan.scan,) if isinstance(plan, p.Bound) else p.inputs(plan):
         yield from _rows(source, stated)
 

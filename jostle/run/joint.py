@@ -20,7 +20,6 @@ from jostle.accounting.composition import quanta
 from jostle.diagnostics import Refusal, refuse
 from jostle.formulas import Noised
 from jostle.language.forms import aggregates
-from jostle.plan.plan import Column, Derive, names_in
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate, Estimate
 from jostle.privacy.measurements.selects import Answer, Request, key_columns, with_common_terms
@@ -30,7 +29,7 @@ from jostle.run.arguments import amount_of, mechanism_of, no_error, wish_of
 from jostle.run.evaluator import Evaluator, PlacedAt
 from jostle.run.faults import refuse_private
 from jostle.run.jointplan import PLAIN, JointPlan, JointQuery, Shape, is_from_zero
-from jostle.run.jointworkload import JointWorkload, check_together, joint_workload, terms_of
+from jostle.run.jointworkload import JointWorkload, adds_up, check_together, joint_workload, public_sizes, terms_of
 from jostle.run.margins import exact
 from jostle.run.scope import Scope
 from jostle.run.values import Grouped, Pending, is_number, is_sequence, kind_name
@@ -121,14 +120,6 @@ class JointBlock(Struct):
         return JointQuery(request, target=wish, span=node.span)
 
 
-def takes_public(request: Request) -> bool:
-    """Whether the numbers of rows of a source whose size is public are given in a block: of columns that are never
-    missing, so that every row is in a group."""
-    plan = request.table.plan
-    never = {name for name, expr in plan.columns if expr != Column(name)} if isinstance(plan, Derive) else set()
-    return all(key.over is None and names_in([key.expr]) <= never for key in request.group_keys)
-
-
 def given_answers(
     interp: Evaluator, node: n.Amount, scope: Scope, request: object, names: Sequence[str], output: str
 ) -> tuple[float, ...]:  # fmt: skip
@@ -190,8 +181,7 @@ def alone(interp: Evaluator, request: object, node: n.Select, wish: float | None
         raise no_error(node)
     block = JointBlock(wish)
     block.answer(request, node, wish)
-    (answer,) = _answers(interp, block.selects, None, node.spend, scope)
-    return answer
+    return _answers(interp, block.selects, None, node.spend, scope)[0]
 
 
 def _facts(query: JointQuery) -> tuple[object, ...]:
@@ -229,7 +219,7 @@ def _block_value(interp: Evaluator, node: n.With, scope: Scope, amount: Amount |
         scope.names.update(names)
     if block.selects:
         answers = _answers(interp, block.selects, amount, node.spend, scope, node.total, block.shape)
-        block.answers = iter(list(zip(block.selects, answers, strict=True)))
+        block.answers = iter(list(zip(block.selects, answers, strict=False)))
     interp.joint = block
     try:
         return interp.block(node.body.body, scope)
@@ -237,37 +227,73 @@ def _block_value(interp: Evaluator, node: n.With, scope: Scope, amount: Amount |
         interp.joint = None
 
 
+def with_sizes(
+    interp: Evaluator, request: object, amount: Amount, via: str | None, span: Span | None
+) -> tuple[Answer, bool] | None:
+    """The answer of a select alone that adds up to numbers of rows that are public, and that it is no other's; None
+    where there are none that it would add up to, or it asks for more than a block can answer."""
+    if not isinstance(request, Request) or request.running:
+        return None
+    try:
+        check_together([request])
+    except Refusal:
+        return None
+    sizes = public_sizes([request])
+    if not any(adds_up(request, one) for one in sizes):
+        return None
+    request = replace(request, aggregates=with_common_terms(request.aggregates))
+    workload, block = _workload(interp, [JointQuery(request, span=span)], sizes)
+    try:
+        plan = JointPlan.of(workload, block, amount, via, shape=Shape(whole=True))
+    except Refusal:
+        return None
+    return _planned(interp, plan, workload, via, span)[0], False
+
+
+def _workload(
+    interp: Evaluator, selects: Sequence[JointQuery], sizes: Sequence[Request]
+) -> tuple[JointWorkload, list[JointQuery]]:
+    """What selects ask together, with the sizes that are public given beside them; in a walk before a run, which reads
+    nothing and ends before an answer, these are 0."""
+    block = list(selects)
+    for one in sizes:
+        groups = math.prod(len(key.values) for key in one.keys)
+        numbers = [0.0] * groups if interp.walks else one.size(interp.data).values[0]
+        block.append(JointQuery(one, given=tuple(numbers)))
+    return joint_workload([one.request for one in block]), block
+
+
 def _answers(
     interp: Evaluator, selects: Sequence[JointQuery], amount: Amount | None, spend: n.Spend, scope: Scope,
     total: bool = False, shape: Shape = PLAIN,
 ) -> list[Answer]:  # fmt: skip
-    workload = joint_workload([one.request for one in selects])
-    for one, sums_of in zip(selects, workload.selects, strict=True):
+    workload, block = _workload(interp, selects, public_sizes([one.request for one in selects]))
+    for one, sums_of in zip(selects, workload.selects, strict=False):
         if any(not factor.levels for sums in sums_of for factor in sums.factors.values()):
             help = "its answer is 0: leave it out, or mend the condition"
             raise refuse("ValueError", "the condition of this select holds for no row", one.span, help=help)
     via, requests = mechanism_of(interp, spend), [one.request for one in selects]
     if spend.amount.is_wish:
-        plan = JointPlan.within(workload, selects, _least_unit(interp, workload.table, spend.amount, scope), via)
-        return _planned(interp, plan, workload, spend, via)
+        plan = JointPlan.within(workload, block, _least_unit(interp, workload.table, spend.amount, scope), via)
+        try:
+            return _planned(interp, plan, workload, via, spend.span)
+        except Refusal as refusal:
+            raise _too_close(refusal, plan) from None
     if amount is None:
         raise refuse("NoEpsilon", "a private source was met in a call on public data", spend.span)
     with interp.looks.looking(interp.kernel, requests, workload.table.exposures, amount, spend.span) as left:
-        plan = JointPlan.of(workload, selects, left, via, total, shape)
-        return _planned(interp, plan, workload, spend, via)
+        plan = JointPlan.of(workload, block, left, via, total, shape)
+        return _planned(interp, plan, workload, via, spend.span)
 
 
 def _planned(
-    interp: Evaluator, plan: JointPlan, workload: JointWorkload, spend: n.Spend, via: str | None
-) -> list[Answer]:
+    interp: Evaluator, plan: JointPlan, workload: JointWorkload, via: str | None, span: Span | None
+) -> list[Answer]:  # fmt: skip
     least = plan.measurement.how.amount
-    with interp.kernel.events.within("query", "jointly", spend.span) as event:
+    with interp.kernel.events.within("query", "jointly", span) as event:
         event[least.unit] = as_float(least.value)
         event.update(plan.trace_fields(workload))
-        try:
-            measured, again = answers.joint(interp.kernel, plan.measurement, via, spend.span)
-        except Refusal as refusal:
-            raise _too_close(refusal, plan) if spend.amount.is_wish else refusal from None
+        measured, again = answers.joint(interp.kernel, plan.measurement, via, span)
         event.update({"replayed": True} if again else {})
         return plan.answers(workload, measured)
 

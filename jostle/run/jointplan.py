@@ -210,8 +210,8 @@ class JointPlan(Struct, frozen=True, eq=False):
             for at, (query, sums) in enumerate(zip(queries, sums_of, strict=True) if one.given is None else ()):
                 if query.family in projected.cones | projected.whole:
                     low = 0.0 if query.family in projected.cones else -math.inf
-                    values = sums.in_order(projected.answers(query))
-                    columns[at] = _nearby(columns[at], values, low) if query.residuals else values.tolist()
+                    values, is_whole = sums.in_order(projected.answers(query)), query.family in projected.whole
+                    columns[at] = _nearby(columns[at], values, low, is_whole) if query.residuals else values.tolist()
             keys = request.key_columns(key_columns([list(key.values) for key in request.keys]))
             result.append(Answer(keys, _aggregated(request, columns)))
         return result
@@ -241,9 +241,9 @@ class JointPlan(Struct, frozen=True, eq=False):
         return of_places(values.size, noised, values)
 
 
-def _nearby(column: Sequence[Any], values: Floats, low: float) -> Sequence[float]:
+def _nearby(column: Sequence[Any], values: Floats, low: float, whole: bool) -> Sequence[float]:
     """The values in place of those of a column, with the laws of its noise and none below `low`."""
-    return of_places(len(column), lambda at: Noised.of(float(values[at]), Projected(column[at], low)), values)
+    return of_places(len(column), lambda at: Noised.of(float(values[at]), Projected(column[at], low, whole)), values)
 
 
 def is_from_zero(term: Term) -> bool:

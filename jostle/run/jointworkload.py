@@ -27,8 +27,10 @@ from jostle.plan.kinds import check_depth
 from jostle.plan.schemas import floors
 from jostle.privacy.kernel.handles import Table
 from jostle.privacy.measurements.aggregates.aggregate import AdditiveAggregate
+from jostle.privacy.measurements.aggregates.sums import Count
 from jostle.privacy.measurements.joint import KeyAxis
-from jostle.privacy.measurements.selects import Request
+from jostle.privacy.measurements.selects import GroupKey, Request, prepare
+from jostle.privacy.reading.public_data import as_read, sizes_are_public
 from jostle.privacy.transformations.joins import common_table
 from jostle.records import replace
 from jostle.run.positions import evaluate
@@ -111,6 +113,56 @@ def check_together(requests: Sequence[Request]) -> None:
     _common(requests)
 
 
+def public_sizes(requests: Sequence[Request]) -> list[Request]:
+    """The numbers of rows that are public of the table below these selects (`PublicData.group_sizes`), as selects of
+    them by all columns that one of these groups by, whose groups are public and in which no cell is missing; none where
+    all that is asked follows from them. Refuses what is not linear."""
+    table = as_read(requests[0].table)
+    if not sizes_are_public(table, []):
+        return []
+    check_together(requests)
+    groups = set[str].intersection(*({*exposure.unit.groups} for exposure in table.exposures))
+    names = {expr: name for name, expr in _filled(table.plan).items() if name in groups}
+    sets, follows = dict[frozenset[str], None](), True
+    for request in requests:
+        terms, exprs, conditions = _below(request)
+        own = frozenset(names[expr] for expr in exprs if expr in names)
+        sets[own] = None
+        follows = follows and terms == {p.Count()} and p.names_in([*exprs, *conditions]) <= own
+    if follows:
+        return []
+    largest = [own for own in sets if not any(own < other for other in sets)]
+    keys = [[GroupKey(name, p.Column(name)) for name in names.values() if name in own] for own in largest]
+    return [prepare(table, one, [Count()]) for one in keys]
+
+
+def adds_up(request: Request, sizes: Request) -> bool:
+    """Whether a select by itself has all rows in groups that add up to public sizes, and measures rows alone, or sums
+    in groups of which these sizes are known."""
+    terms, exprs, conditions = _below(request)
+    names, sums = p.names_in(exprs), terms - {p.Count()}
+    if conditions or not names or not names <= _filled(sizes.table.plan).keys():
+        return False
+    if any(key.over is not None for key in request.group_keys):
+        return False
+    return not sums or (
+        names <= {key.name for key in sizes.group_keys} and not any(isinstance(term, p.Count) for term in sums)
+    )
+
+
+def _below(request: Request) -> tuple[set[p.Term], list[p.RowExpr], list[p.RowExpr]]:
+    """The terms, the keys and the conditions of a select, as those of the table below."""
+    _, columns, conditions = seen_through(request.table.plan)
+    terms = {_term(term, columns) for term in terms_of(request)}
+    return terms, [replaced(key.expr, columns) for key in request.keys], conditions
+
+
+def _filled(plan: p.Plan) -> dict[str, p.RowExpr]:
+    """The columns of a source in which no cell is missing, as they are read."""
+    columns = plan.columns if isinstance(plan, p.Derive) else ()
+    return {name: expr for name, expr in columns if expr != p.Column(name)}
+
+
 def terms_of(request: Request) -> list[p.Term]:
     """The sums that a select is made of; refused where it is made of something else."""
     terms: list[p.Term] = []
@@ -136,7 +188,11 @@ def _common(requests: Sequence[Request]) -> Table:
 
 
 def _term(term: p.Term, columns: Mapping[str, p.RowExpr]) -> p.Term:
-    return term if term.expr is None else replace(term, expr=replaced(term.expr, columns))
+    expr = None if term.expr is None else replaced(term.expr, columns)
+    match expr:
+        case p.Apply("coalesce", (*_, p.Constant(value))) if value is not None and isinstance(term, p.Count):
+            expr = None  # all rows have a value
+    return term if expr == term.expr else replace(term, expr=expr)
 
 
 def _one_group(condition: p.RowExpr, domains: Mapping[str, Any]) -> tuple[p.Key, int]:

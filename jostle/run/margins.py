@@ -23,9 +23,20 @@ from typing import Any
 
 from jostle.accounting.amounts import Amount, as_float
 from jostle.diagnostics import Refusal, refuse
-from jostle.formulas import Exact, Formula, Marked, Noised, NoisyDate, NoisyTime, cuts_of, rests_on_misfits
+from jostle.formulas import (
+    Exact,
+    Formula,
+    Marked,
+    Noised,
+    NoisyDate,
+    NoisyTime,
+    Widened,
+    calculated,
+    cuts_of,
+    rests_on_misfits,
+)
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
-from jostle.plan.cuts import cuts
+from jostle.plan.cuts import BEYOND, cuts
 from jostle.plan.kinds import kind_of, value_kind
 from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate
@@ -202,6 +213,22 @@ def _band(value: object, level: object = LEVEL) -> Record:
         raise refuse("ValueError", "the level of a band lies between 0 and 1", help="`band(answers, level = 0.9)`")
     ends = _part_of(value, probability, lambda one: (one.low, one.high))
     return Record(low=_end(ends, 0), high=_end(ends, 1))
+
+
+@builtin
+def _with_left_out(value: object, lost: object, low: object = 0.0, high: object = 1.0) -> object:
+    """Counts or sums within `up to k rows`, each with an error that covers what this leaves out: at most `lost` rows, a
+    number that was measured, of which each adds from `low` to `high`."""
+    if isinstance(value, Sequence) and is_sequence(value):
+        return [_with_left_out(one, lost, low, high) for one in value]
+    if not isinstance(value, Noised) or not isinstance(lost, float):
+        raise _not_measured(lost if isinstance(value, Noised) else value)
+    ends: list[float] = []
+    for of in (min(need_number(low, "`low`"), 0.0), max(need_number(high, "`high`"), 0.0)):
+        more = calculated(of * lost, "*", (of, lost))
+        ends.append(calculated(value + more, "+", (value, more)) if of else value)
+    cut = (*(one for one in value.cut if not one.startswith(BEYOND)), *cuts_of(lost))
+    return Noised.of(value, Widened(value, (ends[0], ends[1])), tuple(dict.fromkeys(cut)), value.hidden)
 
 
 def _end(ends: Any, which: int) -> object:

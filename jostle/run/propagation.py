@@ -75,13 +75,17 @@ def uncertainties(values: Sequence[formulas.Noised], level: float = LEVEL) -> li
 def _projected(value: formulas.Noised, level: float) -> Uncertainty | None:
     """Of an answer from `low` on: the interval of the measured one, moved there where that is below, from there on.
 
-    The exact answer is not below `low`, so it is no further from the moved one than from the measured one.
+    The exact answer is not below `low`, so it is no further from the moved one than from the measured one. Of one that
+    was widened: from the low end of the one to the high end of the other, of which each fails half as often.
     """
     origin = value.origin
+    if isinstance(origin, formulas.Widened):
+        least, most = uncertainties([origin.low, origin.high], level)
+        return Uncertainty(least.low, most.high, max(most.high - value, value - least.low), most.deviation, level)
     if not isinstance(origin, formulas.Projected) or not isinstance(origin.law, AdditiveLaw):
         return None
     measured, wide = max(origin.low, origin.measured), origin.law.half_width(level)
-    low, high = max(origin.low, measured - wide), measured + wide
+    low, high = origin.ends(max(origin.low, measured - wide), measured + wide)
     error = max(high - float(value), float(value) - low)
     return Uncertainty(low, high, error, math.hypot(origin.law.deviation, float(value) - origin.measured), level)
 
@@ -168,7 +172,7 @@ def _noises(root: formulas.Origin) -> tuple[list[AdditiveLaw], float] | None:
 
 def _slopes(node: formulas.Formula) -> Sequence[float] | None:
     """How fast a sum, a difference, a multiple or a mean moves with each input; None of what is none of these."""
-    if isinstance(node, formulas.Joint):
+    if isinstance(node, formulas.Joint | formulas.Widened):
         return node.weights
     match node.function, node.inputs:
         case "+", _:

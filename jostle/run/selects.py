@@ -247,7 +247,7 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
         return Answer([[] for _ in bound.keys], [[] for _ in bound.aggregates])
     if isinstance(request, Request) and request.free:
         event["public"] = True
-        return _sizes(interp, bound, request)
+        return exact(request.size(interp.data))
     if not bound.table.private:
         event["public"] = True
         return exact(answers.exactly(interp.kernel, interp.data, request))
@@ -267,16 +267,6 @@ def _answer(interp: Evaluator, bound: BoundSelect, scope: Scope, event: dict[str
     return _bought(interp, bound, event)
 
 
-def _sizes(interp: Evaluator, bound: BoundSelect, request: Request) -> object:
-    """Numbers of rows that are public: the other answers of a `jointly` block agree with them."""
-    from jostle.run.joint import takes_public
-
-    sizes, block = exact(request.size(interp.data)), interp.joint
-    if block is None or not takes_public(request):
-        return sizes
-    return block.answer(request, bound.form.node, bound.wish, bound.given or tuple(sizes.values[0]))
-
-
 def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> Answer:
     """The answer for an amount: the select's own, or an equal share of what is left for the query."""
     amount, form, span = bound.amount, bound.form, bound.form.node.span
@@ -287,12 +277,22 @@ def _bought(interp: Evaluator, bound: BoundSelect, event: dict[str, object]) -> 
         raise refuse("NoEpsilon", "a private source was met in a call on public data", span)
     with interp.looks.looking(interp.kernel, bound.request, bound.exposures, amount, span) as left:
         try:
-            answer, again = answers.run(interp.kernel, bound.request, left, bound.via, span)
+            question = interp.kernel, bound.request, left, bound.via, span
+            answer, again = _in_public_sizes(interp, bound, left) or answers.run(*question)
         except Refusal as refusal:
             raise (placed(refusal, form.node, form.calls) if form.is_smooth else refusal) from None
         event.update({"replayed": True} if again else {})
         event[left.unit] = as_float(left.value)
     return answer
+
+
+def _in_public_sizes(interp: Evaluator, bound: BoundSelect, amount: Amount) -> tuple[Answer, bool] | None:
+    """As `answers.run`, of an answer that adds up to numbers of rows that are public; None where it would not."""
+    if not all(exposure.unit.public_size for exposure in bound.exposures):
+        return None
+    from jostle.run.joint import with_sizes
+
+    return with_sizes(interp, bound.request, amount, bound.via, bound.form.node.span)
 
 
 def _marked(interp: Evaluator, bound: BoundSelect, answer: Answer, event: dict[str, object]) -> list[Sequence[Any]]:

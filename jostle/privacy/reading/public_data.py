@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jostle.diagnostics import refuse
 from jostle.engine.base import Engine, LruCache, Opened
 from jostle.lazy import Array, Floats, Ints, np
-from jostle.plan.plan import Column, Count, Domain, Exact, Key, Plan, RowExpr, Scan, inputs, unfilled
+from jostle.plan.plan import Column, Count, Derive, Domain, Exact, Filter, Key, Plan, RowExpr, Scan, inputs, unfilled
+from jostle.plan.schemas import schema_of
 from jostle.privacy.kernel.exposures import Handle, Register
 from jostle.privacy.kernel.handles import Counted, Cube, Table, Vectors
+from jostle.records import replace
 from jostle.source import Span
 
 if TYPE_CHECKING:
@@ -163,6 +165,14 @@ class PublicData:
         self._register.need_open(table.exposures)
         (counts,) = self._engine.group(table.plan, keys, (Count(),))
         return counts
+
+
+def as_read(table: Table) -> Table:
+    """The rows that a table is made of by filters and derived columns, with what stands for cells that are missing."""
+    plan = table.plan
+    while isinstance(plan, Filter | Derive) and not isinstance(unfilled(plan), Scan):
+        plan = plan.source
+    return replace(table, plan=plan, schema=tuple(schema_of(plan, table.facts).items()), origin=None)
 
 
 def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:

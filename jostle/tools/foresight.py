@@ -55,10 +55,11 @@ from jostle.tools.stand_ins import (
     declared_choice,
     described_table,
     door,
+    form_of,
     is_structural,
     is_unknown,
     need_amount,
-    of_measurement,
+    need_places,
     opens,
     source_columns,
     table_of,
@@ -95,7 +96,6 @@ class Foresight(Forms):
         self.functions: dict[int, Function] = {}  # what the program and its own modules define, by body
         self.returned: list[object] | None = None  # what the function at hand may have returned before
         self.body, self.open = 0, set[int]()  # the function at hand, and those that may have returned
-        self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
 
@@ -111,7 +111,9 @@ class Foresight(Forms):
                 self._check_declaration(node, scope)
             if isinstance(node, n.With):
                 need_amount(self, node.spend.amount, scope)
-            if isinstance(node, n.If | n.Assert):
+            if isinstance(node, n.For):
+                need_places(self, node, scope)
+            elif isinstance(node, n.If | n.Assert):
                 self._condition(node.test if isinstance(node, n.If) else node.value, scope)
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
@@ -375,7 +377,7 @@ class Foresight(Forms):
                 return value
             like = likes.common([*self.returned, value])
         except Unknown as unknown:
-            like = _form_of(function, arguments, unknown)
+            like = form_of(function, arguments, unknown)
             if self.returned is not None:
                 like = likes.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
         except Refusal:
@@ -413,7 +415,7 @@ class Foresight(Forms):
                     raise no_error(of)
                 number, like = likes.measured(arguments[0]), likes.of_function(function)
                 if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
-                    of_data = isinstance(arguments[0], Table)
+                    of_data = isinstance(arguments[0], Table | str)
                     example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
                     formed = likes.kind_alone if likes.is_open(arguments[0]) else likes.form
@@ -425,7 +427,7 @@ class Foresight(Forms):
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
-            raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
+            raise Unknown(like=form_of(function, arguments, Unknown()) if like is None else like)
 
     def _need_source(self, function: Builtin, arguments: Sequence[object]) -> None:
         """Refuses to ask for the balance of what is no source."""
@@ -446,17 +448,6 @@ class Foresight(Forms):
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
         return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
-
-
-def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
-    """What is known of what a call gives that came to something which is not known."""
-    if not isinstance(function, Builtin):
-        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
-        return unknown.value.like if passes_on else None
-    if function.name == "in_rho" and unknown.called:
-        return unknown.value.like
-    like = of_measurement(function.name, arguments)
-    return likes.of_function(function) if like is None else like
 
 
 def _bound(node: n.Stmt) -> set[str]:

@@ -40,10 +40,10 @@ from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
 from jostle.run.selection import A_SCORE, score_and_record
-from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
+from jostle.run.values import Builtin, Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, own_name
+from jostle.syntax.walk import bound_in, children, every, own_name, returns_inside
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
@@ -117,6 +117,17 @@ class Door(Kernel):
 def door(events: Stream) -> tuple[Door, PublicData]:
     """A kernel and public data over an engine of which nothing is known."""
     return assembled(cast("Any", Nothing()), events, Door)
+
+
+def form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
+    """What is known of what a call gives that came to something which is not known."""
+    if not isinstance(function, Builtin):
+        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
+        return unknown.value.like if passes_on else None
+    if function.name == "in_rho" and unknown.called:
+        return unknown.value.like
+    like = of_measurement(function.name, arguments)
+    return likes.of_function(function) if like is None else like
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:
@@ -402,6 +413,44 @@ def is_unknown(name: str, kernel: Any) -> bool:
     row = BUILTINS.get(name)
     spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def need_places(interp: Any, node: n.For | n.Comprehension, scope: Scope) -> None:
+    """Refuses `x[i]`, or `x.column[i]` of groups, in `for i in 0..len(x)`, whose last round `x` lacks however long it
+    is. What a round may leave out is not looked at, nor what comes after another value of `x` or `i`."""
+    ends, name = node.source, node.names[0]
+    if interp.unsure or len(node.names) > 1 or not (isinstance(ends, n.Range) and isinstance(ends.high, n.Call)):
+        return
+    of, length = next(iter(ends.high.args), None), interp.part(ends.high.function, scope)
+    is_length = isinstance(length, Builtin) and length.name == "len" and ends.low.span.text == "0"
+    if not (is_length and isinstance(of, n.Name | n.Attribute)) or (isinstance(node, n.For) and returns_inside(node)):
+        return
+    x, groups = of.span.text, isinstance(likes.example(interp.part(of, scope)), Grouped)
+    for part in node.body.body if isinstance(node, n.For) else (node.item,) * (node.condition is None):
+        for one in _always(part):
+            if not isinstance(one, n.Index) or [arg.span.text for arg in one.args] != [name]:
+                continue
+            inner = one.value.value if groups and isinstance(one.value, n.Attribute) else one.value
+            if x in (one.value.span.text, inner.span.text):
+                message = f"`{one.span.text}` is outside of `{x}` in the last round, since a range has both ends"
+                raise refuse("ValueError", message, one.span, help=f"write `0..len({x}) - 1`")
+        if isinstance(part, n.Statement) and {name, x.partition(".")[0]} & {*bound_in([part], lambda use: ())}:
+            return
+
+
+def _always(node: n.Node) -> Iterator[n.Node]:
+    """The expressions that are evaluated whenever this is."""
+    yield node
+    if isinstance(node, n.If | n.Conditional):
+        parts: Sequence[n.Node] = (node.test,)
+    elif isinstance(node, n.For | n.Comprehension | n.Over):
+        parts = (node.source,)
+    elif isinstance(node, n.Logic):
+        parts = node.operands[:1]
+    else:
+        parts = () if isinstance(node, n.Lambda | n.Part | n.Def | n.Query | n.Block) else children(node)
+    for part in parts:
+        yield from _always(part)
 
 
 def is_structural(name: str) -> bool:

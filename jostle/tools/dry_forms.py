@@ -14,6 +14,7 @@ from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.measurements.gradual import Refinable
 from jostle.privacy.measurements.selects import Answer
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
@@ -157,6 +158,8 @@ class Forms(Interpreter):
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)
+        if isinstance(value, Refinable) and node.name == "paid":
+            raise Unknown(like=likes.PLAIN)  # what its answers have cost, which nothing pays for here
         if not isinstance(value, NotKnown):
             return self.value_of(self._evaluated(node, scope, (node.value, value)))
         like = value.like
@@ -221,9 +224,7 @@ class Forms(Interpreter):
         value = self.part(node.operand, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
-        if likes.example(value) is None or likes.is_open(value):
-            raise Unknown(like=self._tried(node, scope, (node.operand, value)))
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
+        raise Unknown(like=self._tried(node, scope, (node.operand, value)))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
         decided, unknown = node.op == "or", False
@@ -285,9 +286,8 @@ class Forms(Interpreter):
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             items = self._of_items(node, source, scope)
-        if node.kind == "set":
-            raise Unknown
-        raise Unknown(like=likes.Anything([]) if node.flat or node.condition is not None else items)
+        some = likes.Anything([]) if node.flat or node.condition is not None else items
+        raise Unknown(like=None if node.kind == "set" else some)
 
     def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
         """What a comprehension makes of each item, or some list of it where it is not known how many there are."""

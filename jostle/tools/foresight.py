@@ -42,7 +42,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
+from jostle.syntax.walk import blocks, bound_in, rebuilt, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import Forms
 from jostle.tools.likes import Names, NotKnown, Unknown
@@ -172,7 +172,7 @@ class Foresight(Forms):
         names, before, looks = scope.names, len(self.refusals), self.looks
         scope.names, self.looks = Names(names), Looks()  # what a joint block looks at, it looks at once
         with suppress(Unknown, Refusal):
-            self.block((replace(node, jointly=False),), scope)
+            self.block((rebuilt(replace(node, jointly=False), _without_wish),), scope)
         after, scope.names, self.looks = scope.names, names, looks
         del self.refusals[before:]
         return {name: value for name in _bound(node) if isinstance(value := dict.get(after, name), NotKnown)}
@@ -448,6 +448,12 @@ class Foresight(Forms):
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
         return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
+
+
+def _without_wish(node: n.Node) -> n.Node:
+    """A select of a joint block without what only such a block takes: its weight, or the answers that are given."""
+    wishes = isinstance(node, n.Select) and node.spend is not None and node.spend.amount.is_wish
+    return replace(node, spend=None) if wishes else node
 
 
 def _bound(node: n.Stmt) -> set[str]:

@@ -70,6 +70,8 @@ LINES = {
     "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m))": "division by zero",
     "m = {{ select avg(age) as a, mode(sex) as s from t with epsilon 1 }}\nprint(h / (m.a - m.a))": "division by zero",
     "for k in 0..floor(n):\n    print(k.zz)": "a number has no fields",
+    "jointly with epsilon 1:\n    m = {{ select count(*) from t with weight 8 }}\n"
+    "    g = {{ select count(*) as n from t groupby sex }}\nprint(g.zz, m)": "a grouped result has no `zz`",
     "xs = []\nfor i in 0..3:\n    k = laplace(size(t)) with epsilon 0.1\n    xs = xs + [k]\nprint(xs[4])":
         "index 4 is outside a list of 4",
 }  # fmt: skip
@@ -79,6 +81,8 @@ BEYOND = (
     "print([many.n[i] for i in 0..len(many)])",
 )
 FINE = (
+    "use gradual\nages = refinable(sum_of(t, age))\nyears = refine(ages) with epsilon 0.1\n"
+    "assert ages.paid == 0.1\nif ages.paid < 0.05: assert false\nprint(1 / ages.paid)",
     "print([none, n][1] + 1, none == n, b.n + none)\nlast = none\nfor k in b:\n    if last != none: print(k.n - last)\n"
     "    last = k.n",
     "last = none\nprint(n - last if n > 0 and last != none else 0)",

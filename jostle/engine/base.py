@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import date
 from operator import eq
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -93,7 +93,6 @@ class Answers(Protocol):
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[object, ...]], Array]: ...
 
 
-@runtime_checkable
 class Engine(Answers, Protocol):
     """Data sets are opened, then asked about by plans. `objects` knows what was opened in memory (`readers.filesets`);
     `remote` is the source by which a program names data of its server (`backends/remote`)."""

@@ -111,10 +111,8 @@ class Foresight(Forms):
                 self._check_declaration(node, scope)
             if isinstance(node, n.With):
                 need_amount(self, node.spend.amount, scope)
-            if isinstance(node, n.For):
-                need_places(self, node, scope)
-            elif isinstance(node, n.If | n.Assert):
-                self._condition(node.test if isinstance(node, n.If) else node.value, scope)
+            if isinstance(node, n.If | n.Assert | n.For):
+                self._condition(node, scope)
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
                 self.forget(node, scope, NotKnown())  # there may be more rounds than these
@@ -155,8 +153,12 @@ class Foresight(Forms):
         except Refusal as refusal:
             self.refusals.append(refusal.at(node.span))
 
-    def _condition(self, test: n.Expr, scope: Scope) -> None:
-        """Evaluates the condition of a statement, which is refused where its kind is known to be another."""
+    def _condition(self, node: n.If | n.Assert | n.For, scope: Scope) -> None:
+        """Evaluates the condition of a statement, which is refused where its kind is known to be another; of a loop the
+        places of its rounds."""
+        if isinstance(node, n.For):
+            return need_places(self, node, scope)
+        test = node.test if isinstance(node, n.If) else node.value
         value = self.part(test, scope)
         self.parts[id(test)] = value
         if likes.kind(value) not in (None, "a boolean"):

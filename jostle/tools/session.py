@@ -37,7 +37,7 @@ from jostle.tools.arguments import read_program
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
-from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data, typed
+from jostle.tools.turns import Turns, arguments_fit, built_ins, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ Values = Mapping[str, object]
 _LINES = 200  # printed lines that an event of a run holds
 
 
-@typed
+@arguments_fit
 class Session:
     """Runs programs. Sources that programs of one session declare share their budgets.
 

@@ -96,7 +96,8 @@ class Door(Kernel):
                     if isinstance(value, NotKnown) and value.like is likes.A_SCORE:
                         help = "measure it, `{score: laplace(s), model: m}`"
                         raise refuse("TypeError", f"{A_SCORE}, and this is a private score", help=help) from None
-                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=True)
+                    by_kind = likes.kind(value) != "a record"  # which may have a score
+                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=by_kind)
         if measurement.title == "above_threshold":
             self.skipped += 1
             watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left
@@ -415,27 +416,30 @@ def is_unknown(name: str, kernel: Any) -> bool:
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
 
 
-def need_places(interp: Any, node: n.For | n.Comprehension, scope: Scope) -> None:
+def need_places(interp: Interpreter, node: n.For | n.Comprehension, scope: Scope) -> None:
     """Refuses `x[i]`, or `x.column[i]` of groups, in `for i in 0..len(x)`, whose last round `x` lacks however long it
     is. What a round may leave out is not looked at, nor what comes after another value of `x` or `i`."""
-    ends, name = node.source, node.names[0]
-    if interp.unsure or len(node.names) > 1 or not (isinstance(ends, n.Range) and isinstance(ends.high, n.Call)):
+    of, (name, *more) = _counted(node.source), node.names
+    if of is None or more or scope.variable("len") is not MISSING or (isinstance(node, n.For) and returns_inside(node)):
         return
-    of, length = next(iter(ends.high.args), None), interp.part(ends.high.function, scope)
-    is_length = isinstance(length, Builtin) and length.name == "len" and ends.low.span.text == "0"
-    if not (is_length and isinstance(of, n.Name | n.Attribute)) or (isinstance(node, n.For) and returns_inside(node)):
-        return
-    x, groups = of.span.text, isinstance(likes.example(interp.part(of, scope)), Grouped)
+    x, groups = of.span.text, isinstance(likes.example(interp.argument(of, scope)), Grouped)
     for part in node.body.body if isinstance(node, n.For) else (node.item,) * (node.condition is None):
         for one in _always(part):
-            if not isinstance(one, n.Index) or [arg.span.text for arg in one.args] != [name]:
-                continue
-            inner = one.value.value if groups and isinstance(one.value, n.Attribute) else one.value
-            if x in (one.value.span.text, inner.span.text):
-                message = f"`{one.span.text}` is outside of `{x}` in the last round, since a range has both ends"
-                raise refuse("ValueError", message, one.span, help=f"write `0..len({x}) - 1`")
+            if isinstance(one, n.Index) and [arg.span.text for arg in one.args] == [name]:
+                column = groups and isinstance(one.value, n.Attribute) and one.value.value.span.text == x
+                if column or one.value.span.text == x:
+                    message = f"`{one.span.text}` is outside of `{x}` in the last round, since a range has both ends"
+                    raise refuse("ValueError", message, one.span, help=f"write `0..len({x}) - 1`")
         if isinstance(part, n.Statement) and {name, x.partition(".")[0]} & {*bound_in([part], lambda use: ())}:
             return
+
+
+def _counted(ends: n.Expr) -> n.Expr | None:
+    """The `x` of `0..len(x)`."""
+    high = ends.high if isinstance(ends, n.Range) and ends.low.span.text == "0" else None
+    if isinstance(high, n.Call) and high.function.span.text == "len" and len(high.args) == 1:
+        return high.args[0] if isinstance(high.args[0], n.Name | n.Attribute) else None
+    return None
 
 
 def _always(node: n.Node) -> Iterator[n.Node]:

@@ -139,7 +139,7 @@ def of_its_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
-def typed(home: type[T]) -> type[T]:
+def arguments_fit(home: type[T]) -> type[T]:
     """A class whose public methods are `of_its_arguments`."""
     for name, method in list(vars(home).items()):
         if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
@@ -169,11 +169,11 @@ def _wrong_arguments(
         return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or help)
     for name, (kind, words) in _kinds(function).items():
         if name in values and not _fits(value := values[name], kind):
-            shown = repr(value) if isinstance(value, str | int | float) else type(value).__name__
+            mine = repr(value)[:40] if isinstance(value, str | int | float) else type(value).__name__
             help = f"`help(jostle.{what})` says what each argument is"
             if what == "Session.bind":
                 help = 'such as `session.bind("people", frame)`: programs read it by `bound("people")`'
-            return refuse("TypeError", f"`{what}` takes `{words}` as `{name}`, not `{shown}`", help=help)
+            return refuse("TypeError", f"`{what}` takes `{words}` as `{name}`, not `{mine}`", help=help)
     return None
 
 
@@ -195,8 +195,10 @@ def _fits(value: object, kind: Any) -> bool:
     """Whether a value is of a type as an annotation has it: a text is no collection, a truth no number, whole numbers
     are from 0 to 2^40, and paths are those that the system takes for one."""
     inner, kind = get_args(kind), get_origin(kind) or kind
-    if kind in (Any, object):
+    if kind is object or isinstance(kind, TypeVar):
         return True
+    if getattr(kind, "_is_protocol", False):
+        return all(hasattr(value, name) for name in kind.__annotations__)
     if kind in (Union, UnionType):
         return any(_fits(value, one) for one in inner) and (Path not in inner or _may_be_path(value))
     if kind in (int, float):

@@ -222,7 +222,7 @@ class ChoiceMaker:
     def policy(self, interp: Evaluator, unit: str, stability: int, epsilon: float | None) -> Policy:
         """The policy for calls with about this amount; it is trained where none is stored."""
         policy = self.shipped() or self._steady(self._settled(interp, unit, stability, epsilon))
-        if all(policy is not other for other in self._policies) and not interp.kernel.in_a_run:
+        if all(policy is not other for other in self._policies) and not interp.quiet:  # nor in a run or a training
             self._policies.append(policy)
             interp.kernel.events.emit("train", self.name or "choice", self._span, **tab.train_event(policy.table))
         return policy

@@ -359,7 +359,7 @@ DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is G
 """The words of a description that list no values."""
 
 SLOW = frozenset({
-    "simulated_tables", "simulated_regressions", "simulated_studies", "bootstrap", "accounting", "whole",
+    "simulated_tables", "simulated_regressions", "simulated_studies", "accounting", "whole",
 })  # fmt: skip
 """Functions that may take long, and are not called before a run (`tools.foresight`)."""
 

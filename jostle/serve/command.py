@@ -157,8 +157,8 @@ def _need_clock(home: Home) -> str:
 
 
 def _need_agreement(home: Home) -> int:
-    """Refuses where the ledger does not have the charges of answers that were given; else, how many these are. The log
-    has them, and the answers in the folder, which is no part of a database that was restored."""
+    """Refuses where the ledger does not have the last charges of answers that were given; else, how many these are. The
+    log has them, and the answers in the folder, which is no part of a database that was restored."""
     from jostle.privacy.ledger.ledger import Ledger
     from jostle.serve.worker import ANSWER
 
@@ -211,7 +211,7 @@ def _check(home: Home) -> int:
     wrong = 0
     for step in (
         folder, histories, data, lambda: "the log holds: {} entries, up to {}".format(*verify(home.audit())),
-        lambda: f"charges of answers that were given, all in the ledger: {_need_agreement(home)}",
+        lambda: f"last charges of answers that were given, all in the ledger: {_need_agreement(home)}",
         *([lambda: _need_clock(home)] if home.on_server else []), walls,
     ):  # fmt: skip
         try:

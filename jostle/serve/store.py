@@ -3,7 +3,7 @@ the database that has the ledger.
 
 Of a password there is an Argon2 hash, of a token, a session or a link the SHA-256 of 256 random bits; none of them can
 be read back. The audit log is a chain as the ledger's histories are: each entry's hash holds all before it, and the
-entry of a run names the hashes of its charges, so that who has the last hash can test both offline.
+entry of a run names the last of its charges, so that who has the last hash can test both offline.
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ def _is_public(folder: str, name: str) -> bool:
 
 
 def answer(job: Job) -> dict[str, Json]:
-    """Runs a program; gives the document that `jostle run --format json` prints and where its charges stand."""
+    """Runs a program; gives the document that `jostle run --format json` prints and the last of its charges on each
+    dataset, whose hash holds those before it, however many they are."""
     from jostle.trace.jsonl import Writer
 
     folder, source = Path(job.folder), source_of(job.program)
@@ -177,7 +178,8 @@ def answer(job: Job) -> dict[str, Json]:
         (folder / TRACE).unlink()  # too large to show
     runs = [event.fields.get("ledger", {}) for event in result.events if event.kind == "run"]
     document = result.document() if job.public else _document(result, folder / WHOLE)
-    return {"document": document, "charges": {name: links for run in runs for name, links in run.items()}}
+    charges = {name: [max(links)] for run in runs for name, links in run.items() if links}
+    return {"document": document, "charges": charges}
 
 
 def _document(result: Result, place: Path) -> str:

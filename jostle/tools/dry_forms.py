@@ -14,6 +14,7 @@ from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth
 from jostle.language.row_mistakes import no_call, no_condition
 from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.measurements.gradual import Refinable
 from jostle.privacy.measurements.selects import Answer
 from jostle.run.expressions import COMPARED, index, linked
 from jostle.run.externals import KERNELS
@@ -27,7 +28,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.tools.stand_ins import need_amount, need_keys, need_smooth, need_tables, of_unread
+from jostle.tools.stand_ins import need_amount, need_keys, need_places, need_smooth, need_tables, of_unread
 
 MOST_WALKED = 100  # items of a known list, one by one
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
@@ -44,6 +45,7 @@ class Forms(Interpreter):
         self.cell: object = None  # what stands for that
         self.places = set[int]()  # where
         self.calling: n.Call | None = None
+        self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.unpaid = frozenset({"NoEpsilon"})  # in the program itself it is known what pays
         self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
         self.expected: Callable[[], object] | None = None  # what the select at hand gives
@@ -156,6 +158,8 @@ class Forms(Interpreter):
 
     def _attribute(self, node: n.Attribute, scope: Scope) -> object:
         value = self.part(node.value, scope)
+        if isinstance(value, Refinable) and node.name == "paid":
+            raise Unknown(like=likes.PLAIN)  # what its answers have cost, which nothing pays for here
         if not isinstance(value, NotKnown):
             return self.value_of(self._evaluated(node, scope, (node.value, value)))
         like = value.like
@@ -192,7 +196,8 @@ class Forms(Interpreter):
     def _by_kinds(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
         """What an operation gives of values of these kinds, of which that of one may not be known."""
         one, two = likes.operand(left), likes.operand(right)
-        if one is None or two is None:
+        itself = not self.unsure  # `none`, which is of a kind of its own; a loop may begin with it
+        if (one is None and not (itself and left is None)) or (two is None and not (itself and right is None)):
             if not any(isinstance(side, Handle) and side.private for side in (one, two)):
                 form = likes.tried(partial(self._operated, node, scope), left, right)
                 return likes.A_TRUTH if node.op in COMPARED else form
@@ -219,15 +224,13 @@ class Forms(Interpreter):
         value = self.part(node.operand, scope)
         if not isinstance(value, NotKnown):
             return self._evaluated(node, scope, (node.operand, value))
-        if likes.example(value) is None or likes.is_open(value):
-            raise Unknown(like=self._tried(node, scope, (node.operand, value)))
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.operand, likes.example(value)))))
+        raise Unknown(like=self._tried(node, scope, (node.operand, value)))
 
     def _logic(self, node: n.Logic, scope: Scope) -> bool:
         decided, unknown = node.op == "or", False
         for operand in node.operands:
             try:
-                if self._truth(operand, scope) == decided and not unknown and not self.trying:
+                if self._truth(operand, scope) == decided and not self.trying:
                     return decided
             except Unknown:
                 unknown = True
@@ -278,25 +281,26 @@ class Forms(Interpreter):
 
     def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
         source = self.part(node.source, scope)
+        need_places(self, node, scope)
         try:
             return self._evaluated(node, scope, (node.source, source))
         except Unknown:
             items = self._of_items(node, source, scope)
-        some = likes.Anything([]) if node.kind != "set" else None  # a list, however many it has
-        raise Unknown(like=(items or some) if node.condition is None and not node.flat and some else some)
+        some = likes.Anything([]) if node.flat or node.condition is not None else items
+        raise Unknown(like=None if node.kind == "set" else some)
 
     def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
-        """What a comprehension makes of each item; None where it is not known how many there are."""
-        items, span = likes.like_of(source), node.source.span
-        numbers = isinstance(items, Interval) and not items.real
-        many = len(items) if is_vector(items) or isinstance(items, list) else None
-        many = int(items.count) if isinstance(items, Interval) and numbers else many
+        """What a comprehension makes of each item, or some list of it where it is not known how many there are."""
+        items: Any = likes.like_of(source)
+        span, numbers = node.source.span, isinstance(items, Interval) and not items.real
+        sized = is_vector(items) or (isinstance(items, list | Grouped) and not isinstance(items, likes.SomeGroups))
+        many = int(items.count) if numbers else len(items) if sized else None
         if items is source and many is not None and many <= MOST_WALKED:
             return [self._of_item(node, item, scope) for item in self.walk(items, span)]
         like = NotKnown(like=[1.0] if numbers else likes.form(items)) if items is source else source
         unread = items is source and likes.like_of(like) is None
         one = likes.ANY if unread else self._of_item(node, self.item(like, span), scope)
-        return [one] * many if many is not None and many <= likes.MOST else None
+        return [one] * many if many is not None and many <= likes.MOST else likes.Anything([], one)
 
     def _range(self, node: n.Range, scope: Scope) -> object:
         ends = self.part(node.low, scope), self.part(node.high, scope)

@@ -33,7 +33,7 @@ from jostle.syntax.parser import parse
 from jostle.syntax.walk import every
 from jostle.tools.arguments import read_program
 from jostle.tools.render import progress_on
-from jostle.tools.turns import beside
+from jostle.tools.turns import beside, of_its_arguments
 from jostle.trace.text import clean
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class ChoiceEvaluation(Struct, frozen=True):
         return f"{self.name}, {self.unit} {self.amount:g}: {self.report.text()}"
 
 
+@of_its_arguments
 def evaluate(
     program: str | Path | Source,
     /,
@@ -305,6 +306,7 @@ class ProgramImprovement(Struct, frozen=True):
         return "\n".join(one.text() for one in self.choices)
 
 
+@of_its_arguments
 def improve(
     program: str | Path | Source,
     /,

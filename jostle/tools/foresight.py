@@ -42,7 +42,7 @@ from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin, Function, Part
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import blocks, bound_in, returns_inside, times_bound
+from jostle.syntax.walk import blocks, bound_in, rebuilt, returns_inside, times_bound
 from jostle.tools import likes
 from jostle.tools.dry_forms import Forms
 from jostle.tools.likes import Names, NotKnown, Unknown
@@ -55,10 +55,11 @@ from jostle.tools.stand_ins import (
     declared_choice,
     described_table,
     door,
+    form_of,
     is_structural,
     is_unknown,
     need_amount,
-    of_measurement,
+    need_places,
     opens,
     source_columns,
     table_of,
@@ -95,7 +96,6 @@ class Foresight(Forms):
         self.functions: dict[int, Function] = {}  # what the program and its own modules define, by body
         self.returned: list[object] | None = None  # what the function at hand may have returned before
         self.body, self.open = 0, set[int]()  # the function at hand, and those that may have returned
-        self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
         self.report = Report()  # warnings
         self.source: Source | None = None  # the program that they are of
 
@@ -111,8 +111,8 @@ class Foresight(Forms):
                 self._check_declaration(node, scope)
             if isinstance(node, n.With):
                 need_amount(self, node.spend.amount, scope)
-            if isinstance(node, n.If | n.Assert):
-                self._condition(node.test if isinstance(node, n.If) else node.value, scope)
+            if isinstance(node, n.If | n.Assert | n.For):
+                self._condition(node, scope)
             ended = super().statement(node, scope)
             if isinstance(node, n.Run) and self.kernel.skipped > skipped:  # type: ignore[attr-defined]
                 self.forget(node, scope, NotKnown())  # there may be more rounds than these
@@ -153,8 +153,12 @@ class Foresight(Forms):
         except Refusal as refusal:
             self.refusals.append(refusal.at(node.span))
 
-    def _condition(self, test: n.Expr, scope: Scope) -> None:
-        """Evaluates the condition of a statement, which is refused where its kind is known to be another."""
+    def _condition(self, node: n.If | n.Assert | n.For, scope: Scope) -> None:
+        """Evaluates the condition of a statement, which is refused where its kind is known to be another; of a loop the
+        places of its rounds."""
+        if isinstance(node, n.For):
+            return need_places(self, node, scope)
+        test = node.test if isinstance(node, n.If) else node.value
         value = self.part(test, scope)
         self.parts[id(test)] = value
         if likes.kind(value) not in (None, "a boolean"):
@@ -170,7 +174,7 @@ class Foresight(Forms):
         names, before, looks = scope.names, len(self.refusals), self.looks
         scope.names, self.looks = Names(names), Looks()  # what a joint block looks at, it looks at once
         with suppress(Unknown, Refusal):
-            self.block((replace(node, jointly=False),), scope)
+            self.block((rebuilt(replace(node, jointly=False), _without_wish),), scope)
         after, scope.names, self.looks = scope.names, names, looks
         del self.refusals[before:]
         return {name: value for name in _bound(node) if isinstance(value := dict.get(after, name), NotKnown)}
@@ -375,7 +379,7 @@ class Foresight(Forms):
                 return value
             like = likes.common([*self.returned, value])
         except Unknown as unknown:
-            like = _form_of(function, arguments, unknown)
+            like = form_of(function, arguments, unknown)
             if self.returned is not None:
                 like = likes.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
         except Refusal:
@@ -413,7 +417,7 @@ class Foresight(Forms):
                     raise no_error(of)
                 number, like = likes.measured(arguments[0]), likes.of_function(function)
                 if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
-                    of_data = isinstance(arguments[0], Table)
+                    of_data = isinstance(arguments[0], Table | str)
                     example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
                     formed = likes.kind_alone if likes.is_open(arguments[0]) else likes.form
@@ -425,7 +429,7 @@ class Foresight(Forms):
                 raise Unknown(like=likes.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
-            raise Unknown(like=_form_of(function, arguments, Unknown()) if like is None else like)
+            raise Unknown(like=form_of(function, arguments, Unknown()) if like is None else like)
 
     def _need_source(self, function: Builtin, arguments: Sequence[object]) -> None:
         """Refuses to ask for the balance of what is no source."""
@@ -448,15 +452,10 @@ class Foresight(Forms):
         return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
 
 
-def _form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
-    """What is known of what a call gives that came to something which is not known."""
-    if not isinstance(function, Builtin):
-        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
-        return unknown.value.like if passes_on else None
-    if function.name == "in_rho" and unknown.called:
-        return unknown.value.like
-    like = of_measurement(function.name, arguments)
-    return likes.of_function(function) if like is None else like
+def _without_wish(node: n.Node) -> n.Node:
+    """A select of a joint block without what only such a block takes: its weight, or the answers that are given."""
+    wishes = isinstance(node, n.Select) and node.spend is not None and node.spend.amount.is_wish
+    return replace(node, spend=None) if wishes else node
 
 
 def _bound(node: n.Stmt) -> set[str]:

@@ -28,7 +28,7 @@ from jostle.run.externals import KERNELS, hints_of, kernel_of, needs_of
 from jostle.run.fitting import kind_of
 from jostle.run.library import function_of
 from jostle.run.sequences import NumberColumn
-from jostle.run.values import Builtin, Grouped, JSet, Record, is_model, is_number, is_vector
+from jostle.run.values import Builtin, Grouped, Interval, JSet, Record, is_model, is_number, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
@@ -102,7 +102,7 @@ def _form(value: object) -> object:
         return np.ones(value.shape)
     if isinstance(value, Grouped | Record):
         return _of_parts(value, _form)
-    if isinstance(value, JSet):
+    if isinstance(value, JSet) or (isinstance(value, Interval) and not value.real):
         return Anything(value, like_of(item(None, list(value))))
     if not isinstance(value, list) or len(value) > MOST:
         return ANY

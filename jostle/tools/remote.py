@@ -20,6 +20,7 @@ from jostle.resources import Json, replacing, user_folder
 from jostle.source import Source
 from jostle.syntax import parse
 from jostle.tools.arguments import read_program
+from jostle.tools.turns import arguments_fit
 
 PATIENCE = 60.0  # seconds beyond the declared moment of an answer
 
@@ -62,6 +63,7 @@ class RemoteResult:
         return json.dumps(self.answer, ensure_ascii=False)
 
 
+@arguments_fit
 class Remote:
     """A server, as a session: `run`, `run_text` and `attempt` hand programs in and wait for their answers.
 

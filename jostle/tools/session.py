@@ -37,7 +37,7 @@ from jostle.tools.arguments import read_program
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
 from jostle.tools.result import Result, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
-from jostle.tools.turns import Turns, built_ins, exclusive, first_budget, identity, loaded, need_data, of_its_arguments
+from jostle.tools.turns import Turns, arguments_fit, built_ins, exclusive, first_budget, identity, loaded, need_data
 from jostle.version import __version__
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ Values = Mapping[str, object]
 _LINES = 200  # printed lines that an event of a run holds
 
 
+@arguments_fit
 class Session:
     """Runs programs. Sources that programs of one session declare share their budgets.
 
@@ -68,7 +69,6 @@ class Session:
     `allow` and in comments. With `look`, the first charge on a described column has 2 % for cells that do not fit.
     """
 
-    @of_its_arguments
     def __init__(
         self,
         *,
@@ -80,7 +80,7 @@ class Session:
         ledger: str | Path | Ledger | None = None,
         memory: str | None = None,
         engine: str | Engine | None = None,
-        cwd: Path | None = None,
+        cwd: str | Path | None = None,
         allow: Collection[str] = (),
         look: bool = True,
     ) -> None:
@@ -162,7 +162,6 @@ class Session:
         need_data(name, value, self._folders)
         self._bound[name] = value
 
-    @of_its_arguments
     def run(self, program: str | Path | Source, /, **params: object) -> Result:
         """Runs a program; raises `Refusal` where it is refused, whose `result` has what was paid for before."""
         result = self.attempt(program if isinstance(program, Source) else read_program(Path(program)), params)

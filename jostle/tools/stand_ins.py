@@ -41,10 +41,10 @@ from jostle.run.publictables import is_rows, table_of_rows
 from jostle.run.scope import MISSING, Scope
 from jostle.run.select_forms import Output
 from jostle.run.selection import A_SCORE, score_and_record
-from jostle.run.values import Function, Grouped, Part, Record, is_number, is_vector, kind_name
+from jostle.run.values import Builtin, Function, Grouped, Part, Record, is_number, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.syntax.walk import every, own_name
+from jostle.syntax.walk import bound_in, children, every, own_name, returns_inside
 from jostle.tools import likes
 from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
@@ -97,7 +97,8 @@ class Door(Kernel):
                     if isinstance(value, NotKnown) and value.like is likes.A_SCORE:
                         help = "measure it, `{score: laplace(s), model: m}`"
                         raise refuse("TypeError", f"{A_SCORE}, and this is a private score", help=help) from None
-                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=True)
+                    by_kind = likes.kind(value) != "a record"  # which may have a score
+                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=by_kind)
         if measurement.title == "above_threshold":
             self.skipped += 1
             watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left
@@ -132,6 +133,17 @@ class Unread(Nothing):
 def door(events: Stream) -> tuple[Door, PublicData]:
     """A kernel and public data over an engine of which nothing is known."""
     return assembled(cast("Any", Unread()), events, Door)
+
+
+def form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> object:
+    """What is known of what a call gives that came to something which is not known."""
+    if not isinstance(function, Builtin):
+        passes_on = unknown.returned or not isinstance(function, Function) or not isinstance(function.body, n.Block)
+        return unknown.value.like if passes_on else None
+    if function.name == "in_rho" and unknown.called:
+        return unknown.value.like
+    like = of_measurement(function.name, arguments)
+    return likes.of_function(function) if like is None else like
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:
@@ -417,6 +429,47 @@ def is_unknown(name: str, kernel: Any) -> bool:
     row = BUILTINS.get(name)
     spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
+
+
+def need_places(interp: Interpreter, node: n.For | n.Comprehension, scope: Scope) -> None:
+    """Refuses `x[i]`, or `x.column[i]` of groups, in `for i in 0..len(x)`, whose last round `x` lacks however long it
+    is. What a round may leave out is not looked at, nor what comes after another value of `x` or `i`."""
+    of, (name, *more) = _counted(node.source), node.names
+    if of is None or more or scope.variable("len") is not MISSING or (isinstance(node, n.For) and returns_inside(node)):
+        return
+    x, groups = of.span.text, isinstance(likes.example(interp.argument(of, scope)), Grouped)
+    for part in node.body.body if isinstance(node, n.For) else (node.item,) * (node.condition is None):
+        for one in _always(part):
+            if isinstance(one, n.Index) and [arg.span.text for arg in one.args] == [name]:
+                column = groups and isinstance(one.value, n.Attribute) and one.value.value.span.text == x
+                if column or one.value.span.text == x:
+                    message = f"`{one.span.text}` is outside of `{x}` in the last round, since a range has both ends"
+                    raise refuse("ValueError", message, one.span, help=f"write `0..len({x}) - 1`")
+        if isinstance(part, n.Statement) and {name, x.partition(".")[0]} & {*bound_in([part], lambda use: ())}:
+            return
+
+
+def _counted(ends: n.Expr) -> n.Expr | None:
+    """The `x` of `0..len(x)`."""
+    high = ends.high if isinstance(ends, n.Range) and ends.low.span.text == "0" else None
+    if isinstance(high, n.Call) and high.function.span.text == "len" and len(high.args) == 1:
+        return high.args[0] if isinstance(high.args[0], n.Name | n.Attribute) else None
+    return None
+
+
+def _always(node: n.Node) -> Iterator[n.Node]:
+    """The expressions that are evaluated whenever this is."""
+    yield node
+    if isinstance(node, n.If | n.Conditional):
+        parts: Sequence[n.Node] = (node.test,)
+    elif isinstance(node, n.For | n.Comprehension | n.Over):
+        parts = (node.source,)
+    elif isinstance(node, n.Logic):
+        parts = node.operands[:1]
+    else:
+        parts = () if isinstance(node, n.Lambda | n.Part | n.Def | n.Query | n.Block) else children(node)
+    for part in parts:
+        yield from _always(part)
 
 
 def is_structural(name: str) -> bool:

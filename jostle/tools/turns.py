@@ -11,12 +11,25 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import wraps
-from inspect import signature
+from functools import cache, wraps
+from inspect import signature, unwrap
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from types import FunctionType, SimpleNamespace, UnionType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, refuse
 from jostle.engine.files import identities
@@ -31,6 +44,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 PATIENCE = 1.0
 """Seconds after which it is said that somebody waits."""
@@ -105,8 +119,6 @@ S = TypeVar("S", bound=TakesTurns)
 def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """A method of a session that has the turn while it works."""
 
-    method = of_its_arguments(method)
-
     @wraps(method)
     def run(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
         with self.turns.turn():
@@ -116,28 +128,34 @@ def exclusive(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S,
 
 
 def of_its_arguments(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that refuses arguments it does not take with the names of those it does, as a program is refused."""
+    """A function that refuses arguments and types of them that it does not take, as a program is refused."""
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            return function(*args, **kwargs)
-        except TypeError:
-            if (fault := _wrong_arguments(function, args, kwargs)) is None:
-                raise
-        raise fault
+        if (fault := _wrong_arguments(function, args, kwargs)) is not None:
+            raise fault
+        return function(*args, **kwargs)
 
     return run
+
+
+def arguments_fit(home: type[T]) -> type[T]:
+    """A class whose public methods are `of_its_arguments`."""
+    for name, method in list(vars(home).items()):
+        if isinstance(method, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(home, name, of_its_arguments(method))
+    return home
 
 
 def _wrong_arguments(
     function: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
 ) -> Refusal | None:
     call = signature(function)
+    names = [name for name in call.parameters if name != "self"]
+    what = function.__qualname__.removesuffix(".__init__")
     try:
-        call.bind(*args, **kwargs)
+        values = call.bind(*args, **kwargs).arguments
     except TypeError as error:
-        names, what = list(call.parameters)[1:], function.__qualname__.removesuffix(".__init__")
         help = f"it takes {', '.join(f'`{name}`' for name in names)}"
         word = next((one for one in kwargs if one not in names), None)
         if what == "Session.bind":
@@ -149,7 +167,53 @@ def _wrong_arguments(
         if word is None:
             return refuse("TypeError", f"`{what}`: {error}".replace("'", "`"), help=help)
         return refuse("TypeError", f"`{what}` has no argument `{word}`", help=did_you_mean(word, names, 0.7) or help)
+    for name, (kind, words) in _kinds(function).items():
+        if name in values and not _fits(value := values[name], kind):
+            mine = repr(value)[:40] if isinstance(value, str | int | float) else type(value).__name__
+            help = f"`help(jostle.{what})` says what each argument is"
+            if what == "Session.bind":
+                help = 'such as `session.bind("people", frame)`: programs read it by `bound("people")`'
+            return refuse("TypeError", f"`{what}` takes `{words}` as `{name}`, not `{mine}`", help=help)
     return None
+
+
+@cache
+def _kinds(function: Callable[..., object]) -> dict[str, tuple[Any, str]]:
+    """The types of a function's arguments, and how they are written; not of settings, nor of types known to a type
+    checker alone."""
+    kinds = {}
+    for name, words in function.__annotations__.items():
+        with suppress(NameError):
+            if name in signature(function).parameters and name != "params":
+                alone = SimpleNamespace(__annotations__={name: words})
+                kind = get_type_hints(alone, unwrap(function).__globals__)[name]
+                kinds[name] = kind, words.replace("Values", "Mapping[str, object]")
+    return kinds
+
+
+def _fits(value: object, kind: Any) -> bool:
+    """Whether a value is of a type as an annotation has it: a text is no collection, a truth no number, whole numbers
+    are from 0 to 2^40, and paths are those that the system takes for one."""
+    inner, kind = get_args(kind), get_origin(kind) or kind
+    if kind is object or isinstance(kind, TypeVar):
+        return True
+    if getattr(kind, "_is_protocol", False):
+        return all(hasattr(value, name) for name in kind.__annotations__)
+    if kind in (Union, UnionType):
+        return any(_fits(value, one) for one in inner) and (Path not in inner or _may_be_path(value))
+    if kind in (int, float):
+        number = isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+        return number and (kind is float or 0 <= value < 2**40)  # type: ignore[operator]
+    if not isinstance(value, kind) or (isinstance(value, str | bytes) and kind in (Sequence, Collection)):
+        return False
+    return kind not in (Sequence, Collection, Mapping) or all(_fits(one, inner[0]) for one in value)
+
+
+def _may_be_path(value: object) -> bool:
+    try:
+        return not isinstance(value, str | Path) or b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
 
 
 def hearing(events: list[Event]) -> Callable[[Event], None]:
@@ -169,9 +233,6 @@ def need_data(name: str, value: Any, folders: Sequence[Path]) -> None:
     from jostle.readers.frames import need_table
     from jostle.run.origins import is_array, is_paths
 
-    if not isinstance(name, str):
-        help = 'such as `session.bind("people", frame)`: programs read it by `bound("people")`'
-        raise refuse("TypeError", "what is bound has a name, which stands first and is a text", help=help)
     try:
         if is_paths(value):
             for text in [value] if isinstance(value, str) else value:

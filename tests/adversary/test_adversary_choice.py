@@ -136,6 +136,19 @@ def test_training_spends_and_shows_nothing(tmp_path: Path) -> None:
     assert result.ok and result.output[:-1] == ["seen"] and spent(result) <= 1
 
 
+@pytest.mark.attack("the choice as a channel")
+def test_a_choice_within_a_choice_is_shown_as_trained_whoever_trained_it_before(tmp_path: Path) -> None:
+    """It was not where the outer one had trained it in the same process, and was where both lay in the cache."""
+    nested = "Inner = Option (data) { return choose({database: data.database}) }\n"
+    nested += "Far = Option (data) { return -100000 }\n"
+    nested += "outer = MkChoiceMaker among {Inner, Far} informed by {} trained on learnt wrt close\n"
+    program = HEAD + CHOICE + nested + CALL.replace("choose", "outer").replace("epsilon 1", "epsilon 0.9")
+    runs = [run(tmp_path, program) for _ in range(2)]
+    first, again = [[(e.kind, e.name) for e in result.events if e.kind != "run"] for result in runs]
+    assert runs[0].ok and [event for event in first if event[0] == "train"] == [("train", "outer"), ("train", "choose")]
+    assert [event for event in again if event[0] == "train"] == [("train", "outer"), ("train", "choose")]
+
+
 def model_file(folder: Path) -> Path:
     (found,) = (folder / "cache" / "models").glob("*.json")
     return found

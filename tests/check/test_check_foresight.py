@@ -142,6 +142,8 @@ def test_sure(line: str) -> None:
 
 
 PASSED = (
+    "def f(d, k):\n    m = {{ select count(*) from d with 1/2 }}\n    if m > k: return {score: m, more: k}\n"
+    "    return {score: {{ select count(*) from d }}}\nx = best_run(t, f, [1, 2], 5) with epsilon 1",
     "def f(d, k):\n    m = learn_tree(d).sample(50, seed = k) with 1/2\n"
     "    return {score: {{ select count(*) from d }}, rows: m}\nx = best_run(few, f, [1, 2], 5) with epsilon 1",
     GIVEN + "sex }}\n    c = {{ select count(*) as n from p groupby city, sex, age }}",

@@ -47,6 +47,9 @@ REFUSED = (
     "{{ select count(*) as c, avg(age) as m from t groupby sex having m > 1 and c with epsilon 1 }}",
     'q["low"].z', "[1 if c.n else 2 for c in b]", "e.n + \"x\"", "e + 1", "[k + 1 for k in e]", 'e["F"].q',
     "{{ select count(*) as c, (1 if avg(age) > 5 else \"x\" + 1) as m from t with epsilon 1 }}",
+    "none < n", "n + none", 'max(error("zz"))', '[k + "zz" for k in 0..floor(n)]', "[k.n for k in b][2]",
+    "[k for k in 0..floor(n)][0].z", "[{u: k} for k in 0..floor(n)][0].z",
+    "bootstrap(ages, dawa, identity(ages), epsilon = 0.5, runs = 10)",
 )  # fmt: skip
 LINES = {
     "plot(n)": "`y` takes a list, not a number",
@@ -66,10 +69,29 @@ LINES = {
     "for k in n:\n    print(k)": "a number cannot be walked through",
     "m = {{ select avg(age) from t with epsilon 1 }}\nprint(1 / (m - m))": "division by zero",
     "m = {{ select avg(age) as a, mode(sex) as s from t with epsilon 1 }}\nprint(h / (m.a - m.a))": "division by zero",
+    "for k in 0..floor(n):\n    print(k.zz)": "a number has no fields",
+    "jointly with epsilon 1:\n    m = {{ select count(*) from t with weight 8 }}\n"
+    "    g = {{ select count(*) as n from t groupby sex }}\nprint(g.zz, m)": "a grouped result has no `zz`",
     "xs = []\nfor i in 0..3:\n    k = laplace(size(t)) with epsilon 0.1\n    xs = xs + [k]\nprint(xs[4])":
         "index 4 is outside a list of 4",
 }  # fmt: skip
+BEYOND = (
+    "m = [k for k in 0..floor(n)]\nfor i in 0..len(m):\n    k = i + 1\n    print(k, m[i])",
+    "for i in 0..len(many): print(many.sex[i])",
+    "print([many.n[i] for i in 0..len(many)])",
+)
 FINE = (
+    "use gradual\nages = refinable(sum_of(t, age))\nyears = refine(ages) with epsilon 0.1\n"
+    "assert ages.paid == 0.1\nif ages.paid < 0.05: assert false\nprint(1 / ages.paid)",
+    "print([none, n][1] + 1, none == n, b.n + none)\nlast = none\nfor k in b:\n    if last != none: print(k.n - last)\n"
+    "    last = k.n",
+    "last = none\nprint(n - last if n > 0 and last != none else 0)",
+    "m = [{u: k, v: n} for k in 0..floor(n)]\nprint(m[0].u + 1, sum([k.v for k in m]), [k.n for k in b][1])\n"
+    "for k in 0..floor(n) - 1: print(m[k].v, k + 0.5)",
+    "for i in 0..len(many) - 1: print(many.n[i])\nfor i in 0..len(many):\n    if i < len(many): print(many.n[i])\n"
+    "def f(m):\n    for i in 0..len(m):\n        if m[i] > -1000: return m[i]\n    return 0\nprint(f(many.n))\n"
+    "w = {a: [n, n, n], b: [n, n, n]}\nfor i in 0..len(w): print(w.a[i])\n"
+    "for i in 0..len(many):\n    many = [1, 2, 3]\n    print(many[i])",
     "d = {{ select mode(upper(sex)) as s, median(age + 1) as a from t with epsilon 1 }}\n"
     "print(substring(d.s, 1, clamp(d.a, 1, 1)), [d.s, d.a][0])",
     'plot(b)\nplot("by sex", b.sex, b.n)\nplot(e)\nplot(h)\nplot(many)',
@@ -139,6 +161,13 @@ def test_what_no_answer_has_is_refused_before_it_is_paid_for(
     (said,) = late.diagnostics
     assert (said.kind, said.message, said.span) == (fault.kind, fault.message, fault.span)
     assert late.budget["t"]["epsilon"]["spent"] != "0" and "n" in late.measured
+
+
+@pytest.mark.parametrize("line", BEYOND)
+def test_the_last_round_of_a_range_up_to_a_length_is_beyond_whatever_the_length_is(line: str, session: Session) -> None:
+    (fault,) = session.check(program(line))
+    assert fault.kind == "ValueError" and "in the last round, since a range has both ends" in fault.message
+    assert "- 1`" in fault.help and session.attempt(program(line)).budget == {}
 
 
 @pytest.mark.parametrize("line", FINE)

@@ -130,6 +130,28 @@ def test_a_clock_that_goes_back_gives_no_week_of_a_grant_again(owned: Place, clo
     assert Ledger(owned.path).dataset("people").state.spent == (QUANTA * 2 // 5,)
 
 
+@pytest.mark.parametrize("step", [timedelta(days=-3), timedelta(minutes=-1), timedelta(days=-900)])
+def test_a_clock_that_goes_back_within_a_program_gives_nothing_again(
+    owned: Place, clock: list[datetime], monkeypatch: pytest.MonkeyPatch, step: timedelta
+) -> None:
+    """Whoever asks for the time is told an earlier one than the last who did: between statements, and within one."""
+    Ledger(owned.path).grant("people", "ana", epsilon(2), until="2026-12-01", per_week=epsilon(0.5))
+    asked = list[datetime]()
+
+    def earlier(*_: object) -> datetime:
+        asked.append(clock[0] + step * len(asked))
+        return asked[-1]
+
+    monkeypatch.setattr(store.datetime, "now", earlier)
+    many = "".join(f"n{k} = {{{{ select count(*) from t where age > {k} with epsilon 0.1 }}}}\n" for k in range(9))
+    result = run_for(owned, "ana", count(0.1) + many)
+    assert kind(result) == "BudgetExceeded" and len(asked) > 5
+    for _ in range(3):
+        assert kind(run_for(owned, "ana", count(0.11))) == "BudgetExceeded"
+    ledger = Ledger(owned.path)
+    assert verify(ledger, "people").spent == verify(ledger, "people@ana").spent == (QUANTA // 2,)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", ["rho 1 each week of day, rho 1.5 for ever", "rho 1 each week of day"])
 def test_programs_at_once_share_each_period(place: Place, budget: str) -> None:

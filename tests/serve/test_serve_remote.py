@@ -13,6 +13,7 @@ from serve_place import shares
 
 from jostle.accounting.amounts import QUANTA
 from jostle.diagnostics import Refusal
+from jostle.privacy.ledger.ledger import Ledger
 from jostle.serve import runs, worker
 from jostle.source import Source
 from jostle.tools import remote
@@ -125,6 +126,18 @@ def test_an_answer_that_is_too_large_to_be_shown_is_handed_over_whole(
     assert hashlib.sha256(whole.content).hexdigest() == shown["whole"] and len(whole.content) > 20_000
     assert there.get("ben", f"/runs/{run['id']}/files/answer.json").status_code == 404
     assert there.get("", f"/runs/{run['id']}/files/answer.json").status_code in (303, 401)
+
+
+def test_an_answer_of_very_many_charges_is_shown(there: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of some 100,000 charges took more room than an answer has, and nothing came of what was paid for."""
+    monkeypatch.setattr(worker, "MOST_ANSWER", 8000)
+    result = remote.connect("").run_text(
+        DECLARED + "n = [{{ select count(*) from t with epsilon 0.001 }} for i in 1..150]\nrelease last = n[149]\n"
+    )
+    assert list(result.values) == ["last"] and result.budget["t"]["epsilon"]["spent"] == "0.15"
+    (done,) = [one["content"] for one in there.home.audit() if one["content"]["did"] == "done"]
+    entry = Ledger(there.home.ledger).history("people@ana")[-1]
+    assert done["charges"] == {"people@ana": [[entry.number, entry.hash]]}
 
 
 def test_large_answers_are_kept_for_a_week_and_no_disk_is_filled(there: Any, monkeypatch: pytest.MonkeyPatch) -> None:

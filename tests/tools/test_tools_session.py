@@ -2,6 +2,7 @@
 
 from datetime import date
 from fractions import Fraction
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ def test_what_is_no_data_is_refused_when_it_is_bound(value: object, message: str
     first = refused.value.first
     assert (first.kind, first.message) == ("DataError", f"`people` cannot be bound: {message}") and help in first.help
     session.bind("people", "p*.csv")
-    with pytest.raises(jostle.Refusal, match="has a name, which stands first") as swapped:
+    with pytest.raises(jostle.Refusal, match="takes `str` as `name`") as swapped:
         session.bind(pd.DataFrame({"age": [4711]}), "people")  # type: ignore[arg-type]
     assert "4711" not in str(swapped.value)
 
@@ -297,3 +298,40 @@ def test_a_setting_is_of_its_defaults_kind_or_refused(name: str, default: str) -
         assert [d.kind for d in result.diagnostics] == ["TypeError"] and not result.values
     (other,) = jostle.Session().attempt("param w = 1\n", {"v": value}).diagnostics
     assert other.kind == "NameError"
+
+
+WRONG = (5, -1, 10**30, 0.5, True, "x\0", "\ud800", b"x", [1], (1,), {"a": 1}, {5: 6}, object(), int, None)
+
+
+@pytest.mark.parametrize("name", list(signature(jostle.Session).parameters))
+def test_a_value_of_a_type_that_a_session_does_not_take_is_refused(name: str, tmp_path: Path) -> None:
+    """Whatever an option is given, a session refuses it or runs; nothing comes as an error of Python."""
+    refused = 0
+    for value in WRONG:
+        try:
+            with jostle.Session(**{"ledger": tmp_path / "ledger", name: value}) as session:
+                session.attempt("release n = 1")
+        except jostle.Refusal as refusal:
+            refused += refusal.first.kind == "TypeError" and f"as `{name}`" in refusal.first.message
+    assert refused >= len(WRONG) - 7
+
+
+@pytest.mark.parametrize("method", ["run", "run_text", "attempt", "check", "dry_run", "execute", "bind", "releases"])
+def test_a_value_of_a_type_that_a_method_does_not_take_is_refused(method: str) -> None:
+    session = jostle.Session()
+    for value in (5, None, [], {}, object(), b"x", 0.5):
+        with pytest.raises(jostle.Refusal) as caught:
+            getattr(session, method)(*(value, "t") if method == "bind" else (value,))
+        assert caught.value.first.kind == "TypeError" and "internal" not in str(caught.value)
+
+
+def test_the_refusal_of_a_type_says_what_is_taken() -> None:
+    with pytest.raises(jostle.Refusal, match=r"`Session` takes `int \| None` as `simulate`, not `'x'`"):
+        jostle.Session(simulate="x")  # type: ignore[arg-type]
+    with pytest.raises(jostle.Refusal, match=r"`Session\.run_text` takes `str` as `text`, not `5`"):
+        jostle.Session().run_text(5)  # type: ignore[arg-type]
+    with pytest.raises(jostle.Refusal, match=r"`evaluate` takes `str \| Path \| Source` as `program`, not `list`"):
+        jostle.evaluate([])  # type: ignore[arg-type]
+    with pytest.raises(jostle.Refusal, match="`Remote` takes `str` as `url`, not `5`"):
+        jostle.connect(5)  # type: ignore[arg-type]
+    assert jostle.Session(simulate=np.int64(3), cwd=".", allow=("misfit",)).run_text("release n = 1")["n"] == 1  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ MODULES = {
     "trees": ("entropy", "gini", "leaf_counts", "level_sizes", "max_class", "split_rows", "subtrees"),
     "row_vectors": ("vectors", "prepaid", "noisy_moments", "noisy_sum", "coordinate_scores", "row_score"),
     "learning": ("in_shape", "loss_points", "loss_of"),
-    "graphical": ("noisy_samples", "perturbed_optimum", "distance"),
+    "graphical": ("noisy_samples", "perturbed_optimum", "distance", "distances"),
     "best": ("advisor", "retrained"),
     "sequences": ("in_order",),
     "weighted": ("weighted", "shave", "grouped", "joined", "intersect", "concat", "without"),
@@ -199,6 +199,9 @@ row("misfit", "@cube, queries, estimate: numbers", "How far an estimate's answer
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:misfit")  # fmt: skip
 row("distance", "@cube, expected, penalty = 0", "How far public counts are from the true ones: a score.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:distance")  # fmt: skip
+row("distances", "@table, names, expected, penalties",
+    "How far public counts over some columns each are from the true ones: scores.", Gives.SCORE, HANDLES,
+    SCORES)  # fmt: skip
 row("closeness", "@cube, queries, answers: numbers", "How close released answers are to the true ones: a score, −rmse.",
     Gives.SCORE, HANDLES, SCORES, function="scores.cells:closeness")  # fmt: skip
 row("coordinate_scores", "@rows, given, parameters = none, *, bound = 1",

@@ -29,7 +29,7 @@ from jostle.run.sequences import Period
 from jostle.run.statements import STATEMENTS
 from jostle.source import Source, Span
 from jostle.syntax import nodes as n
-from jostle.syntax import parse
+from jostle.syntax import parse, parse_module
 
 if TYPE_CHECKING:
     from jostle.privacy.measurements.selects import Answer
@@ -132,7 +132,7 @@ class Modules:
         relative = Path(*path).with_suffix(".jst")
         shipped = resources.folder("stdlib") / relative
         if shipped.is_file():
-            return parse(Source(f"stdlib/{relative.as_posix()}", shipped.read_text(encoding="utf-8")))
+            return parse_module(Source(f"stdlib/{relative.as_posix()}", shipped.read_text(encoding="utf-8")))
         for folder in folders:
             file = Path(folder) / relative
             if file.is_file():

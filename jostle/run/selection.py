@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, cast
 
 from jostle.accounting.amounts import Amount
@@ -18,16 +18,27 @@ from jostle.kernels.statistics import Report
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Gives
 from jostle.lazy import np
-from jostle.plan.plan import Column, RowExpr
+from jostle.plan.plan import Column, Key, RowExpr
 from jostle.privacy.kernel.handles import ColumnHandle, Cube, Table, Vectors
 from jostle.privacy.scores import Score, Scores
 from jostle.privacy.transformations import transform
 from jostle.records import replace
 from jostle.resources import KEEPS
-from jostle.run.arguments import amount_for, bare_amount, class_column, items, need_table, score_or_number
+from jostle.run.arguments import (
+    amount_for,
+    array,
+    bare_amount,
+    class_column,
+    items,
+    need_table,
+    numbers,
+    public,
+    score_or_number,
+)
 from jostle.run.evaluator import At, Evaluator, Value, builtin, implement
 from jostle.run.faults import exposures_of, refuse_private
 from jostle.run.forms import bin_number
+from jostle.run.groups import own_keys
 from jostle.run.looks import Looks
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
@@ -374,6 +385,22 @@ def _leaf_counts(table: object, tree: object, label: object) -> Scores:
     from jostle.privacy.scores import splits
 
     return splits.leaf_counts(*_of_classes("leaf_counts", table, tree, label))
+
+
+@builtin
+def _distances(table: object, names: object, expected: object, penalties: object) -> Scores:
+    """`distances(D, [["age", "sex"], …], expected, penalties)`: how far public counts over some columns each are from
+    the true ones, as `distance` says it of one."""
+    from jostle.privacy.scores.cells import distances
+
+    table, cliques = need_table(table, "distances"), [items(one) for one in items(public(names))]
+    counts, less, axes = [array(one) for one in items(expected)], numbers(penalties), dict[str, Key]()
+    if not all(isinstance(name, str) for clique in cliques for name in clique):
+        raise refuse("TypeError", "the columns of a table of counts are given by their names")
+    for name in dict.fromkeys(chain.from_iterable(cliques)):
+        transform.need_column(table.domains, name)
+        axes[name] = transform.axis(table, Column(name), own_keys(table, Column(name)))
+    return distances(table, [tuple([axes[name] for name in clique]) for clique in cliques], counts, less)
 
 
 @builtin

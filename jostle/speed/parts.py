@@ -14,7 +14,7 @@ numbers of rows: for `privacy` alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -131,23 +131,15 @@ class Parts:
     def _tables(self, base: Base, plan: p.Plan, tables: Sequence[Sequence[p.Key]]) -> list[Ints] | None:
         """Counts under several lists of keys, in one pass over the rows."""
         shapes = [tuple(len(key.values) for key in keys) for keys in tables]
-        every = tuple(dict.fromkeys(key for keys in tables for key in keys))
-        read = self._read(plan, base, every) if max(map(math.prod, shapes)) <= CELLS else None
+        every = {key: place for place, key in enumerate(dict.fromkeys(key for keys in tables for key in keys))}
+        read = self._read(plan, base, [*every]) if max(map(math.prod, shapes)) <= CELLS else None
         if read is None:
             return None
         codes, rows = read
         many = (base.size or 0) if rows is None else len(rows)
         if many * len(tables) <= SPAN and all(len(keys) == 2 and keys[0] == tables[0][0] for keys in tables):
-            return _crossed(codes[0], [codes[every.index(keys[1])] for keys in tables], shapes, rows)
-        totals = [np.zeros(math.prod(shape), dtype=np.int64) for shape in shapes]
-        block = max(SPAN, *map(len, totals))
-        for at in range(0, many, block):
-            some = slice(at, at + block) if rows is None else rows[at : at + block]
-            columns = {key: column[some] for key, column in zip(every, codes, strict=True)}
-            size = min(block, many - at)
-            for keys, total in zip(tables, totals, strict=True):
-                total += _tallied(keys, columns, size, len(total))
-        return [total.reshape(shape) for total, shape in zip(totals, shapes, strict=True)]
+            return _crossed(codes[0], [codes[every[keys[1]]] for keys in tables], shapes, rows)
+        return _tallied([[every[key] for key in keys] for keys in tables], shapes, codes, rows, many)
 
     def codes(self, plan: p.Plan, keys: Sequence[p.Key]) -> list[Array] | None:
         """For every key the codes of a plan's rows, in order, −1 for none of its values; or None."""
@@ -415,12 +407,29 @@ def _can_be_coded(key: p.Key) -> bool:
     return len(key.values) <= (MOST_CODED if isinstance(key.values, range) else MOST_LISTED)
 
 
-def _tallied(keys: Sequence[p.Key], columns: Mapping[p.Key, NDArray[np.integer]], size: int, cells: int) -> Ints:
-    """How many of `size` rows, whose codes these are, stand in each cell of a table."""
-    if not keys:
-        return np.array([size])
-    place, inside = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
-    for key in keys:
-        inside &= columns[key] >= 0
-        place = place * len(key.values) + columns[key]
-    return np.bincount(place[inside], minlength=cells)
+def _tallied(
+    tables: Sequence[Sequence[int]], shapes: Sequence[tuple[int, ...]], codes: Sequence[Array],
+    rows: NDArray[np.int32] | None, many: int,
+) -> list[Ints]:  # fmt: skip
+    """How many of `many` rows stand in each cell of tables, of which the places of their columns are given.
+
+    What has no code stands before the others. Each table has the same room for where rows stand: arrays of its own take
+    longer than the counting.
+    """
+    totals = [np.zeros([size + 1 for size in shape], dtype=np.int64) for shape in shapes]
+    block = max(BLOCK, *(total.size for total in totals))
+    room = np.empty(min(many, block), dtype=np.int64)
+    for at in range(0, many, block):
+        some = slice(at, at + block) if rows is None else rows[at : at + block]
+        columns, places = [column[some] for column in codes], room[: many - at]
+        for of, total in zip(tables, totals, strict=True):
+            places.fill(0)
+            first = 0  # the place of rows that have the first value of each
+            for column, size in zip(of, total.shape, strict=True):
+                if first:
+                    places *= size
+                places += columns[column]
+                first = first * size + 1
+            places += first
+            total += np.bincount(places, minlength=total.size).reshape(total.shape)
+    return [np.array(total[(slice(1, None),) * total.ndim], order="C") for total in totals]

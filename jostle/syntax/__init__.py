@@ -9,7 +9,7 @@ from __future__ import annotations
 from jostle.source import Source
 from jostle.syntax import nodes
 
-__all__ = ["incomplete", "nodes", "parse"]
+__all__ = ["incomplete", "nodes", "parse", "parse_module"]
 
 
 def parse(source: Source, *, interactive: bool = False) -> nodes.Program:
@@ -17,6 +17,13 @@ def parse(source: Source, *, interactive: bool = False) -> nodes.Program:
     from jostle.syntax import parser
 
     return parser.parse(source, interactive=interactive)
+
+
+def parse_module(source: Source) -> nodes.Program:
+    """The tree of a module of the library; see `jostle.syntax.parser.parse_module`."""
+    from jostle.syntax import parser
+
+    return parser.parse_module(source)
 
 
 def incomplete(text: str) -> bool:

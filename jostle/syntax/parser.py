@@ -9,7 +9,7 @@ Reading the grammar from its text costs about half a second, reading the finishe
 kept in the user's own cache folder (`JOSTLE_CACHE`, else `XDG_CACHE_HOME/jostle`, else `~/.cache/jostle`). Its name
 holds a hash of the grammar and of the versions it was made with. It is a pickle of lists, dicts, texts and numbers, and
 read as nothing else: whoever can write to the folder runs no code here. Where it cannot be read or written, the parser
-does without.
+does without. The trees of the library's modules are kept there in the same way, as nodes and their places.
 
 The words of the language as its grammar has them, and the colours of a text: for pages, editors and terminals.
 
@@ -30,10 +30,11 @@ import pickle
 import re
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import IO
 
 import lark
 from lark import Lark
@@ -41,10 +42,11 @@ from lark.exceptions import LarkError, UnexpectedCharacters, UnexpectedInput, Un
 from lark.lexer import BasicLexer, ContextualLexer, Scanner, _create_unless
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 from msgspec import Struct
+from msgspec._utils import rebuild  # type: ignore[attr-defined]
 
 from jostle.diagnostics import Refusal, refuse
 from jostle.resources import cache_folder, folder, replacing
-from jostle.source import Source
+from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax.builder import Builder
 from jostle.syntax.common_mistakes import after_parsing, explain
@@ -64,16 +66,13 @@ def grammar_text() -> str:
 def load(builder: Builder, layout: Layout) -> lark.Lark:
     """A parser that lays out with `layout` and calls `builder` bottom-up while it reads."""
     text = grammar_text()
-    try:
-        path = cache_folder() / f"grammar-{_key(text)}.table"
-    except RuntimeError:  # no home folder
-        return _from_text(text, builder, layout)
-    table = _read(path, builder, layout)
-    if table is not None:
+    path, own = _path("grammar", text), {"postlex": layout, "transformer": builder, "_plugins": _PLUGINS}
+    table = _read(path, lambda file: lark.Lark._load_from_dict(**_Plain(file).load(), **own))  # type: ignore[no-untyped-call]
+    if isinstance(table, lark.Lark):
         return table
-    fresh = _from_text(text, builder, layout)
-    _write(path, fresh)
-    return fresh
+    parser = _from_text(text, builder, layout)
+    _write(path, lambda file: parser.save(file, exclude_options=tuple(own)))
+    return parser
 
 
 def _from_text(text: str, builder: Builder, layout: Layout) -> lark.Lark:
@@ -89,9 +88,12 @@ def _from_text(text: str, builder: Builder, layout: Layout) -> lark.Lark:
         lark.lexer.has_interegular = compares
 
 
-def _key(text: str) -> str:
-    versions = f"{lark.__version__} {sys.version_info[:3]} {sys.implementation.name}"
-    return hashlib.sha256(f"{versions}\n{text}".encode()).hexdigest()[:32]
+def _path(kind: str, *texts: str) -> Path | None:
+    """Where what is made of texts is kept; None without a home folder."""
+    text = "\n".join([f"{lark.__version__} {sys.version_info[:3]} {sys.implementation.name}", *texts])
+    with suppress(RuntimeError):
+        return cache_folder() / f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:32]}.table"
+    return None
 
 
 class _Plain(pickle.Unpickler):
@@ -101,25 +103,33 @@ class _Plain(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name}")
 
 
-def _read(path: Path, builder: Builder, layout: Layout) -> lark.Lark | None:
+class _Tree(_Plain):
+    """Reads nodes and places too."""
+
+    def find_class(self, module: str, name: str, /) -> object:
+        if (module, name) == (rebuild.__module__, rebuild.__name__):  # calls a class with its fields
+            return rebuild
+        one = getattr(n, name, None) if module == n.__name__ else {"Source": Source, "Span": Span}.get(name)
+        return one if isinstance(one, type) and one.__module__ == module else super().find_class(module, name)
+
+
+def _read(path: Path | None, read: Callable[[IO[bytes]], object]) -> object:
+    if path is None:
+        return None
     try:
         with path.open("rb") as file:
-            if os.name == "posix" and os.fstat(file.fileno()).st_uid != os.getuid():
-                return None
-            table = _Plain(file).load()
-        parser: lark.Lark = lark.Lark._load_from_dict(  # type: ignore[no-untyped-call]
-            **table, postlex=layout, transformer=builder, _plugins=_PLUGINS
-        )
+            own = os.name != "posix" or os.fstat(file.fileno()).st_uid == os.getuid()
+            return read(file) if own else None
     except DAMAGED:
         return None
-    return parser
 
 
-def _write(path: Path, parser: lark.Lark) -> None:
-    with suppress(OSError, pickle.PicklingError):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with replacing(path, "wb") as file:
-            parser.save(file, exclude_options=("postlex", "transformer", "_plugins"))
+def _write(path: Path | None, write: Callable[[IO[bytes]], object]) -> None:
+    if path is not None:
+        with suppress(OSError, pickle.PicklingError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with replacing(path, "wb") as file:
+                write(file)
 
 
 # Tokens, as Lark finds them, without what a short text does not need -----------------------------
@@ -181,6 +191,24 @@ def parse(source: Source, *, interactive: bool = False) -> n.Program:
         raise refuse("RecursionLimit", "an expression with too many levels", deep.span, help=help)
     after_parsing(program, interactive=interactive)
     return program
+
+
+@lru_cache(maxsize=_TREES)
+def parse_module(source: Source) -> n.Program:
+    """The tree of a module of the library, kept between runs: parsing twenty of them takes half a second."""
+    path = _path("module", _makers(), source.name, source.text)
+    tree = _read(path, lambda file: _Tree(file).load())
+    if not isinstance(tree, n.Program):
+        tree = parse(source)
+        _write(path, partial(pickle.dump, tree))
+    return tree
+
+
+@cache
+def _makers() -> str:
+    """What makes a tree of a text."""
+    files = {str(sys.modules[one.__module__].__file__) for one in (Builder, Layout, n.Node, Span)}
+    return "\n".join([grammar_text(), *(Path(file).read_text(encoding="utf-8") for file in sorted(files))])
 
 
 def incomplete(text: str) -> bool:

@@ -185,6 +185,12 @@ BAD = [
     (M + "x = noisy_max([distance(histogram(t, v), [1, 2])]) with epsilon 1", "ValueError", "2 expected counts"),
     (M + "x = distance(histogram(t, v), histogram(t, v))", "PrivateValue", ""),
     (M + "print(distance(histogram(t, v), [1, 2, 3]))", "PrivateValue", ""),
+    (M + 'x = distances(t, [["v"]], [[1, 2]], [0])', "ValueError", "2 expected counts"),
+    (M + 'x = distances(t, [["v", "v"]], [[1, 2]], [0])', "NameError", "one name"),
+    (M + 'x = distances(t, [["v"]], [[1, 2, 3]], [])', "ValueError", "equally long"),
+    (M + 'x = distances(t, [["u"]], [[1, 2, 3]], [0])', "NameError", "no column `u`"),
+    (M + 'x = distances(t, [columns(t)], [[1, 2, 3]], [0])', "PrivateValue", ""),
+    (M + 'x = distances(t, [["v"]], [histogram(t, v)], [0])', "PrivateValue", ""),
     ("m = model(record([[str(i), 0..9] for i in 1..12]), [[str(i), str(j)] for i in 1..11 for j in 1..12])", "", ""),
 ]
 
@@ -269,6 +275,7 @@ c = learn_tree(t) with epsilon 3
 d = learn_tables(t) with epsilon 2
 e = noisy_max([distance(histogram(t, v), [0.4, 2, 7], 1.5),
                distance(histogram(t, c, v), [1, 1, 0, 0, 2, -1])]) with epsilon 1
+h = noisy_max(distances(t, [["v"], ["c", "v"]], [[0.4, 2, 7], [1, 1, 0, 0, 2, -1]], [1.5, 0])) with epsilon 1
 f = (laplace(distance(histogram(t, w), [100, 0.3])) with epsilon 1)
 g = laplace([histogram(t, v), histogram(t, v, w), histogram(t, c)]) with epsilon 1
 """

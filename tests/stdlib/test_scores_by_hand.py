@@ -69,6 +69,10 @@ BY_HAND = {
     "total_variation": ("laplace(total_variation(h))", np.abs(np.diff(CELLS)).sum()),
     "misfit": (f"noisy_max(misfit(h, prefixes(h), {GUESS.tolist()}))", nearest(np.abs(SUMS - np.cumsum(GUESS)))),
     "distance": (f"laplace(distance(h, {GUESS.tolist()}, 3))", np.abs(CELLS - GUESS).sum() - 3),
+    "distances": (
+        f"noisy_max(distances(derive(t, k = floor(4 * x)), [[\"c\"], [\"k\"]], [[0, 0], {GUESS.tolist()}], [0, 3]))",
+        nearest(np.array([len(X), np.abs(CELLS - GUESS).sum() - 3])),
+    ),
     "closeness": (
         f"laplace(closeness(h, prefixes(h), {GUESS.tolist()}))", -math.sqrt(((SUMS - GUESS) ** 2).mean())
     ),

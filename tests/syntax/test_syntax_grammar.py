@@ -89,6 +89,20 @@ def test_a_planted_table_runs_no_code(strict: lark.Lark, tmp_path: Path, monkeyp
         assert not (tmp_path / "ran").exists()
 
 
+def test_trees_of_modules_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path))
+    source = Source("stdlib/m.jst", "def f(x): return x + 1\n")
+    tree = parser.parse_module.__wrapped__(source)
+    (kept,) = tmp_path.glob("module-*.table")
+    monkeypatch.setattr(parser, "parse", lambda _: pytest.fail("parsed again"))
+    again = parser.parse_module.__wrapped__(source)
+    assert again == tree and again is not tree and str(again.body[0].span) == "stdlib/m.jst:1:1"
+    monkeypatch.setattr(parser, "parse", lambda _: tree)
+    for planted in (b"", kept.read_bytes()[:50], pickle.dumps(Planted(tmp_path / "ran")), pickle.dumps(again.body)):
+        kept.write_bytes(planted)
+        assert parser.parse_module.__wrapped__(source) is tree and not (tmp_path / "ran").exists()
+
+
 def test_without_a_place_to_keep_it(strict: lark.Lark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JOSTLE_CACHE", str(tmp_path / "file" / "cache"))

@@ -24,7 +24,7 @@ from jostle.kernels.graphical.domain import Clique, Domain
 from jostle.kernels.graphical.junction import PairTables, cells_needed
 from jostle.kernels.graphical.learn import rows_in
 from jostle.kernels.graphical.model import GraphicalModel
-from jostle.kernels.graphical.shrunken import UNMEASURED, Table, columns_of, expected_of_columns, shrunken_model
+from jostle.kernels.graphical.shrunken import UNMEASURED, Table, columns_measured, expected_of_columns, shrunken_model
 from jostle.kernels.noisy_array import law_of
 from jostle.noise_laws import Gaussian, Laplace
 
@@ -138,7 +138,7 @@ class TableSearch(Model):
     """
 
     jostle_kind = "a search for tables"
-    jostle_members = members("model many share of_choosing left again", candidates="to_choose")
+    jostle_members = members("model many share of_choosing left again candidates")
 
     model: GraphicalModel
     pairs: PairTables
@@ -160,10 +160,6 @@ class TableSearch(Model):
     @property
     def share(self) -> float:
         return self.next_batch[1]
-
-    @property
-    def to_choose(self) -> list[dict[str, object]]:
-        return self.candidates if self.many and not self.again else []
 
     def as_json(self) -> dict[str, object]:
         return {"model": self.model.as_json(), "left": self.left}
@@ -214,7 +210,7 @@ class TableSearch(Model):
         if not self.next_batch[0]:
             return False
         share, copies = self.next_batch[1], _copies(self.model.domain.sizes, self.plan["power"])
-        _, precision = columns_of(self.model.domain, self.tables, self.rows, self.prior)
+        _, precision = columns_measured(self.model.domain, self.tables)
         more = max(laplace_scale(self._law(len(copies), share)), 1e-9) ** -2
         gain, times = 0.0, np.bincount(copies)
         for v, p in enumerate(precision):
@@ -287,16 +283,16 @@ class TableSearch(Model):
         wider = min(sizes[v] for v in pair)
         return plan.cells + sum(math.prod(plan.bags[i].shape) * (wider - 1) for i in path)
 
-    @cached_property
-    def candidates(self) -> list[dict[str, object]]:
-        """For each clique its `names`, the counts `expected` of it, and what noise takes of it."""
-        loud = mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - self.of_choosing)))
-        entries: list[dict[str, object]] = []
-        for clique in self.cliques:
-            expected = self.rows * self.pairs.table(clique)
-            penalty = OF_NOISE * loud * expected.size * (OF_TRIPLES if len(clique) > 2 else 1.0)
-            entries.append({"names": self.model.domain.names_of(clique), "expected": expected, "penalty": penalty})
-        return entries
+    @property
+    def candidates(self) -> dict[str, Sequence[object]]:
+        """The columns of each clique, `names`, the counts `expected` over them, and `penalties`, what noise takes."""
+        cliques = self.cliques if self.many and not self.again else []
+        loud = OF_NOISE * mean_size(self._law(self.next_batch[0], self.next_batch[1] * (1 - self.of_choosing)))
+        expected = [self.rows * self.pairs.table(clique) for clique in cliques]
+        return {
+            "names": list(map(self.model.domain.names_of, cliques)), "expected": expected,
+            "penalties": [loud * e.size * (OF_TRIPLES if e.ndim > 2 else 1.0) for e in expected],
+        }  # fmt: skip
 
 
 def search_begun(

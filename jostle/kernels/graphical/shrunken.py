@@ -240,21 +240,26 @@ def _ridge(scale: float, rows: float, cells: int) -> float:
     return max(RIDGE * public_ridge(scale, rows, cells), 0.1 / rows)
 
 
-def columns_of(
-    domain: Domain, tables: Sequence[Table], rows: float, prior: GraphicalModel | None = None
-) -> tuple[list[Floats], Floats]:
-    """(the shares of each column's values, above 0; the precision of a cell, for Laplace noise of scale 1 it is 1).
-
-    Drawn towards even, or towards the columns of a `prior` of public rows.
-    """
-    many = len(domain.names)
-    total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(many)
+def columns_measured(domain: Domain, tables: Sequence[Table]) -> tuple[list[Floats], Floats]:
+    """(the noisy counts of each column's values, by all tables; the precision of a cell, for Laplace noise of scale 1
+    it is 1)."""
+    total, precision = [np.zeros(size) for size in domain.sizes], np.zeros(len(domain.sizes))
     for t in tables:
         for axis, v in enumerate(t.clique):
             sums = np.asarray(t.cells).sum(axis=tuple(a for a in range(t.cells.ndim) if a != axis))
             weight = len(sums) / (max(laplace_scale(t.law), 1e-9) ** 2 * t.cells.size)
             total[v], precision[v] = total[v] + weight * sums, precision[v] + weight
-    means = [t / p for t, p in zip(total, precision, strict=True)]
+    return [t / p for t, p in zip(total, precision, strict=True)], precision
+
+
+def columns_of(
+    domain: Domain, tables: Sequence[Table], rows: float, prior: GraphicalModel | None = None
+) -> tuple[list[Floats], Floats]:
+    """(the shares of each column's values, above 0; the precision of a cell), of what was measured.
+
+    Drawn towards even, or towards the columns of a `prior` of public rows.
+    """
+    means, precision = columns_measured(domain, tables)
     usual = [np.full(len(t), rows / len(t)) for t in means]
     how = {"most": float(max(domain.sizes)), **OF_COLUMNS}
     if prior is not None:

@@ -36,7 +36,8 @@ from jostle.privacy.mechanisms.noise import Noise, SecureNoise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.scores import Rule, Score, Scores, check_weights, stability_of_score, values_of
-from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, table_of, trees_at_most
+from jostle.privacy.scores.cells import table_of
+from jostle.privacy.scores.splits import LARGEST, SUBTREES, TreeCounts, drawn_tree, trees_at_most
 from jostle.privacy.transformations.joins import join_exposures
 
 R = TypeVar("R")

@@ -13,6 +13,7 @@ For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (r
   each: ½(2 − 2/n) < 1; not monotone.
 * `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
 * `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
+* `distances`: the same of the counts over some columns of one table, for each of many sets of columns: 1 each.
 * `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
 * `closeness`: −‖Wx − a‖₂/√m, minus the root mean square error of m public answers a of a workload W. A row in cell c
   moves Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
@@ -29,10 +30,10 @@ from typing import Any
 from jostle.diagnostics import refuse
 from jostle.integers import fixed_width
 from jostle.lazy import Array, Floats, Ints, np
-from jostle.plan.plan import WEIGHT_BITS, Count
+from jostle.plan.plan import WEIGHT_BITS, Count, Key
 from jostle.plan.records import CELL_BITS
 from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.kernel.handles import Cube, Table, Vectors
+from jostle.privacy.kernel.handles import Cube, Table, Tallied, Vectors
 from jostle.privacy.mechanisms.linear import box_sums
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import AtRows, RowsOf
@@ -95,6 +96,13 @@ def cube_of(score: Score) -> Cube:
     return score.base
 
 
+def table_of(score: Score) -> Table:
+    """The table that a score is of."""
+    if not isinstance(score.base, Table):
+        raise refuse("TypeError", f"`{score.rule.name}` takes a table")
+    return score.base
+
+
 def _l1_to_uniform(x: Ints) -> int:
     """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
     total = int(x.sum())
@@ -142,29 +150,66 @@ class Fit(Rule):
         return self.compute(score, reader.units(cube), cube.bits)
 
 
-DISTANCE = Fit("distance", True, lambda score, cells, bits: [distance_of(score, cells, bits)])
+DISTANCE = Fit("distance", True, lambda score, cells, bits: [distance_of(cells, score.bits - bits, *score.arguments)])
 MISFIT = Fit("misfit", True, lambda score, cells, bits: misfits_of(score, cells))
 CLOSENESS = Fit("closeness", True, lambda score, cells, bits: [closeness_of(score, cells, bits)])
 
 
 def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
     """How far a public table of expected counts is from the true one in ℓ₁, less a public `penalty`, in rows."""
+    bits = max(BITS, cube.bits)
+    return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, _expected(cube, expected, penalty, bits))
+
+
+def _expected(cube: Cube, expected: Floats, penalty: float, bits: int) -> tuple[Ints, int]:
     if expected.size != cube.size:
         raise refuse("ValueError", f"{expected.size} expected counts for a cube of {cube.size} cells")
-    bits = max(BITS, cube.bits)
     most = math.ldexp(1.0, 60 - bits)
     public = fixed_width(np.rint(np.ldexp(_within(expected, bits), bits)))
-    less = round(math.ldexp(min(max(penalty, -most), most), bits))
-    return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, (public.reshape(cube.shape), less))
+    return public.reshape(cube.shape), round(math.ldexp(min(max(penalty, -most), most), bits))
 
 
-def distance_of(one: Score, cells: Ints, cell_bits: int) -> int:
+def distance_of(cells: Ints, shift: int, public: Ints, less: int) -> int:
     """The exact `distance`, in its units: whole numbers throughout, cells clamped so that none leaves 64 bits."""
-    public, less = one.arguments
-    shift = one.bits - cell_bits
     gaps = np.abs((np.minimum(cells, 2**60 >> shift) << shift) - public)
     fits = float(gaps.sum(dtype=float)) < 2.0**62
     return (int(gaps.sum()) if fits else sum(int(g) for g in gaps.ravel())) - int(less)
+
+
+@dataclass(frozen=True, eq=False)
+class Distances(Rule):
+    """The distances of many tables of counts, of which TOGETHER are counted at a time."""
+
+    def exact(self, reader: Reader, score: Score) -> list[int]:
+        distances: list[int] = []
+        for at in range(0, len(score.arguments), TOGETHER):
+            some = score.arguments[at : at + TOGETHER]
+            cubes = [_under(table_of(score), keys) for keys, _ in some]
+            shift = score.bits - cubes[0].bits
+            distances += [distance_of(c, shift, *e) for c, (_, e) in zip(reader.all_units(cubes), some, strict=True)]
+        return distances
+
+
+DISTANCES, TOGETHER = Distances("distance", True), 512
+
+
+def _under(table: Table, keys: tuple[Key, ...]) -> Cube:
+    shape = tuple([len(key.values) for key in keys])
+    return Cube(table.exposures, Tallied(table.plan, keys), ("",) * len(shape), shape)
+
+
+def distances(
+    table: Table, tables: Sequence[tuple[Key, ...]], expected: Sequence[Floats], penalties: Sequence[float]
+) -> Scores:
+    """For each list of keys the `distance` of the counts of a table under them."""
+    cubes, bits = [_under(table, keys) for keys in tables], max(BITS, WEIGHT_BITS if table.weighted else 0)
+    if not len(cubes) == len(expected) == len(penalties) > 0:
+        raise refuse("ValueError", "lists of columns, of expected counts and of penalties are equally long")
+    if any(len(set(keys)) < len(keys) for keys in tables):
+        raise refuse("NameError", "two dimensions have one name")
+    each = [_expected(*one, bits) for one in zip(cubes, expected, penalties, strict=True)]
+    arguments = tuple(zip(tables, each, strict=True))
+    return Scores(table.exposures, DISTANCES, table, 1 << bits, False, bits, arguments, length=len(each))
 
 
 def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:

@@ -28,7 +28,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.privacy.reading.vault import Reader
 from jostle.privacy.rows.folds import Folds, LeafFold, PublicTree
 from jostle.privacy.scores import Rule, Score, Scores
-from jostle.privacy.scores.cells import BITS
+from jostle.privacy.scores.cells import BITS, table_of
 
 EXACT_SQUARES = 2**26  # rows of which squares on the grid fit 64 bits
 MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
@@ -56,13 +56,6 @@ class Split(Rule):
             for i, counts in zip(places, tables, strict=True):
                 values[i] = splits.put(requests[i], int(self.value(counts, scores[i].arguments[2])))
         return [[values[i]] for i in range(len(scores))]
-
-
-def table_of(score: Score) -> Table:
-    """The table that a score is of."""
-    if not isinstance(score.base, Table):
-        raise refuse("TypeError", f"`{score.rule.name}` takes a table")
-    return score.base
 
 
 def split_score(

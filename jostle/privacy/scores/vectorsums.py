@@ -22,7 +22,8 @@ from jostle.privacy.rows import folds
 from jostle.privacy.rows.factored import FactoredGradient, moments_of
 from jostle.privacy.rows.norms import BITS, Contributions, RowCount, Weights
 from jostle.privacy.scores import Rule, Score, Scores
-from jostle.privacy.scores.splits import key_of_column, table_of
+from jostle.privacy.scores.cells import table_of
+from jostle.privacy.scores.splits import key_of_column
 
 
 @dataclass(frozen=True, eq=False)

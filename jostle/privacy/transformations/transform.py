@@ -148,6 +148,11 @@ def histogram(table: Table, dims: Sequence[tuple[str, p.RowExpr, Any]]) -> Cube:
     return Cube(table.exposures, Tallied(table.plan, keys), names, shape)
 
 
+def axis(table: Table, column: p.Column, over: schemas.Values | None) -> p.Key:
+    """The dimension of a histogram that a column is."""
+    return schemas.dimensions([(column.name, column, over)], table.domains, MOST_CELLS, table.facts)[0][0]
+
+
 def too_large(cells: int) -> Exception:
     return refuse(
         "ValueError", f"a histogram of {cells:,} cells is too large to hold",

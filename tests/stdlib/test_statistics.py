@@ -492,10 +492,8 @@ def test_a_report_is_read_and_printed() -> None:
     report = public('linear_regression(t, "y", ["x"])')
     first, second, *_ = str(report).splitlines()
     assert first.startswith("y by linear regression: 3000 rows, R² 0.") and second.split() == list(report.rows[0])
-    session = Session()
-    session.bind("t", FRAME)
-    text = f'use statistics\nt = bound("t") described by {SCHEMA}\nf = linear_regression(t, "y", ["x"])\n'
-    result = session.attempt(Source("r.jst", text + "release a = [f.rows[1].value, f.coefficients.x, f.r_squared]"))
+    more = "\nrelease a = [f.rows[1].value, f.coefficients.x, f.r_squared]"
+    result = ask(f'linear_regression(t, "y", ["x"]){more}', name="f")
     assert result.ok and result["a"][0] == result["a"][1] == report.rows[1]["value"]
     assert report.as_json()["coefficients"]["x"] == report.rows[1]["value"]
     hidden = str(ask('linear_regression(t, "y", ["x"]) with epsilon 1e-4', "protecting rows budget epsilon 1")["a"])

@@ -91,7 +91,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check, costs: Costs) -> list
     if is_line and (over := overspent(costs(whole))):
         return [replace(mended, help=f"{mended.help}; then {over[0].message}")]
     as_tried = is_line or mended.span != fault.span or " in place of line" in mended.help
-    return [mended] if as_tried else repairs.followed(mended, search.line, search.first_fault)
+    return [mended] if as_tried else repairs.to_the_end(mended, search.line, search.first_fault)
 
 
 def _led_out(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic:
@@ -100,6 +100,12 @@ def _led_out(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic:
         return fault  # of the program, and no call of the library
     if fault.message == "the line ends too early" and search.line.rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
+    if ordered := re.match(r"`(\w+)` takes .*", fault.message) and re.fullmatch(r"write `([\w.]+\(.*\))`", fault.help):
+        for call in repairs.CALL.finditer(search.line):  # of which the arguments stand in another order
+            new = f"{search.line[: call.start()]}{ordered[1]}{search.line[call.end(1) + 1 :]}"
+            same = sorted(re.findall(r"\w+", new)) == sorted(re.findall(r"\w+", search.line))
+            if same and new != search.line and search.first_fault(new) is None:
+                return _tell(fault, new.strip(), "")
     if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
         return habit
     if (mended := _slip(fault, place, search, _sure(fault))) is not None:

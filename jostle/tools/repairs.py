@@ -222,6 +222,81 @@ def with_ends_to_know(fault: Diagnostic) -> Diagnostic:
     return fault
 
 
+_OFFERS = re.compile("write|as in|did you mean|calculate|say|measure")
+_OFFERED = re.compile(r"`([^`]+)`|(?<=did you mean )(\"[^\"]*\")")
+_NAME = re.compile(r"(?<![.\w])[A-Za-z_]\w*\b(?! *[(=])")
+_NOT_THERE = re.compile(r"`(\w+)` is not defined|there is no column `(\w+)`")
+FirstFault = Callable[[str], Diagnostic | None]
+
+
+def to_the_end(fault: Diagnostic, line: str, first_fault: FirstFault, steps: int = 3) -> list[Diagnostic]:
+    """The fault, and those of its line that show once its help is followed; a help that is refused itself says why,
+    has the one name of its line that fits in the place of a name of examples, or is the line that is right then."""
+    text, place, refusals = _offer(fault), fault.span, list[tuple[int, str, Diagnostic, Span]]()
+    if place is None or not text or not steps or (text.isidentifier() and not place.text.isidentifier()):
+        return [fault]
+    for begin, new in _in_place(line, text, place):
+        if (first := first_fault(new)) is None:
+            return [fault]
+        if first.span and first.kind != "SyntaxError" and first.message != fault.message:
+            refusals.append((begin, new, first, first.span))
+    if not refusals:
+        return [fault]
+    begin, new, first, at = refusals[0]
+    every, inside = [fault], range(begin + 1, begin + len(text) + 1)
+    for one in to_the_end(first, new, first_fault, 0 if at.column in inside else steps - 1):
+        at = one.span or place
+        shift = (len(line) - len(new)) * (at.column > begin)
+        here = Span(place.source, at.line, at.column + shift, at.end_line, at.end_column + shift)
+        if at.column in inside:
+            every[0] = _with_reason(fault, line, one, new, first_fault)
+        elif here.text == at.text and text not in one.message and _OFFERS.match(fault.help):
+            every.append(replace(one, span=here))
+    return every
+
+
+def _offer(fault: Diagnostic) -> str:
+    """The one text that a help quotes to be put in place, or nothing."""
+    texts = [one or text for one, text in _OFFERED.findall(fault.help.partition("; ")[0])]
+    return texts[0] if len(texts) == 1 and not re.search(r"…|\{\{", texts[0]) else ""
+
+
+def _in_place(line: str, text: str, place: Span) -> Iterator[tuple[int, str]]:
+    """A line with a text in the place of a call of the same name, of what is marked with what is called there, of that
+    alone, of the call around it, and of a line that is like it; and where the text begins."""
+    start, end = place.column - 1, place.end_column - 1 if place.end_line == place.line else len(line)
+    places, around, indent = {(start, end): 1}, (start, end), len(line) - len(line.lstrip())
+    for call in CALL.finditer(line):
+        begin, stop = call.start(), call.end(1) + 1
+        if call.end() - 1 == end or line[end:begin] == ".":
+            places[start, stop] = 0
+        elif begin < end and start < stop and line[begin - 1 : begin] != ".":
+            around = (begin, stop)
+            places |= {around: 0} if text.startswith(call[0]) else {}
+    places.setdefault(around, 2)
+    places.setdefault((indent, len(line)), 3)
+    for begin, stop in sorted(places, key=places.__getitem__):
+        yield begin, line[:begin] + text + line[stop:]
+
+
+def _with_reason(fault: Diagnostic, line: str, first: Diagnostic, new: str, first_fault: FirstFault) -> Diagnostic:
+    """The fault whose help is refused, as another fault says, in a new line."""
+    text, name, value = _offer(fault), _NOT_THERE.match(first.message), line.partition(" = ")[2] or line
+    if name and (name[1] or name[2]) not in re.findall(r"\w+", value):  # of an example
+        own = {*_NAME.findall(value)} - {*_NAME.findall(text)} - _WORDS
+        every = {re.sub(rf"\b{name[1] or name[2]}\b", one, text) for one in own if not text.isidentifier()}
+        fit = [one for one in every if first_fault(new.replace(text, one)) is None]
+        return replace(fault, help=fault.help.replace(text, fit[0])) if len(fit) == 1 else fault
+    if first.span and (more := _offer(first)) and first.help.startswith("write"):
+        for _, right in _in_place(new, more, first.span):
+            if first_fault(right) is None:
+                return replace(fault, help=f"write `{right.strip()}`")
+    one, sign, rest = fault.help.partition("; ")
+    if first.message in fault.help or " where " in one or not _OFFERS.match(one):
+        return fault
+    return replace(fault, help=f"{one}, where {first.message}; {first.help}".removesuffix("; ") + sign + rest)
+
+
 _IN_A_PART = re.compile(r"\b(?:Option|Feature|Utility) *\([^()]*\) *\{(?:[^{}]|\{[^{}]*\})*$")
 
 

@@ -10,13 +10,13 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 97_324,
+    "lines": 97_852,
     "files": 361,
     "lines that the kernel imports": 2632,
-    "lines that privacy and engine import": 18_435,
-    "lines that everyday queries import": 8632,
+    "lines that privacy and engine import": 18_490,
+    "lines that everyday queries import": 8647,
     "circles of files, imports for types counted": 0,
-    "lines with Any": 595,
+    "lines with Any": 599,
     "lines with a name for Any": 121,
     "participle names": 47,
     "functions of one name in run and check": 9,

@@ -33,10 +33,10 @@ NO_PAIRS, ALL_PAIRS = 8.0, 25.0
 
 Where noise grows with the root of how many tables there are; else see `_of_pure`.
 """
-NO_PURE_PAIRS, FEW_PAIRS, MANY_BESIDE = 2.0, 5.0, 15.0
-"""There: up to which there is no pair, up to which they are fewer, and from which there are more beside those with a
-column to predict. What a few pairs take from columns is two to seven hundredths of their distance, and without them
-nothing can be predicted."""
+NO_PURE_PAIRS, FEW_PAIRS, MORE_PAIRS, MANY_BESIDE = 2.0, 5.0, 15.0, 15.0
+"""There: up to which there is no pair, up to which they are fewer, from which they are more, twice as many at twice of
+it, and from which there are more beside those with a column to predict. What a few pairs take from columns is two to
+seven hundredths of their distance, and without them nothing can be predicted."""
 OF_ROWS = 1 / 50
 """The share that counts the rows."""
 OF_COLUMNS = 0.25
@@ -111,9 +111,9 @@ def _of_pure(strength: float, columns: int, beside: bool) -> tuple[float, float]
     """
     if strength < (MANY_BESIDE if beside else NO_PURE_PAIRS):
         return 1.0, 0.0
-    few = min(1.0, strength / FEW_PAIRS)
+    few, more = min(1.0, strength / FEW_PAIRS), 1.0 if beside else min(max(strength / MORE_PAIRS, 1.0), 2.0)
     share = max(OF_COLUMNS, 1 / (1 + max(strength, FEW_PAIRS) / 20))
-    return share, max(2.0, few * few * columns * min(8.0, 0.4 + strength / 150))
+    return share, max(2.0, few * few * columns * min(8.0, 0.4 * more + strength / 150))
 
 
 def _copies(sizes: Sequence[int], falls: float) -> list[int]:

@@ -418,8 +418,7 @@ class RowCompiler:
         fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
         message = f"{val.kind_name(value)} cannot stand in an expression on rows"
         help = "bins are calculated, `x = floor(age / 10)`, and `in` asks for several" * val.is_sequence(value)
-        if isinstance(node, n.Lambda):
-            help = f"write `{node.body.span.text.replace(f'{node.params[0]}.', '')}`"
+        help = f"write `{node.body.span.text.replace(f'{node.params[0]}.', '')}`" if isinstance(node, n.Lambda) else help
         raise fault or refuse("TypeError", message, node.span, help=help)
 
     # What cannot be meant ------------------------------------------------------------------------

@@ -227,7 +227,8 @@ class RowCompiler:
                 raise self._no_such(table, name, node)
         if self.part(node.value) is not None:
             name = node.value.id if isinstance(node.value, n.Name) and node.value.id not in ROW_FUNCTIONS else ""
-            help = f"write `@{name}` for the variable" if self._scope.find(name) is not MISSING else ""
+            variable = self._scope.find(name) is not MISSING
+            help = f"write `@{node.value.span.text}` for the variable" if variable else ""
             if isinstance(node, n.Attribute) and node.name in ROW_FUNCTIONS:
                 help = f"write `{node.name}({node.value.span.text})`"
             raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)

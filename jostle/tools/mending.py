@@ -23,12 +23,10 @@ from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import parse
 from jostle.tools import blocks, repairs, sayings, selects, slips
-from jostle.tools.costs import Cost, overspent
 from jostle.tools.declared import DECLARES
 from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
-Costs = Callable[[Source], Sequence[Cost]]
 Edit = tuple[float, str, str]
 """How far an edit is from what stands there, the line as it is then, and what is left out."""
 
@@ -63,43 +61,28 @@ _WHOLE = re.compile(
 _QUOTED = re.compile(r"`([^`…]+)`")
 
 
-def mend(faults: Sequence[Diagnostic], source: Source, check: Check, costs: Costs = lambda _: ()) -> list[Diagnostic]:
+def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Diagnostic]:
     """The faults, of which the first three have a way out that was tried, where one is found; those of the lines that
     it is in place of are gone with it."""
     every, rows = list[Diagnostic](), set[int]()
     for fault in faults:
         if _row(fault) not in rows:
-            mended, *others = [fault] if len(every) > 2 else _mend(fault, source, check, costs)
-            help = mended.help
-            every += [mended, *(one for one in others if one.message not in {one.message for one in faults})]
+            every.append(repairs.in_own_names(_mend(fault, source, check)) if len(every) < 3 else fault)
+            help = every[-1].help
             lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
             if lines or (help != fault.help and _WHOLE.fullmatch(help)):
                 rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
     return list(map(repairs.with_ends_to_know, every))
 
 
-def _mend(fault: Diagnostic, source: Source, check: Check, costs: Costs) -> list[Diagnostic]:
-    """The fault with a way out, and what else is wrong with its line, or asked too much of a budget by its way out."""
+def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
     if fault.span is None or fault.span.source != source or fault.kind in _OTHERS:
-        return [repairs.in_own_names(fault)]
-    search = _Search(fault, fault.span, check)
-    mended = repairs.in_own_names(_led_out(fault, fault.span, search))
-    texts = _QUOTED.findall(mended.help)[not mended.help.startswith("write") :]
-    lines = [*search.before, *(search.indent + text for text in texts), *source.text.split("\n")[search.row :]]
-    whole = Source(source.name, "\n".join(lines))
-    is_line = _WHOLE.fullmatch(mended.help) is not None and not search.faults(whole)
-    if is_line and (over := overspent(costs(whole))):
-        return [replace(mended, help=f"{mended.help}; then {over[0].message}")]
-    as_tried = is_line or mended.span != fault.span or " in place of line" in mended.help
-    return [mended] if as_tried else repairs.to_the_end(mended, search.line, search.first_fault)
-
-
-def _led_out(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic:
-    """The fault with a way out that was tried, or as it is."""
-    if fault.kind == "AssertionFailed" and search.line.lstrip().startswith("assert"):
+        return fault
+    if fault.kind == "AssertionFailed" and source.line(fault.span.line).lstrip().startswith("assert"):
         return fault  # of the program, and no call of the library
-    if fault.message == "the line ends too early" and search.line.rstrip()[-1:] in "-+*/%^":
+    if fault.message == "the line ends too early" and source.line(fault.span.line).rstrip()[-1:] in "-+*/%^":
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
+    search = _Search(fault, fault.span, check)
     if ordered := re.match(r"`(\w+)` takes .*", fault.message) and re.fullmatch(r"write `([\w.]+\(.*\))`", fault.help):
         for call in repairs.CALL.finditer(search.line):  # of which the arguments stand in another order
             new = f"{search.line[: call.start()]}{ordered[1]}{search.line[call.end(1) + 1 :]}"
@@ -108,9 +91,9 @@ def _led_out(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic:
                 return _tell(fault, new.strip(), "")
     if (habit := _habit(fault, search) or _listed(fault, search) or _of_choice(fault, search)) is not None:
         return habit
-    if (mended := _slip(fault, place, search, _sure(fault))) is not None:
+    if (mended := _slip(fault, fault.span, search, _sure(fault))) is not None:
         return mended
-    return _searched(fault, place, search) or _habit(fault, search, wide=True) or _doubted(fault, search)
+    return _searched(fault, fault.span, search) or _habit(fault, search, wide=True) or _doubted(fault, search)
 
 
 def _habit(fault: Diagnostic, search: _Search, wide: bool = False) -> Diagnostic | None:
@@ -191,6 +174,8 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         here = [name for name in own if named and re.search(rf"\b{name}\b", named[1])] or own
         new = f"{members[1]} {{{', '.join(here)}}}" if here else ""
         every = [" ".join(f"{line[: named.start()]}{new}{line[named.end() :]}".split()) if named else line]
+    elif re.search(r"takes a workload, not a function$", fault.message):
+        return _called_on(fault, search)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
         fields = re.findall(r"(\w+):", record[1])
         for group in repairs.GROUP.finditer(line, fault.span.column - 1):
@@ -202,6 +187,16 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
                 every.append(f"{line[: group.start() + called]}{{{pairs}}}{line[group.end(1) + (not called) :]}")
     new = next((one for one in every if one != line and search.first_fault(one) is None), "")
     return _tell(fault, new.strip(), "") if new else None
+
+
+def _called_on(fault: Diagnostic, search: _Search) -> Diagnostic | None:
+    """The fault with a workload that a record of the program names and does not call, `queries: prefixes`."""
+    for row, line in enumerate(search.source.text.split("\n"), 1):
+        new = re.sub(r"(\{\w+: *(\w+), *\w+: *\w+)(?= *\})", r"\1(\2)", line)
+        whole = Source(search.source.name, search.source.text.replace(line, new))
+        if new != line and all(_row(one) > row for one in search.faults(whole)):
+            return replace(fault, help=f"write `{new.strip()}` in place of line {row}")
+    return None
 
 
 def _knows(fault: Diagnostic) -> bool:
@@ -251,6 +246,14 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
     fault = repairs.as_documented(fault, search.line, search.first_fault)
+    line = re.fullmatch(r"write `([^`…]+)`", fault.help)
+    if line and (
+        difflib.SequenceMatcher(None, line[1], search.line.strip()).ratio() > 0.85 or "pipes" in fault.message
+    ):
+        first = search.first_fault(search.indent + line[1])
+        if first and first.kind != "SyntaxError" and first.message not in fault.help:
+            help = fault.help if "pipes" in fault.message else f"as in {fault.help[6:]}"
+            return replace(fault, help=f"{help}, where {first.message}; {first.help}".removesuffix("; "))
     if re.match(r"write `[^`…]*[ (\[{][^`…]*`", fault.help) and not _GENERIC.search(fault.help):
         return replace(fault, help=f"as in {fault.help[6:]}")
     if re.match(r"write `\w+\(t?", fault.help) and _USAGE.match(fault.help) and "= …" in fault.help:

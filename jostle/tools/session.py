@@ -312,9 +312,10 @@ class Session:
 
     def execute(self, source: Source | str) -> object:
         """One entry of a REPL, or a program loaded there: keeps its names; gives a last bare expression's value."""
+        source = Source("text", source) if isinstance(source, str) else source
         try:
             with self.turns.turn(program=True), self.hold_stops(), self._others.excepted(self._interp):
-                return self._execute(Source("text", source) if isinstance(source, str) else source)
+                return self._execute(source)
         except Refusal as refusal:
             again = type(refusal)(*refusal.diagnostics)
         raise again  # which leads to no fault before it and to no frames, which could hold private values
@@ -467,8 +468,7 @@ class Session:
 
         other = Session(cwd=self._cwd)
         other._bound, other._modules = self._bound, self._modules.afresh()
-        costs = partial(other.costs, settings=settings, charges=False)
-        return mend(faults, source, lambda text: other.checked(text, settings, tries=False)[0], costs)
+        return mend(faults, source, lambda text: other.checked(text, settings, tries=False)[0])
 
     def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
         return self._ahead(tree, settings)[0]

@@ -271,13 +271,12 @@ def _calls(text: str, at: Token, fault: Diagnostic) -> Iterator[Slip]:
         of_values = fault.kind in _OF_VALUES or fault.message.startswith("unknown name")
         if "has no `" in fault.message if defines else about and of_values:
             yield from arguments(call, 0.44, less=False)  # two of them in each other's place
-        within = call.start() <= at.start < call.end(1)
-        inside = within and f"def {call[0]}" not in fault.span.source.text
+        inside = call.start() <= at.start < call.end(1) and f"def {call[0]}" not in fault.span.source.text
         if wrong := re.search(r"has no parameter `(\w+)`", fault.message) if inside else None:
             yield from _renamed(text, call, wrong[1])
         if " is missing" in fault.message and inside:
             yield from completed(call, own_values(fault.span))
-        if within and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
+        if inside and re.search(r"takes \d.* are given|not a (?:number|function)$", fault.message):
             yield from measured(call)
         if re.search(r"has no (?:argument|parameter)|takes \d|needs", fault.message):
             yield from arguments(call, 1.3, less=re.match(_NO_MORE, fault.help) is not None)

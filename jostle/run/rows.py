@@ -226,8 +226,8 @@ class RowCompiler:
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.lacks(table, self._scope):
                 raise self._no_such(table, name, node)
         if self.part(node.value) is not None:
-            variable = isinstance(node.value, n.Name) and self._scope.find(node.value.id) is not MISSING
-            help = f"write `@{node.value.span.text}` for the variable" if variable else ""
+            name = node.value.id if isinstance(node.value, n.Name) and node.value.id not in ROW_FUNCTIONS else ""
+            help = f"write `@{name}` for the variable" if self._scope.find(name) is not MISSING else ""
             if isinstance(node, n.Attribute) and node.name in ROW_FUNCTIONS:
                 help = f"write `{node.name}({node.value.span.text})`"
             raise refuse("TypeError", "a column has no fields or elements in a query", node.span, help=help)
@@ -417,6 +417,8 @@ class RowCompiler:
         fault = self._no_column(node.id, node) if isinstance(node, n.Name) and self.schema else None
         message = f"{val.kind_name(value)} cannot stand in an expression on rows"
         help = "bins are calculated, `x = floor(age / 10)`, and `in` asks for several" * val.is_sequence(value)
+        if isinstance(node, n.Lambda):
+            help = f"write `{node.body.span.text.replace(f'{node.params[0]}.', '')}`"
         raise fault or refuse("TypeError", message, node.span, help=help)
 
     # What cannot be meant ------------------------------------------------------------------------

@@ -66,9 +66,7 @@ def test_a_column_that_a_public_file_lacks_is_found_before_anything_is_paid(tmp_
 
 def test_a_misspelt_file_is_found(tmp_path: Path) -> None:
     (tmp_path / "poeple.csv").write_text("age,city\n1,a\n", encoding="utf-8")
-    ((kind, message, help),) = said(tmp_path)
-    assert (kind, message) == ("DataError", "there is no file `people.csv`")
-    assert help.startswith('write `private t = table("poeple.csv") described by {age: 0..99, ')
+    assert said(tmp_path) == [("DataError", "there is no file `people.csv`", "did you mean `poeple.csv`?")]
 
 
 @pytest.mark.parametrize("text", [None, "age,city\n1,a\n", "city;age\na;1\n", '"age","city"\n'])

@@ -17,7 +17,20 @@ from jostle.diagnostics import Refusal
 from jostle.engine.files import open_file
 from jostle.language import patterns
 from jostle.language.operations import LONGEST
-from jostle.plan.plan import Bound, Categories, Column, Count, Domain, Integer, Key, Moments, Open, Owners, Real, Scan
+from jostle.plan.plan import (
+    Bound,
+    Categories,
+    Column,
+    Count,
+    Domain,
+    Integer,
+    Key,
+    Moments,
+    Open,
+    Owners,
+    Real,
+    Scan,
+)
 from jostle.readers.databases import duckdb_table
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.readers.filesets import Reading
@@ -172,3 +185,18 @@ def test_a_table_of_a_database_comes_with_long_texts(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t AS SELECT 'x' AS a")
     table, _ = duckdb_table(open_file(tmp_path / "a.duckdb"), "a", Reading("t"))
     assert table.schema.field("a").type == pa.large_string()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_long_row_of_a_large_file_takes_no_more_memory(ending: str, tmp_path: Path) -> None:
+    """DuckDB had 16 times the longest line in memory: of a file that is larger one row decided whether it was read."""
+    path, text = tmp_path / f"t.{ending}", "x" * 4000
+    row = "1,{}\n" if ending == "csv" else '{{"a": 1, "t": "{}"}}\n'
+    with path.open("w") as file:
+        file.write("a,t\n" * (ending == "csv"))
+        file.writelines([row.format(text)] * 30_000)
+        file.write(row.format(text * 1600))
+    engine = LocalDuckDb("90MB")
+    key = engine.open(str(path), public=False, names=("a", "t")).key
+    assert engine.rows(Scan(key, (("a", Integer(0, 1)),))) == 30_001
+    engine.close()

@@ -23,6 +23,7 @@ from typing import Any
 
 from jostle.engine.sql.cells import NONE, WHOLE
 from jostle.integers import fixed_width, same_bits
+from jostle.language.operations import LONGEST
 from jostle.lazy import Array, Ints, NDArray, np, pa
 from jostle.plan.plan import Categories, Column, Domain, Integer, Key, Plan, Scan
 
@@ -201,6 +202,7 @@ def texts_of_decimals(chunk: pa.Array) -> pa.Array:
 
 
 _SLICE = 1 << 16  # rows of text that are validated at a time
+MOST_BYTES = 4 * LONGEST  # of a text
 
 
 def kind_of(type_: pa.DataType) -> str:
@@ -282,13 +284,19 @@ def _unpacked(chunk: pa.DictionaryArray) -> list[pa.Array]:
 
 
 def _text_cells(chunk: pa.Array) -> list[pa.Array]:
-    """Texts in UTF-8, slice by slice; where a slice has bytes that are none, each of them becomes `?`."""
+    """Texts in UTF-8, slice by slice; where a slice has bytes that are none, each of them becomes `?`. One that is too
+    long is none, as it is whatever it is read as: a database takes no text of 4 GB."""
+    import pyarrow.compute as pc
+
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
         chunk = chunk.cast(pa.large_binary()).view(pa.large_string())
     codecs.register_error("jostle.replace", _replaced)
     texts = []
     for start in range(0, len(chunk), _SLICE):
         part = chunk.slice(start, _SLICE)
+        sizes = pc.binary_length(part)
+        if (pc.max(sizes).as_py() or 0) > MOST_BYTES:
+            part = pc.if_else(pc.less_equal(sizes, MOST_BYTES), part, pa.scalar(None, part.type))
         try:
             part.validate(full=True)
         except pa.ArrowInvalid:

@@ -28,7 +28,7 @@ from msgspec import Struct
 from jostle.diagnostics import refuse
 from jostle.engine.files import OpenFile
 from jostle.readers.filesets import TWICE, Reading
-from jostle.readers.textfile import BOM, FAULTS, LONGEST, TextFile, content, damaged, decoded, decodes, quoted
+from jostle.readers.textfile import BOM, FAULTS, LONG, LONGEST, TextFile, content, damaged, decoded, decodes, quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -114,7 +114,7 @@ class CsvFile(TextFile):
         lines = _RETURNS.sub(b"\n", block) if b"\r" in block else block
         if lines.startswith(b"\n") or b"\n\n" in lines:
             lines = _EMPTY.sub(b"\n", lines).removeprefix(b"\n")
-        if not exact and b'"' not in lines and b"\r" not in lines:
+        if not exact and b'"' not in lines and b"\r" not in lines and not _has_long(lines):
             return lines, False
         parts, at, fit = list[bytes](), 0, exact
         for start, stop in self._odd(lines, exact):
@@ -141,6 +141,7 @@ class CsvFile(TextFile):
         beside = np.where((np.arange(len(quotes)) - first[line]) % 2 == 0, before, after)
         separator = ord(self._separator)
         odd = np.bincount(line, minlength=len(stops)) % 2 == 1
+        odd |= np.diff(stops, prepend=-1) > LONG  # of which cells may be too long
         odd[line[(beside != separator) & (beside != _END) & (beside != _QUOTE)]] = True
         if b"\r" in lines:
             odd[np.searchsorted(stops, np.flatnonzero(text == _RETURN))] = True
@@ -159,6 +160,11 @@ class CsvFile(TextFile):
 
     def cell_of(self, item: str) -> str:
         return _WITH_COMMA.format(_WITHOUT_GROUPS.format(item)) if self._decimal == "," else item
+
+
+def _has_long(lines: bytes) -> bool:
+    """Whether a line may be longer than `LONG`: then there is a part of half as many bytes without an end."""
+    return any(lines.find(b"\n", at, at + LONG // 2) < 0 for at in range(0, len(lines) - LONG // 2, LONG // 2))
 
 
 def header(file: OpenFile, label: str, reading: Reading | None = None) -> Header:

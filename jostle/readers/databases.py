@@ -73,7 +73,8 @@ def duckdb_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table
 
     _check_beside(file, label, ".wal")
     try:
-        connection = duckdb.connect(":memory:", config={"autoload_known_extensions": "false"})
+        config = {"autoload_known_extensions": "false", "arrow_large_buffer_size": "true"}  # else texts end at 2 GB
+        connection = duckdb.connect(":memory:", config=config)
         try:
             connection.execute(f"ATTACH '{file.name}' AS source (READ_ONLY)")
             tables = connection.execute(

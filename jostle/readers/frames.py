@@ -17,7 +17,7 @@ from jostle.diagnostics import need_package, refuse
 from jostle.engine.duckdb.engine import in_unicode, table_of
 from jostle.engine.sql.cells import NONE
 from jostle.lazy import Array, Bools, Ints, np, pa
-from jostle.readers.arrays import Arrays, cells, kind_of, text_of_decimal
+from jostle.readers.arrays import MOST_BYTES, Arrays, cells, kind_of, text_of_decimal
 from jostle.readers.textfile import ReadRaw
 
 if TYPE_CHECKING:
@@ -292,10 +292,9 @@ def text_of(value: Any) -> str | None:
     if issubclass(type(value), np.generic):
         value = np.generic.item(value)
     kind = type(value)
-    if issubclass(kind, str):
-        return str.encode(value, "utf-8", "replace").decode("utf-8")
-    if issubclass(kind, bytes):
-        return bytes.decode(value, "utf-8", "replace")
+    if issubclass(kind, str | bytes):
+        text = str.encode(value, "utf-8", "replace") if issubclass(kind, str) else value
+        return bytes.decode(text, "utf-8", "replace") if bytes.__len__(text) <= MOST_BYTES else None
     if issubclass(kind, datetime.date | datetime.time):
         return _moment(value)
     if kind is bool:

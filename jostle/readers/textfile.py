@@ -34,6 +34,7 @@ from msgspec import Struct
 from jostle.diagnostics import Refusal, need_package, refuse
 from jostle.engine.duckdb.engine import DUCKDB, Raw
 from jostle.engine.files import OpenFile
+from jostle.readers.arrays import MOST_BYTES
 from jostle.readers.filesets import reader_of
 from jostle.readers.limits import beside
 
@@ -92,9 +93,10 @@ class _Zstandard(io.RawIOBase):
 
 BOM = codecs.BOM_UTF8
 LONGEST = 1 << 26  # bytes of a line; a text of the database ends at 2^32
+LONG = MOST_BYTES // 4  # characters of a cell that is surely no longer than `MOST_BYTES`, and so of a line
 _BLOCK = 1 << 20  # bytes read at a time
 MOST_PARTS = 4  # times that some columns of a table are stored before all are
-_LARGEST = 1_900_000  # bytes of a block of lines that DuckDB reads, whose lines have up to two million
+_LARGEST = 2_000_000  # bytes of a line that DuckDB reads in any case, of which it has 16 in memory
 _OPTIONS = """quote = '"', escape = '"', new_line = '\\n', skip = 1, header = false, auto_detect = false,
 compression = 'none', strict_mode = true, parallel = false"""
 """Not in parallel: where a part begins within a cell, the quotes of a row would decide what becomes of the others."""
@@ -130,8 +132,9 @@ class ReadRaw(Raw):
 
 
 def quoted(rows: Iterable[Sequence[str]], separator: str = ",") -> bytes:
-    """Lines of CSV, every cell in quotes."""
-    cells = (separator.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
+    """Lines of CSV, every cell in quotes; one that is too long to be any value is empty."""
+    short = ([cell if len(cell) <= LONG or len(cell.encode()) <= MOST_BYTES else "" for cell in row] for row in rows)
+    cells = (separator.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in short)
     return "".join(f"{line}\n" for line in cells).encode()
 
 
@@ -140,7 +143,7 @@ class TextFile(ReadRaw):
     database's own reader takes them, and a column is read of these when it is asked about."""
 
     __slots__ = (
-        "_connection", "_copy", "_encoding", "_exact", "_file", "_longest", "_name", "_parts", "_read", "_separator",
+        "_connection", "_copy", "_encoding", "_exact", "_file", "_name", "_parts", "_read", "_separator",
     )  # fmt: skip
     written_anew: ClassVar[bool] = False
     """Whether every line is, so that cells may hold the ends of lines, and each has its cells."""
@@ -152,7 +155,7 @@ class TextFile(ReadRaw):
         super().__init__(columns, ("VARCHAR",) * len(columns), label)
         self._file, self._name, self._connection, self._encoding = file, name, connection, encoding
         self._separator, self._exact = separator, self.written_anew
-        self._read, self._longest = False, 0  # bytes of a block of lines
+        self._read = False
         self._copy: OpenFile | None = None  # of the records, while columns of it are not read
         self._parts: dict[frozenset[int], str] = {}  # tables of some columns
         if is_compressed(file):
@@ -243,7 +246,6 @@ class TextFile(ReadRaw):
                 if look:
                     self._count(block, number, fit=fit)
                     number += block.count(b"\n")
-                self._longest = max(self._longest, len(lines))
                 yield lines
 
     def _mended(self, copy: OpenFile) -> Iterator[bytes]:
@@ -252,9 +254,7 @@ class TextFile(ReadRaw):
         with reader_of(copy) as source:
             source.readline()
             for block in blocks(source):
-                lines, _ = self.plain(block, exact=True)
-                self._longest = max(self._longest, len(lines))
-                yield lines
+                yield self.plain(block, exact=True)[0]
 
     def _table(self, needed: frozenset[int]) -> str:
         """The name of a table with the needed columns: of them alone the first few times, then of all."""
@@ -283,10 +283,11 @@ class TextFile(ReadRaw):
     def _read_columns(self, copy: OpenFile, places: frozenset[int], name: str) -> None:
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(self.width))
         items = ", ".join(f"{self.cell_of(f'c{i}')} AS c{i}" for i in sorted(places))
-        more = f", max_line_size = {self._longest}" * (self._longest > _LARGEST)
+        longest = max(_LARGEST, self.width * (2 * MOST_BYTES + 3))  # by public facts: a row would decide about memory
+        most = f"max_line_size = {longest}, buffer_size = {max(16 * _LARGEST, longest)}"
         query = f"""CREATE OR REPLACE TABLE {name} AS SELECT {items}
             FROM read_csv({DUCKDB.literal(copy.name)}, delim = {DUCKDB.literal(self._separator)},
-            columns = {{{columns}}}, {_OPTIONS}{more})"""
+            columns = {{{columns}}}, {_OPTIONS}, {most})"""
         ((size,),) = beside(lambda: self._connection.execute(query).fetchall(), self._connection.interrupt)
         if self.size not in (None, size):
             raise refuse("DataError", f"{self.label} cannot be read")

@@ -214,7 +214,7 @@ class _Texts(dict[bytes | int | None, int]):
 
     def __init__(self, most: int) -> None:
         super().__init__()
-        self._most = most  # in a block
+        self._most, self._bytes = most, 0  # different ones in a block, and bytes of those of all blocks
         self.counted: list[int] = []
 
     def __missing__(self, cell: bytes | int | None) -> int:
@@ -235,7 +235,8 @@ class _Texts(dict[bytes | int | None, int]):
         dated = pa.types.is_date(column.type)
         encoded = column.view(pa.int32() if dated else pa.binary()).dictionary_encode()
         cells = encoded.dictionary
-        if len(cells) > self._most or len(self) > MOST_TEXTS:
+        self._bytes += cells.nbytes
+        if len(cells) > self._most or len(self) > MOST_TEXTS or self._bytes > MOST_BYTES:
             return None
         here = _numpy(cells).tolist() if dated else cells.to_pylist()
         places = np.empty(len(here) + 1, dtype=np.int32)
@@ -303,7 +304,10 @@ class Bounding:
         rows = source if parts == 1 else f"SELECT * FROM ({source}) WHERE hash(q) % {parts} = {part}"
         read: Read | Literal[False] | None = None if self._plan.weighted else False
         while read is False:
-            read = self._read(rows, size)
+            try:
+                read = self._read(rows, size)
+            except Refusal:  # Arrow's batches have no texts of more than 2 GB together; SQL refuses what is no data
+                read = ()
         if read is None and halvings and not self._plan.weighted:
             self._choose(source, size, part, 2 * parts, halvings - 1)
             self._choose(source, size, part + parts, 2 * parts, halvings - 1)

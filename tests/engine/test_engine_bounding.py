@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from portable_hash import row_hash
 
+from jostle.diagnostics import refuse
 from jostle.engine.duckdb.engine import DUCKDB, DuckDb
 from jostle.engine.sql.persons import BITS, counted_as, hashed
 from jostle.engine.sql.rows import Physical
@@ -339,6 +340,27 @@ def test_of_a_part_that_fails_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.undo()
     assert engine.rows(plan) == 36
     engine.close()
+
+
+def test_rows_that_arrow_does_not_hand_over_are_chosen_by_sql(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of more than 2 GB in a batch: one person's rows made the question fail that all others' were answered."""
+
+    def limited(engine: LocalDuckDb, *query: Any) -> Any:
+        for batch in batches(engine, *query):
+            if batch.nbytes > 2**16:
+                raise refuse("DataError", "the table cannot be read, or there is not enough memory for it")
+            yield batch
+
+    batches = LocalDuckDb.record_batches
+    monkeypatch.setattr(LocalDuckDb, "record_batches", limited)
+    answers = []
+    for text in ("x", "x" * 2**16):
+        engine = LocalDuckDb()
+        who, texts = [*[n % 9 for n in range(50)], 100], [*map(str, range(50)), text]
+        plan = Bound(Scan(engine.open({"who": who, "t": texts}, public=False).key, (("t", Open("text")),)), ("who",), 4)
+        answers.append(sorted(engine.tuples(plan, (Column("t"),))[0]))
+        engine.close()
+    assert answers[0][:-1] == answers[1][:-1] and len(answers[0]) == len(answers[1]) == 37
 
 
 def test_columns_of_many_texts_are_read_anew_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,16 +7,33 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from jostle import Session
 from jostle.diagnostics import Refusal
+from jostle.engine.files import open_file
 from jostle.language import patterns
 from jostle.language.operations import LONGEST
-from jostle.plan.plan import Bound, Categories, Column, Count, Domain, Integer, Key, Moments, Open, Owners, Real, Scan
+from jostle.plan.plan import (
+    Bound,
+    Categories,
+    Column,
+    Count,
+    Domain,
+    Integer,
+    Key,
+    Moments,
+    Open,
+    Owners,
+    Real,
+    Scan,
+)
+from jostle.readers.databases import duckdb_table
 from jostle.readers.duckdb import LocalDuckDb
+from jostle.readers.filesets import Reading
 from jostle.run.operators import as_pattern, as_test
 from jostle.source import Source
 
@@ -149,3 +166,37 @@ def test_a_text_that_no_cell_can_be_is_not_sent_to_a_server() -> None:
                 continue
             with pytest.raises(Refusal, match="more than 65,536 characters is not sent"):
                 check(part, POSTGRES, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), None]
+)
+def test_no_text_that_is_too_long_for_a_database_is_handed_to_it(kind: pa.DataType | None, engine: LocalDuckDb) -> None:
+    """Arrow has none of 2 GB in a column of objects, DuckDB none of 4 GB: a row that had one failed all questions."""
+    texts = ["a", None, "é" * 2 * LONGEST, "é" * (2 * LONGEST + 1)]
+    table = {"t": texts} if kind is None else pa.table({"t": pa.array(texts, kind)})
+    raw, name = engine.raw(engine.open(table, public=False).key)
+    assert engine.fetch(f"SELECT length({raw.cell('t')[0]}) FROM {name}") == [(1,), (None,), (2 * LONGEST,), (None,)]
+
+
+def test_a_table_of_a_database_comes_with_long_texts(tmp_path: Path) -> None:
+    """Of a million rows together texts ended at 2 GB: that they were as long depended on each row."""
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE t AS SELECT 'x' AS a")
+    table, _ = duckdb_table(open_file(tmp_path / "a.duckdb"), "a", Reading("t"))
+    assert table.schema.field("a").type == pa.large_string()
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_long_row_of_a_large_file_takes_no_more_memory(ending: str, tmp_path: Path) -> None:
+    """DuckDB had 16 times the longest line in memory: of a file that is larger one row decided whether it was read."""
+    path, text = tmp_path / f"t.{ending}", "x" * 4000
+    row = "1,{}\n" if ending == "csv" else '{{"a": 1, "t": "{}"}}\n'
+    with path.open("w") as file:
+        file.write("a,t\n" * (ending == "csv"))
+        file.writelines([row.format(text)] * 30_000)
+        file.write(row.format(text * 1600))
+    engine = LocalDuckDb("90MB")
+    key = engine.open(str(path), public=False, names=("a", "t")).key
+    assert engine.rows(Scan(key, (("a", Integer(0, 1)),))) == 30_001
+    engine.close()

@@ -420,8 +420,17 @@ def _reads_persons(plan: Plan) -> bool:
     return isinstance(plan, Bound) or any(map(_reads_persons, inputs(plan)))
 
 
-def rows_below(plan: Plan, through: tuple[type[Filter | Derive | Truncate], ...] = (Filter, Derive)) -> Plan:
+Steps = tuple[type[Filter | Derive | Truncate | GroupRows], ...]
+
+
+def rows_below(plan: Plan, through: Steps = (Filter, Derive)) -> Plan:
     """What a plan is made of by filters and derived columns, or `through` others: each of its rows is of one there."""
+    return chain(plan, through)[-1]
+
+
+def chain(plan: Plan, through: Steps = (Filter, Derive)) -> list[Plan]:
+    """A plan and all that it is made of so."""
+    plans = [plan]
     while isinstance(plan, through):
-        plan = plan.source
-    return plan
+        plans.append(plan := plan.source)
+    return plans

@@ -79,12 +79,12 @@ class _Asked(Struct, frozen=True):
 
 def joint_workload(requests: Sequence[Request]) -> JointWorkload:
     """The workload of these selects. Refuses what is not linear, and selects of different tables."""
-    table, queries = _common(requests), []
+    table, queries = _common(requests), list[_Asked]()
     domains = dict(table.schema)
     never_missing = set(table.plan.on) if isinstance(table.plan, p.Join) and table.plan.kind == "inner" else set()
     below = {name: p.Column(name) for name in domains} | _complete_columns(table.plan) | joined_columns(table.plan)
     for request in requests:
-        columns, conditions = seen_through(request.table.plan)[1:]
+        columns, conditions = seen_through(request.table.plan, table.plan)[1:]
         conditions = [replaced(condition, below) for condition in conditions]
         keys = tuple(p.Key(replaced(replaced(key.expr, columns), below), key.values) for key in request.keys)
         only = tuple(_one_group(part, domains) for condition in conditions for part in conjuncts(condition))
@@ -121,6 +121,8 @@ def public_sizes(requests: Sequence[Request]) -> list[Request]:
     if not sizes_are_public(table, []):
         return []
     check_together(requests)
+    if any(exposure.path for exposure in _common(requests).exposures):  # of a part they are not known
+        return []
     groups = set[str].intersection(*({*exposure.unit.groups} for exposure in table.exposures))
     names = {expr: name for name, expr in _filled(table.plan).items() if name in groups}
     sets, follows = dict[frozenset[str], None](), True
@@ -367,10 +369,11 @@ def coarser(term: p.Term) -> p.Term:
     return replace(term, bits=min(term.bits, FINE - math.frexp(most)[1])) if most else term
 
 
-def seen_through(plan: p.Plan) -> tuple[p.Plan, dict[str, p.RowExpr], list[p.RowExpr]]:
-    """The plan below filters and derived columns, these columns by name, and the conditions, as expressions of it."""
+def seen_through(plan: p.Plan, below: p.Plan | None = None) -> tuple[p.Plan, dict[str, p.RowExpr], list[p.RowExpr]]:
+    """The plan below filters and derived columns, or that one of them, these columns by name, and the conditions, as
+    expressions of it."""
     steps: list[p.Filter | p.Derive] = []
-    while isinstance(plan, p.Filter | p.Derive):
+    while isinstance(plan, p.Filter | p.Derive) and plan != below:
         steps.append(plan)
         plan = plan.source
     columns: dict[str, p.RowExpr] = {name: p.Column(name) for name in schema_of(plan)}
@@ -422,6 +425,8 @@ def _complete_columns(plan: p.Plan) -> dict[str, p.RowExpr]:
             sources: tuple[p.Plan, ...] = (left,)
         case p.Union(sources=sources):
             pass
+        case p.Filter():
+            sources = (plan,)
         case _:
             return {}
     first, *others = map(_constants, sources)

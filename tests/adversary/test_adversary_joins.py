@@ -249,3 +249,82 @@ x = [laplace(histogram(part, c)) with epsilon 1 for part in [truths[0], numbers[
     for row in (11, 12):
         one, other = pair(arena, program, [f"{100 + row},{row % 10},x"], OTHERS[:5])
         assert lost(one, other) <= other.spent() + 1e-9 == 2 + 1e-9, row
+
+
+IN_PARTS = {
+    "one select": "for k, p in partition(t, c) { JOINTLY { a = {{ select count(*) from p }} } }",
+    "by keys": "for k, p in partition(t, c) { JOINTLY { a = {{ select count(*) as n from p groupby v }} } }",
+    "by two conditions": (
+        "for k, p in partition(t, c) { JOINTLY { a = {{ select count(*) from p where v > 3 }}\n"
+        "b = {{ select sum(v) as n from derive(p, w = v + 1) where w < 3 groupby c }} } }"
+    ),
+    "of parts by another column": (
+        "for k, p in partition(t, c) { for h in split_rows(derive(p, w = v), 2) { JOINTLY {\n"
+        "a = {{ select count(*) from h groupby w over 0..9 }}\nb = {{ select count(*) from derive(p, w = v) }} } } }"
+    ),
+    "the same part by other conditions": (
+        'JOINTLY { a = {{ select count(*) from t[c = "x"] }} }\nJOINTLY { a = {{ select count(*) from t }}\n'
+        'b = {{ select count(*) from where(t, v < 7)[c = "y"] }} }\nJOINTLY { a = {{ select count(*) from t[c = "y"] '
+        "where v > 3 }} }"
+    ),
+    "with public rows": (
+        "for k, p in partition(t, c) { JOINTLY { a = {{ select count(*) from p join u on who where w > 0 }}\n"
+        "b = {{ select count(*) from p join u on who groupby v }} } }"
+    ),
+    "an error": "for k, p in partition(t, c) { a = {{ select count(*) as n from p groupby v with error 9 }} }",
+}
+
+
+@pytest.mark.attack("partition by a redefined column")
+@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize("measure", ["epsilon", "rho"])
+def test_answers_together_in_parts_are_of_these_parts(arena: Arena, name: str, measure: str) -> None:
+    """Charged in a part, they were measured of the whole table, so that a row was in the answers of every part."""
+    program = IN_PARTS[name].replace("JOINTLY", f"jointly with {measure} 1")
+    u = 'u = table("u.csv") described by {who: integer, w: 0..9}\n'
+    for row in ("999,7,x", "12,5,y"):
+        one, other = pair(
+            arena, (ROW if measure == "epsilon" else RHO) + u + program, [row],
+            u=table("who", "w", rows=[f"{k},{k % 3}" for k in [*range(40), 999]]),
+        )  # fmt: skip
+        assert 0 < lost(one, other) <= one.spent(unit=measure) * (1 + 1e-9)
+
+
+SIZED = (
+    'private t = table("t.csv") described by {v: 0..9, c: {"x", "y"} never missing, k: 0..3 never missing} '
+    "protecting rows, public size by c, k budget epsilon 50\n"
+)
+ADDED_UP = {
+    "counts": "a = {{ select count(*) as n from t groupby c, k, v with epsilon 1 }}\nrelease a",
+    "sums in groups": "a = {{ select sum(v), var(v) from t groupby c with epsilon 1 }}\nrelease a",
+    "a column of the same name": (
+        'a = {{ select count(*) as n from derive(t, c = "x" if v > 3 else "y") groupby c with epsilon 1 }}\nrelease a'
+    ),
+    "under conditions": (
+        "jointly with epsilon 1 { a = {{ select count(*) as n from t where k > 3 - v groupby c }}\n"
+        "b = {{ select count(*) as n from where(t, v > 2) groupby k }} }\nrelease a\nrelease b"
+    ),
+    "in parts that sizes are known of": (
+        "for q, p in partition(t, c) { jointly with epsilon 1 { a = {{ select count(*) from p where v > 3 }}\n"
+        "b = {{ select sum(v) from p groupby k }} }\nprint(a) }"
+    ),
+    "in parts that a row may move between": (
+        "for q, p in partition(t, v, over = {3, 9}) { jointly with epsilon 1 {\n"
+        "a = {{ select count(*) from p where k > 1 }}\nb = {{ select count(*) from p groupby c }} }\nprint(a, b) }"
+    ),
+}
+
+
+@pytest.mark.attack("partition by a redefined column")
+@pytest.mark.parametrize("name", ADDED_UP)
+def test_what_adds_up_to_public_sizes_shows_no_more(arena: Arena, name: str) -> None:
+    """A row is replaced by one with the same cells in the columns of the groups, whatever these cells are."""
+    others = [f"{k % 10},{'xy'[k % 2]},{k % 4}" for k in range(30)]
+    for same in ("y,1.5", "none of them,99", ","):
+        seen = []
+        for cell in ("3", "9"):
+            arena.write({"t.csv": table("v", "c", "k", rows=[*others, f"{cell},{same}"])})
+            seen.append(arena.see(SIZED + ADDED_UP[name]))
+            assert seen[-1].result.ok and seen[-1].text == seen[0].text
+        for other in seen[1:]:
+            assert lost(seen[0], other) <= seen[0].spent() * (1 + 1e-9)

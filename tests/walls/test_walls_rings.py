@@ -10,11 +10,11 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 97_778,
+    "lines": 97_812,
     "files": 361,
-    "lines that the kernel imports": 2632,
-    "lines that privacy and engine import": 18_490,
-    "lines that everyday queries import": 8647,
+    "lines that the kernel imports": 2635,
+    "lines that privacy and engine import": 18_500,
+    "lines that everyday queries import": 8659,
     "circles of files, imports for types counted": 0,
     "lines with Any": 599,
     "lines with a name for Any": 121,

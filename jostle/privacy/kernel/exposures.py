@@ -117,6 +117,7 @@ class Exposure(Struct, frozen=True):
     `rows` is how many rows of the handle can change when one protected unit changes, always; None where that has no
     bound, and nothing can be measured. Where rows have weights, `weight` is how much weight they can have in all, and
     what counts weights may go by it. Of the groups of one select `each` bounds the rows that a person has in one.
+    `parts` are the plans of parts that it is within, each with the length that the path has there.
     """
 
     source: Source
@@ -126,6 +127,7 @@ class Exposure(Struct, frozen=True):
     weight: int | None = None
     each: int | None = None
     declared: Unit | None = None
+    parts: tuple[tuple[int, object], ...] = ()
 
     @classmethod
     def of(cls, source: Source, unit: Unit) -> Exposure:
@@ -168,8 +170,9 @@ class Exposure(Struct, frozen=True):
 Exposures = tuple[Exposure, ...]
 
 
-def extended(exposures: Exposures, partition: object, part: object) -> Exposures:
-    return tuple(replace(e, path=(*e.path, (partition, part))) for e in exposures)
+def extended(exposures: Exposures, label: object, key: object, plan: object = None) -> Exposures:
+    """Those of a part, whose rows are what `plan` leaves."""
+    return tuple(replace(e, path=(*e.path, (label, key)), parts=(*e.parts, (len(e.path) + 1, plan))) for e in exposures)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -177,8 +177,7 @@ def as_read(table: Table) -> Table:
 
 def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:
     """Whether the numbers of rows of a private table by these keys are public (`PublicData.group_sizes`)."""
-    for exposure in table.exposures:
-        unit = exposure.unit
+    for unit in [exposure.unit for exposure in table.exposures]:
         if not unit.public_size or not all(isinstance(key, Column) and key.name in unit.groups for key in keys):
             return False
     return table.private and isinstance(unfilled(table.plan), Scan)

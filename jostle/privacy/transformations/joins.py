@@ -14,13 +14,14 @@ The proofs are in docs/privacy/transformations.md, and in docs/privacy/elastic.m
 * *A union*: Σ kᵢ over the tables that read a source, at the common prefix of their paths. Weights are kept and add up;
   a row without one weighs 1.
 * *The common table* of several, below their filters and derived columns, is exposed where all of them are, within every
-  agent of theirs.
+  agent of theirs: at their common path, as far as it has all rows of no part that they were filtered by.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -55,10 +56,7 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
 
 
 def common_prefix(a: Path, b: Path) -> Path:
-    shared = len(a) if a == b else 0
-    while shared < min(len(a), len(b)) and a[shared] == b[shared]:
-        shared += 1
-    return a[:shared]
+    return tuple(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
 
 
 def join(
@@ -251,11 +249,7 @@ def _bounded(exposures: Exposures) -> Exposures:
 
 def _places(sides: Sequence[Side]) -> Mapping[str, Place]:
     """Where each column of the join is from: the first table that has one of that name."""
-    places: dict[str, Place] = {}
-    for at, side in enumerate(sides):
-        for name in schema_of(side.plan):
-            places.setdefault(name, (at, name))
-    return places
+    return {name: (at, name) for at, side in reversed([*enumerate(sides)]) for name in schema_of(side.plan)}
 
 
 class _Frequencies:
@@ -327,24 +321,28 @@ def _weighted(table: Table) -> Exposures:
 
 def common_table(tables: Sequence[Table]) -> Table:
     """The table below all of these. Refuses those that are not made of one in this way, and rows that have weights."""
-    first = tables[0]
-    base, exposures = p.rows_below(first.plan), first.exposures
-    for table in tables:
+    first, chains = tables[0], [p.chain(table.plan) for table in tables]
+    exposures, parts = first.exposures, [part for e in first.exposures for _, part in e.parts]
+    base = next((one for one in chains[0] if one in parts and all(one in chain for chain in chains)), chains[0][-1])
+    for table, chain in zip(tables, chains, strict=True):
         if table.weighted:
             raise refuse(
                 "TypeError", "rows that have weights are not answered together",
                 help="give each of these selects an amount of its own, without `jointly`",
             )  # fmt: skip
-        same = [(e.source, e.rows, e.declared) for e in table.exposures] == [
-            (e.source, e.rows, e.declared) for e in exposures
-        ]
-        if p.rows_below(table.plan) != base or not same:
+        mine, its = ([(e.source, e.rows, e.declared) for e in some] for some in (exposures, table.exposures))
+        if chain[-1] != chains[0][-1] or mine != its:
             raise refuse(
                 "TypeError", "a `jointly` block answers selects of one table, and these read different ones",
                 help="give each table a block of its own",
             )  # fmt: skip
-        exposures = tuple(
-            replace(mine, path=common_prefix(mine.path, e.path), agents=tuple(dict.fromkeys((*mine.agents, *e.agents))))
-            for mine, e in zip(exposures, table.exposures, strict=True)
-        )
+        exposures = tuple(_shared(mine, e, base) for mine, e in zip(exposures, table.exposures, strict=True))
     return Table(exposures, base, _schema(base, first), facts=first.facts)
+
+
+def _shared(one: Exposure, other: Exposure, base: p.Plan) -> Exposure:
+    """Where both are, of tables made of this one: up to the first part of theirs that it has other rows than."""
+    plans = p.chain(base, (p.Filter, p.Derive, p.Truncate, p.GroupRows))
+    path = other.path[: min((n - 1 for n, part in other.parts if part not in plans), default=None)]
+    agents = tuple(dict.fromkeys((*one.agents, *other.agents)))
+    return replace(one, path=common_prefix(one.path, path), agents=agents)

@@ -179,7 +179,8 @@ def need_column(domains: Mapping[str, p.Domain], name: str, of: str = "the descr
 
 
 def _rows_part(table: Table, label: object, condition: p.RowExpr, key: object) -> Table:
-    return replace(table, exposures=extended(table.exposures, label, key), plan=p.Filter(table.plan, condition))
+    plan = p.Filter(table.plan, condition)
+    return replace(table, exposures=extended(table.exposures, label, key, plan), plan=plan)
 
 
 def _cells_part(cube: Cube, label: object, condition: p.RowExpr, key: object, mask: Bools) -> Cube:

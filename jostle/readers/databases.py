@@ -73,7 +73,10 @@ def duckdb_table(file: OpenFile, label: str, reading: Reading) -> tuple[pa.Table
 
     _check_beside(file, label, ".wal")
     try:
-        config = {"autoload_known_extensions": "false", "arrow_large_buffer_size": "true"}  # else texts end at 2 GB
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "autoload_known_extensions": "false",
+            "arrow_large_buffer_size": "true",
+        }
         connection = duckdb.connect(":memory:", config=config)
         try:
             connection.execute(f"ATTACH '{file.name}' AS source (READ_ONLY)")
@@ -202,6 +205,7 @@ def _not_counts(label: str) -> Refusal:
     )
 
 
+_MOST_VALUES = 2**22  # of a line, about: what has more is no record, as Python would need more than a gigabyte for it
 _DEEPEST = 100  # brackets within brackets in a line; what is deeper is no record, whatever stack this runs on
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?$)')  # or to the end, so that no line is gone through again and again
 _BRACKETS = re.compile(r"[\[\]{}]")
@@ -244,7 +248,7 @@ def names_of(file: OpenFile, label: str) -> tuple[str, ...]:
 def record(line: str) -> dict[str, object] | None:
     """The object that a line spells, numbers as texts; None where it spells none."""
     text = line.removeprefix(BOM.decode()).strip()
-    if not text.startswith("{") or _depth(text) > _DEEPEST:
+    if not text.startswith("{") or sum(map(text.count, ",[{")) > _MOST_VALUES or _depth(text) > _DEEPEST:
         return None
     try:
         value = json.loads(text, parse_int=str, parse_float=str, parse_constant=lambda name: None)

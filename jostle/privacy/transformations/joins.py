@@ -13,8 +13,8 @@ The proofs are in docs/privacy/transformations.md, and in docs/privacy/elastic.m
   *frequencies*, the most rows of a table that have one value of some columns.
 * *A union*: Σ kᵢ over the tables that read a source, at the common prefix of their paths. Weights are kept and add up;
   a row without one weighs 1.
-* *The common table* of several, below their filters and derived columns, is exposed where all of them are, within every
-  agent of theirs: at their common path, as far as it has all rows of no part that they were filtered by.
+* *The common table* of several, below their filters and derived columns, is exposed within every agent of theirs, at
+  their common path up to the first part outside of which it has rows.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def common_table(tables: Sequence[Table]) -> Table:
 
 
 def _shared(one: Exposure, other: Exposure, base: p.Plan) -> Exposure:
-    """Where both are, of tables made of this one: up to the first part of theirs that it has other rows than."""
+    """Of a table below both: at their common path, up to the first part of the other outside of which it has rows."""
     plans = p.chain(base, (p.Filter, p.Derive, p.Truncate, p.GroupRows))
     path = other.path[: min((n - 1 for n, part in other.parts if part not in plans), default=None)]
     agents = tuple(dict.fromkeys((*one.agents, *other.agents)))

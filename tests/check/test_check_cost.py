@@ -373,6 +373,7 @@ POSSIBLE = {
     "one branch": N + "if n > 5 { m = [[people, 1]] }\n",
     "an allotment in a branch": N + "if n > 5 { with epsilon 0.1: m = [[people, 0.2]] }\n",
     "a loop of unknown length": N + "for i in 1..n: m = [[people, 0.1]]\n",
+    "block a part": "for k, p in partition(people, city):\n jointly with epsilon 1: n = {{ select count(*) from p }}",
     "parts that count as their largest": "for k, part in partition(people, city): n = [[part, 0.7]]\n",
     "a lower bound by zCDP": PEOPLE.replace("people", "folk").replace("epsilon 1", "epsilon 1, delta 1e-6")
     + "for i in 1..30: n = [[folk, 0.05]]\n",

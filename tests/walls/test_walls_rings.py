@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 97_816,
+    "lines": 97_821,
     "files": 361,
     "lines that the kernel imports": 2635,
     "lines that privacy and engine import": 18_500,

@@ -26,7 +26,7 @@ from jostle.tools.costs.values import (
     reached_sources,
     walked,
 )  # fmt: skip
-from jostle.tools.costs.walk import Walk
+from jostle.tools.costs.walk import Bounds, Walk
 
 
 def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:
@@ -91,14 +91,19 @@ def _charged(
         free and all(_is_public_group(key, schema, reached) for key in node.keys)
     ):
         return
-    if w.joint and own is None:  # the first select of a block spends all that is left, on the whole of a source
-        reached = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
-        least, most, delta = w.bare(reached, 1, needed=False)
-        own = least, most, delta if most else 0
+    if w.joint and own is None:
+        reached, own = _of_block(w, reached)
     if own is None:
         own = w.bare(reached, max(1, w.bare_left), needed=not free)
         w.bare_left = max(0, w.bare_left - 1)
     w.charge(reached, own if sure and not free else (0, *own[1:]), node.span, in_part=_in_part(node, schema))
+
+
+def _of_block(w: Walk, reached: ReachedSources) -> tuple[ReachedSources, Bounds]:
+    """What the first select of a block spends, and where: all that is left; of parts, at most on the whole."""
+    whole = replace(reached, exposures=tuple(replace(e, path=(), joined=True) for e in reached.exposures))
+    least, most, delta = w.bare(whole, 1, needed=False)
+    return whole, (0 if any(e.path for e in reached.exposures) else least, most, delta if most else 0)
 
 
 def _in_part(node: n.Select, schema: dict[str, object]) -> bool:

@@ -273,15 +273,11 @@ def _private_counts(interp: Evaluator, node: n.Private, origin: object, measure:
 
 def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -> Handle:
     """`dataset("name")`: schema, unit, budget and file are the owner's, from the ledger; a program adds nothing."""
-    if interp.simulate is not None:
-        raise refuse(
-            "LedgerError", "a registered dataset is not opened in a simulation", call.span,
-            help="its schema is in the ledger: declare a `table` with clauses of its own to simulate on",
-        )  # fmt: skip
     name = origins.origin_of(interp, call, scope)
     if not isinstance(name, str):
         raise refuse("TypeError", f"`dataset` takes a name, not {kind_name(name)}", call.span)
-    handle = _open_dataset(interp, name, node, call.span)
+    opening = _open_dataset if interp.simulate is None else _simulated_dataset
+    handle = opening(interp, name, node, call.span)
     origins.announce(interp, handle.exposures[0].source, node, [column for column, _ in handle.schema], dataset=name)
     return handle
 
@@ -328,6 +324,28 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
     if isinstance(source.account, Account):
         source.account.linked[name] = dataset
     return private_table(source, data.key, terms.schema, terms.filled, terms.unit, owners, FACTS)
+
+
+def _simulated_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> Table:
+    """A table of what the ledger says of a registered dataset, which is not opened, with rows that are drawn."""
+    ledger, register = interp.ledger, interp.kernel.register
+    if ledger is None:
+        raise refuse("LedgerError", "this session has no ledger", span)
+    with PlacedAt(span):
+        terms = (ledger.for_grantee(name) if ledger.grantee else ledger.dataset(name)).terms
+    if terms.kind == "counts":
+        raise refuse("DataError", f"the shape of `{name}` is in a file that is not opened in a simulation", span)
+    seed, identity = (interp.simulate or 0) + len(register.names), ("simulated", name)
+    table, _, key = terms.unit.linked.partition(".")
+    owner = _simulated_dataset(interp, table, node, span) if table else None
+    persons = Open("text") if owner is None else owner.domains.get(key, Open("text"))
+    rows = simulated_rows(interp, node, terms.schema, dict.fromkeys(terms.unit.columns, persons), seed)
+    if owner is None:
+        source = register.declare(node.name, identity, terms.measure, terms.unit, node.span, SeededNoise(seed))
+        return private_table(source, rows, terms.schema, terms.filled, facts=FACTS)
+    owners = owners_by(owner, key, terms.unit.columns[0], span)
+    source = register.link(node.name, identity, owner.exposures[0].source, terms.unit, node.span)
+    return private_table(source, rows, terms.schema, terms.filled, terms.unit, owners, FACTS)
 
 
 def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:

@@ -228,6 +228,7 @@ def command_parser() -> _Parser:
     run.add_argument(
         "--simulate", action="store_true", help="open nothing private: rows are drawn from the described domains"
     )
+    run.add_argument("--no-rehearsal", action="store_true", help="also run what simulated rows of any number fail on")
     _add(run, "--allow", "--no-look")
     run.add_argument("--dry", action="store_true", help="run nothing: what each line would spend, and what stays")
     run.add_argument("--explain", action="store_true", help="run nothing: each statement's plan, price and form of SQL")

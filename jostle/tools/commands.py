@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
             listeners=[write], progress=stack.enter_context(progress_on(sys.stderr)),
             out=None if as_json else lambda line: _print(say, line),
             simulate=simulate, ledger=options.ledger, memory=options.memory, engine=options.engine, allow=options.allow,
-            look=not options.no_look,
+            look=not options.no_look, rehearse=not options.no_rehearsal,
         )  # fmt: skip
         export = None
         if options.save:

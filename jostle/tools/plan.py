@@ -142,7 +142,7 @@ def plan(
     advised = [_advice(event) for event in session.events if event.kind == "choice" and event.name in ships]
     ranges = tuple(ranged(direct, source, names))
     parts = (tuple(calculated), tuple(choices), tuple(left_out), tuple(advised), joint, data, rows or 0)
-    looks = _looks(Session().checked(source, settings)[1])
+    looks = _looks(Session(rehearse=False).checked(source, settings)[1])
     return ErrorPlan(one_by_one(direct, ranges), *parts, looks, ranges, tuple(read_ranges(source, names)))
 
 

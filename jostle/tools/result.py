@@ -15,15 +15,44 @@ from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from jostle.accounting.amounts import as_text
 from jostle.diagnostics import Diagnostic, Refusal, did_you_mean, need_package, refuse
 from jostle.events import Event
 from jostle.lazy import np
+from jostle.privacy.ledger.ledger import Account
 from jostle.source import Source
 from jostle.syntax import nodes as n
+from jostle.version import __version__
 
 if TYPE_CHECKING:
+    from jostle.privacy.kernel.exposures import Register
     from jostle.run.values import Grouped
     from jostle.trace.pictures import Picture
+
+
+_LINES = 200  # printed lines that the event of a run holds
+
+
+def balances(register: Register) -> dict[str, dict[str, dict[str, str]]]:
+    """For each declared name, what it may lose and has lost, as exact decimals; of periods, one and all of them."""
+    out: dict[str, dict[str, dict[str, str]]] = {}
+    for name, source in list(register.names.items()):
+        limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
+        out[name] = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
+        if limit.delta:
+            out[name]["delta"] = {"total": as_text(limit.delta), "spent": as_text(spent[1])}
+        if ever := source.measure.for_ever:
+            out[name][limit.unit] |= {"for_ever": as_text(ever), "all_periods": as_text(source.meter.spent[1])}
+    return out
+
+
+def at_end(register: Register, printed: Sequence[str]) -> dict[str, object]:
+    """What the event of a run holds at its end; `ledger` are places in the histories of registered data."""
+    accounts = [account for account in register.accounts() if isinstance(account, Account)]
+    receipts = {account.name: [[r.number, r.hash] for r in account.receipts] for account in accounts}
+    ledger = {"ledger": receipts} if receipts else {}
+    of_run = {"printed": printed[:_LINES], "version": __version__, "date": str(date.today())}
+    return {"budget": balances(register), **ledger, **of_run}
 
 
 def to_python(value: object) -> Any:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
-from datetime import date
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jostle import resources
-from jostle.accounting.amounts import as_text
 from jostle.backends import engine_at
 from jostle.check import check
 from jostle.check.modules import Modules as UsedModules
@@ -20,7 +18,7 @@ from jostle.engine.base import Engine
 from jostle.events import Event, Stream
 from jostle.language.builtins import BUILTINS
 from jostle.privacy.kernel.kernel import Kernel
-from jostle.privacy.ledger.ledger import Account, Ledger
+from jostle.privacy.ledger.ledger import Ledger
 from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.limits import memory_limit
 from jostle.records import replace
@@ -35,10 +33,9 @@ from jostle.syntax.querybuilder import one_declaration
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
 from jostle.tools.outlet import Others, deep, stops_wait, with_room
-from jostle.tools.result import Result, log_end, log_start, need_settings
+from jostle.tools.result import Result, at_end, balances, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
 from jostle.tools.turns import Turns, arguments_fit, built_ins, exclusive, first_budget, identity, loaded, need_data
-from jostle.version import __version__
 
 if TYPE_CHECKING:
     from jostle.tools.costs import Cost
@@ -51,7 +48,6 @@ __all__ = ["Result", "Session", "deep"]
 
 I = TypeVar("I", bound="Interpreter")
 Values = Mapping[str, object]
-_LINES = 200  # printed lines that an event of a run holds
 
 
 @arguments_fit
@@ -67,6 +63,7 @@ class Session:
     disk; left out, `$JOSTLE_MEMORY` or a quarter of the machine's. `engine` is the URL of a server that has the data;
     left out, `$JOSTLE_ENGINE` or none. `warnings` gathers what does not fit and stops nothing, without the names in
     `allow` and in comments. With `look`, the first charge on a described column has 2 % for cells that do not fit.
+    With `rehearse`, what fails on simulated rows after a payment, whatever their number, is refused before it is paid.
     """
 
     def __init__(
@@ -83,8 +80,9 @@ class Session:
         cwd: str | Path | None = None,
         allow: Collection[str] = (),
         look: bool = True,
+        rehearse: bool = True,
     ) -> None:
-        self._events: list[Event] = []
+        self.events: list[Event] = []
         self._output: list[str] = []
         self.turns, self._resources = Turns(self._waits, self._rest), ExitStack()
         self._others = Others()
@@ -93,6 +91,7 @@ class Session:
         self._simulate, self._rows, self._ledger, self._engine = simulate, rows, ledger, engine
         self._bound: dict[str, object] = {}
         self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
+        self._rehearses = rehearse and simulate is None
         self._modules = Modules()
         self._last: tuple[Source, n.Program] | None = None
         self._clean: Source | None = None  # the program before, if it rests on itself alone and nothing was found in it
@@ -108,22 +107,31 @@ class Session:
 
     @cached_property
     def _stream(self) -> Stream:
-        return Stream([self._events.append, *self._listeners])
+        return Stream([self.events.append, *self._listeners])
 
     @cached_property
     def _interp(self) -> Interpreter:
         """Made when something first runs: a check needs neither the engine nor the kernel."""
+        return self._opened(Interpreter)
+
+    def _opened(self, kind: type[I]) -> I:
         from jostle.choice.maker import maker
         from jostle.privacy.reading.vault import kernel_over
         from jostle.speed.fast import FastAnswers
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
-        interp = self._new(Interpreter, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
+        interp = self._new(kind, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
         interp.ledger, interp.progress = (ledger := self._own_ledger()), self._progress
         self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp
+
+    def _beside(self, simulate: int | None = None, rows: int | None = None) -> Session:
+        """Another session, which finds the same files and modules."""
+        other = Session(cwd=self._cwd, simulate=simulate, rows=rows, ledger=self._ledger, progress=self._progress)
+        other._folders[:], other._modules = self._folders, self._modules.afresh()
+        return other
 
     def _new(self, kind: type[I], kernel: Kernel, data: PublicData, choose: Callable[..., object]) -> I:
         """An interpreter on a kernel, with the built-ins, modules and data of this session."""
@@ -187,7 +195,7 @@ class Session:
 
     @with_room
     def _attempt(self, source: Source, settings: Values | None) -> Result:
-        first_event, first_line, warned = len(self._events), len(self._output), len(self.warnings)
+        first_event, first_line, warned = len(self.events), len(self._output), len(self.warnings)
         interp = self._interp
         interp.released, interp.settings, interp.left = {}, dict(settings or {}), []
         interp.kernel.begin(source)
@@ -200,33 +208,29 @@ class Session:
                     with self._others.excepted(interp), deep():
                         tree = self._checked(source)
                         need_settings(tree, interp.settings)
-                        self._affordable(source, settings)
-                        begun = True
+                        late, begun = self._affordable(source, settings), True
+                        if late:
+                            raise Refusal(*late)
                         apart = settings or every_of(tree, n.Use) or len(self.warnings) > warned
                         self._clean = None if apart else source
                         self._ran = lambda: measured_names(tree, scope, interp)
                         loaded()
                         interp.block(tree.body, scope)
                 finally:
-                    fields["budget"] = self.budget()
-                    accounts = [a for a in interp.kernel.register.accounts() if isinstance(a, Account)]
-                    receipts = {a.name: [[r.number, r.hash] for r in a.receipts] for a in accounts}  # in histories
-                    fields.update({"ledger": receipts} if receipts else {})
-                    printed = self._output[first_line:][:_LINES]
-                    fields.update(printed=printed, version=__version__, date=str(date.today()))
+                    fields.update(at_end(interp.kernel.register, self._output[first_line:]))
         except Refusal as refusal:
             faults = refusal.diagnostics if begun else tuple(self._mend(refusal.diagnostics, source, settings))
             for diagnostic in faults:
                 self._stream.emit("error", diagnostic.kind, diagnostic.span, message=diagnostic.message)
         interp.kernel.owes = True  # the result, to whoever holds stops
         return Result(
-            not faults, dict(interp.released), self.budget(), faults, self._events[first_event:],
+            not faults, dict(interp.released), self.budget(), faults, self.events[first_event:],
             self._output[first_line:], self._ran() if faults else {}, tuple(self.warnings[warned:]),
         )  # fmt: skip
 
     def so_far(self) -> Result:
         """What this session released, measured and spent: of a run that was stopped, what was paid for."""
-        parts = dict(self._interp.released), self.budget(), (), list(self._events), list(self._output)
+        parts = dict(self._interp.released), self.budget(), (), list(self.events), list(self._output)
         return Result(False, *parts, self._ran(), tuple(self.warnings))
 
     def close(self) -> None:
@@ -289,6 +293,8 @@ class Session:
                 faults = header_misfits(tree, self._folders, self._own_ledger() if tries else None) or sure
                 costs = None if faults or not tries else with_looks(self.costs(source, settings), looks)
                 faults = faults or overspent(costs or [])
+                if tries and not faults and (late := self._rehearsal(tree, settings)):
+                    return late, costs or []
         except Refusal as refusal:
             faults = list(refusal.diagnostics)
         if not tries or any(fault.kind != "BudgetExceeded" for fault in faults):
@@ -350,20 +356,16 @@ class Session:
         statements that it takes, as far as they go without the others."""
         if self._simulate is None:
             raise refuse("ValueError", "a plan is made in a simulation, where nothing private is opened")
+        from jostle.tools.rehearsal import as_far_as_it_goes
+
         interp = self._interp
         interp.settings, interp.planned, scope = dict(settings), [], Scope(interp.base)
         interp.kernel.begin(source)
         self._look_beside(source)
         with deep():
             tree = self._checked(source)
-            need_settings(tree, self._interp.settings)
-            for statement in tree.body:
-                try:
-                    if only is None or only(statement):
-                        interp.statement(statement, scope)
-                except Refusal:
-                    if only is None:
-                        raise
+            need_settings(tree, interp.settings)
+            as_far_as_it_goes(interp, tree, scope, only)
         calls, interp.planned = interp.planned or [], None
         return dict(scope.names), calls, interp
 
@@ -401,23 +403,11 @@ class Session:
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
         """For each declared name, what it may lose and has lost, as exact decimals; of periods, one and all of them."""
-        out: dict[str, dict[str, dict[str, str]]] = {}
-        for name, source in list(self._interp.kernel.register.names.items()) if "_interp" in vars(self) else ():
-            limit, spent = source.measure.limit, source.measure.spent_exactly(source.meter.spent)
-            out[name] = {limit.unit: {"total": as_text(limit.value), "spent": as_text(spent[0])}}
-            if limit.delta:
-                out[name]["delta"] = {"total": as_text(limit.delta), "spent": as_text(spent[1])}
-            if ever := source.measure.for_ever:
-                out[name][limit.unit] |= {"for_ever": as_text(ever), "all_periods": as_text(source.meter.spent[1])}
-        return out
+        return balances(self._interp.kernel.register) if "_interp" in vars(self) else {}
 
     def show(self, value: object) -> str:
         """A value as text, with its ± where it is a number, or a record of numbers, whose error is known."""
         return display_text(value)
-
-    @property
-    def events(self) -> list[Event]:
-        return self._events
 
     def _waits(self) -> None:
         """Says that a program waits for another one; of no run, and not in the list of events."""
@@ -446,35 +436,46 @@ class Session:
 
         tree = self._parsed(source)
         if source != self._clean and (faults := self._check(tree)):
-            raise Refusal(*on_other_lines(faults, self._sure_refusals(tree)))
-        if faults := lacking(tree, self._folders, self._sure_refusals):
-            raise Refusal(*(self._sure_refusals(tree) or faults))
+            raise Refusal(*on_other_lines(faults, self._ahead(tree)[0]))
+        if faults := lacking(tree, self._folders, lambda tree: self._ahead(tree)[0]):
+            raise Refusal(*(self._ahead(tree)[0] or faults))
         if self._simulate is None:
             self.warnings.add(source, doubts(tree, self._folders))
         return tree
 
-    def _affordable(self, source: Source, settings: Values | None) -> None:
-        """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more."""
+    def _affordable(self, source: Source, settings: Values | None) -> list[Diagnostic]:
+        """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more.
+        Gives what a rehearsal fails on."""
         from jostle.tools.costs import overspent
 
-        faults = [] if source == self._clean and not settings else self._sure_refusals(self._parsed(source), settings)
+        if source == self._clean and not settings:
+            return []
+        faults = self._ahead(self._parsed(source), settings)[0]
         if not faults and not self._interp.kernel.register.names:
             faults = overspent(self.costs(source, settings, charges=False))
         if faults:
             raise Refusal(*faults)
+        return self._rehearsal(self._parsed(source), settings)
+
+    def _rehearsal(self, tree: n.Program, settings: Values | None) -> list[Diagnostic]:
+        """What simulated rows fail on after a payment, whatever their number."""
+        from jostle.tools.rehearsal import Rehearsing, is_open, sure_to_fail
+
+        def begin(seed: int, rows: int) -> tuple[Rehearsing, Callable[[], None]]:
+            other = self._beside(seed, rows)
+            return other._opened(Rehearsing), other.close
+
+        return sure_to_fail(begin, tree, settings or {}) if self._rehearses and is_open(tree) else []
 
     def _mend(self, faults: Sequence[Diagnostic], source: Source, settings: Values | None) -> list[Diagnostic]:
         from jostle.tools.mending import mend
 
-        other = Session(cwd=self._cwd)
-        other._bound, other._modules = self._bound, self._modules.afresh()
+        other = self._beside()
+        other._bound = self._bound
         return mend(faults, source, lambda text: other.checked(text, settings, tries=False)[0])
 
-    def _sure_refusals(self, tree: n.Program, settings: Values | None = None) -> list[Diagnostic]:
-        return self._ahead(tree, settings)[0]
-
     def _ahead(
-        self, tree: n.Program, settings: Values | None, names: Mapping[str, object] = {}, look: bool = False
+        self, tree: n.Program, settings: Values | None = None, names: Mapping[str, object] = {}, look: bool = False
     ) -> Foreseen:
         """What a run would refuse all the same and, to `look`, where it looks if data are real; `names`: of a shell."""
         if self._simulate is not None:
@@ -486,8 +487,7 @@ class Session:
     def _walked(self, tree: n.Program, settings: Values, names: Values, look: bool) -> Foreseen:
         from jostle.tools.foresight import foreseen
 
-        other = Session(simulate=1, cwd=self._cwd)
-        other._folders[:], other._modules = self._folders, self._modules.afresh()
+        other = self._beside(1)
         return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:

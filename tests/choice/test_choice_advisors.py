@@ -62,7 +62,7 @@ def called(text: str) -> dict[str, Any]:
     opened = Session()
     opened.bind("people", {"who": list(range(1, 41)), "age": [3] * 40})
     opened.execute(Source("own", OWN + text))
-    return next(event.fields for event in opened._events if event.kind == "choice")
+    return next(event.fields for event in opened.events if event.kind == "choice")
 
 
 @pytest.fixture(scope="module")

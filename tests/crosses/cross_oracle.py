@@ -141,7 +141,7 @@ class Side:
         charged = self._interp.kernel.register.names[f"t_{file}"]
         charged.__post_init__()  # a meter of its own
         charged.charges.clear()
-        events, output, warned = len(session._events), len(session._output), len(session.warnings)
+        events, output, warned = len(session.events), len(session._output), len(session.warnings)
         noise.draws, session._stream._next = [], 1
         written = io.StringIO()
         with redirect_stdout(written), redirect_stderr(written), warnings.catch_warnings(record=True) as heard:
@@ -154,7 +154,7 @@ class Side:
         visible = {
             "diagnostics": [str(fault.as_json()).replace(self._folder, "") for fault in faults],
             "printed": session._output[output:], "written": written.getvalue(), "scales": noise.scales,
-            "events": [plain(event.as_json()) for event in session._events[events:]],
+            "events": [plain(event.as_json()) for event in session.events[events:]],
             "warned": [str(one) for one in session.warnings[warned:]], "spent": charged.meter.spent,
             "heard": [str(one.message) for one in heard if "jostle" in one.filename or "numpy" in one.filename],
         }  # fmt: skip

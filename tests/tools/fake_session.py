@@ -58,6 +58,7 @@ class Session:
         cwd: Path | None = None,
         allow: Sequence[str] = (),
         look: bool = False,
+        rehearse: bool = False,
     ) -> None:
         self.result = Result()
         self.stream = Stream(listeners=[*listeners, self.result.events.append])

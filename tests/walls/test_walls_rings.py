@@ -10,8 +10,8 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 97_821,
-    "files": 361,
+    "lines": 98_011,
+    "files": 362,
     "lines that the kernel imports": 2635,
     "lines that privacy and engine import": 18_500,
     "lines that everyday queries import": 8659,

@@ -327,9 +327,9 @@ class Register:
         for exposure in exposures:
             exposure.bounded(span)
             source = exposure.source
-            if source.simulated:
-                continue
             if not any(source is own for own, _ in self._private.values()):
+                if source.simulated:  # it stands for public data of a training
+                    continue
                 raise refuse("DataError", f"`{source.name}` is of another session, or a copy", span, help="declare it")
             if source.closed:
                 raise closed(source.name, span)

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -118,7 +119,7 @@ class Document:
     _columns: dict[str, Column] = field(default_factory=dict, repr=False)
     _occurrences: list[Occurrence] = field(default_factory=list, repr=False)
     _brought: list[str] = field(default_factory=list, repr=False)
-    _session: Session = field(default_factory=Session, repr=False)
+    _session: Session = field(default_factory=partial(Session, rehearse=False), repr=False)
 
     def change(self, text: str) -> list[Diagnostic]:
         """Takes a new text; gives every fault in it, and every hint."""

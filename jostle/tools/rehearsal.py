@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing, suppress
 from time import process_time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Diagnostic, Refusal
@@ -26,7 +27,7 @@ from jostle.run.values import Builtin
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, every_of
 from jostle.tools.foresight import ELSEWHERE
-from jostle.tools.outlet import deep
+from jostle.tools.outlet import KIND, Others, deep
 
 if TYPE_CHECKING:
     from jostle.run.evaluator import Returned
@@ -42,7 +43,7 @@ FAILS = (
     "`jostle run --no-rehearsal` runs all the same"
 )
 _BALANCES = {name for name in EVERYWHERE if BUILTINS[name].gives is Gives.BALANCE}
-_OUTSIDE = ELSEWHERE - {"BudgetExceeded"}
+_OUTSIDE = (ELSEWHERE | {KIND}) - {"BudgetExceeded"}
 
 
 class Ended(Exception):
@@ -117,14 +118,11 @@ def _late(
     interp.until = process_time() + SECONDS
     interp.kernel.begin(tree.span.source)
     try:
-        with deep(), ExitStack() as stack:
-            stack.callback(close)
+        with Others().excepted(), deep(), suppress(Ended), closing(SimpleNamespace(close=close)):
             interp.block(tree.body, Scope(interp.base))
     except Refusal as fault:
         paid = any(source.measure.spent_exactly(source.meter.spent)[0] for source in sources.values())
         return fault if paid else None
-    except Exception:  # it ended, or jostle has a fault: neither is said of a program
-        pass
     return None
 
 

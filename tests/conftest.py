@@ -71,12 +71,14 @@ def no_fault_after_a_charge(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_looks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions of tests look at no cells unless they say so, or are marked `looks`: most hold exact charges."""
+def as_asked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions of tests look at no cells unless they say so, or are marked `looks`, since most hold exact charges; and
+    run no program twice unless they are marked `rehearses`."""
     from jostle.tools.session import Session
 
-    if request.node.get_closest_marker("looks") is None:
-        monkeypatch.setitem(unwrap(Session.__init__).__kwdefaults__, "look", False)
+    for mark, setting in (("looks", "look"), ("rehearses", "rehearse")):
+        if request.node.get_closest_marker(mark) is None:
+            monkeypatch.setitem(unwrap(Session.__init__).__kwdefaults__, setting, False)
 
 
 @pytest.fixture(scope="session")

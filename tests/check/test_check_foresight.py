@@ -168,8 +168,7 @@ PASSED = (
 
 @pytest.mark.parametrize("line", PASSED)
 def test_what_depends_on_answers_or_files_passes(line: str) -> None:
-    session = Session(rehearse=False)  # where nothing says that rows are never of some kind
-    assert [fault.message for fault in session.check(Source("p.jst", BEFORE + line + "\n"))] == []
+    assert [fault.message for fault in Session().check(Source("p.jst", BEFORE + line + "\n"))] == []
 
 
 def test_a_run_pays_nothing_before_it(tmp_path: Path) -> None:

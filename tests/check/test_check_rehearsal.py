@@ -10,6 +10,7 @@ from jostle.source import Source
 from jostle.tools import rehearsal
 from jostle.tools.session import Session
 
+pytestmark = pytest.mark.rehearses
 BEFORE = (
     "use pinq\nuse histograms\nuse learning\n"
     'private t = table("t.csv") described by {age: 0..79, kind: {"a", "b", "c"}, y: 0.0..1.0} protecting rows '

@@ -315,7 +315,7 @@ def _examine(
         watch.reset()
         watch.engines.folder = folder
         try:
-            session = (Session if checked else Unchecked)(cwd=folder, rehearse=False)  # of engines there is one
+            session = (Session if checked else Unchecked)(cwd=folder)
             with alarm(slow):
                 # `p.jst` is beside no file: what it opens is looked for in `folder`
                 result = session.attempt(Source("p.jst", text)) if isinstance(text, str) else converse(session, text)

@@ -252,7 +252,7 @@ def test_what_cannot_be_asked_costs_nothing(call: str, said: str) -> None:
 
 def notes(program: str, texts: list[str], epsilon: float = 40) -> Result:
     """Each person has two of the texts."""
-    session = Session(rehearse=False)
+    session = Session()
     session.bind("t", pd.DataFrame([(p, text) for p in range(300) for text in texts], columns=["p", "text"]))
     head = (
         'use sequences\nprivate t = bound("t") described by {text: text} protecting p budget epsilon 4000, delta 0.01\n'

@@ -148,7 +148,7 @@ GOLDENS = {
 
 
 if __name__ == "__main__":
-    unwrap(Session.__init__).__kwdefaults__["look"] = False  # as in the tests (`conftest.no_looks`)
+    unwrap(Session.__init__).__kwdefaults__["look"] = False  # as in the tests (`conftest.as_asked`)
     for run, endings in GOLDENS.items():
         for ending in endings:
             if "--write" in sys.argv:

@@ -31,7 +31,7 @@ def error_text(value: float, error: float, mark: str = "", hidden: bool = False)
     rounded = rounded_up(error)
     whole = rounded.is_integer() and rounded < 1e15
     return (
-        (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if hidden or error >= abs(value) else "")
+        (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if hidden or 0 < error >= abs(value) else "")
     )
 
 

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from jostle.run.clauses import Clauses
 
 
-def description(text: str) -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
+def description(text: str, flag: str = "--schema") -> tuple[tuple[tuple[str, Domain], ...], dict[str, str]]:
     """The schema that a text says, and the formats by which columns are read. Raises `Refusal` where it says none."""
     program = f'private t = table("t")\n    described by {braced(text)}\n    protecting rows\n    budget epsilon 1\n'
-    clauses = read_clauses(Source("--schema", program), formats=True)
+    clauses = read_clauses(Source(flag, program), formats=True)
     return clauses.schema, dict(clauses.forms)
 
 
-_FLAGS = {"described by": "--schema", "protecting": "--protecting", "budget": "--budget"}
+_FLAGS = {"protecting": "--protecting", "budget": "--budget"}
 
 
 def read_clauses(source: Source, formats: bool = False) -> Clauses:
@@ -64,12 +64,13 @@ def read_clauses(source: Source, formats: bool = False) -> Clauses:
 
 def _of_flag(fault: Diagnostic) -> Diagnostic:
     """A fault of a clause with its way out as the flag that says it."""
-    line = fault.span.source.line(fault.span.line).strip() if fault.span is not None else ""
-    if line.startswith("described") and '"' not in line and fault.message.endswith("is not defined"):
+    line = fault.span.source.line(fault.span.line) if fault.span is not None else ""
+    flag = "--describe" if fault.span is not None and fault.span.source.name == "--describe" else "--schema"
+    if '"' not in line and fault.help.startswith("categories are texts"):
         shell = "a shell takes double quotes within double quotes away, and leaves them within single ones"
-        return replace(fault, help=f"{fault.help}; {shell}, `--schema '{{…}}'`")
-    way = re.fullmatch(rf"write `({'|'.join(_FLAGS)}) (.*)`", fault.help)
-    return replace(fault, help=f"write `{_FLAGS[way[1]]} '{way[2]}'`") if way else fault
+        return replace(fault, help=f"{fault.help}; {shell}, `{flag} '{{…}}'`")
+    way = re.fullmatch(rf"write `(described by|{'|'.join(_FLAGS)}) (.*)`", fault.help)
+    return replace(fault, help=f"write `{_FLAGS.get(way[1], flag)} '{way[2]}'`") if way else fault
 
 
 def braced(text: str) -> str:

@@ -236,7 +236,7 @@ def _described(
 ) -> tuple[Described, dict[str, str]]:
     """The domains of the columns, in their order, and the formats of some; what nobody describes, a person who is asked
     says."""
-    schema, forms = description(options.describe) if options.describe is not None else ((), {})
+    schema, forms = description(options.describe, "--describe") if options.describe is not None else ((), {})
     domains = dict(schema)
     missing = next((name for name in domains if columns and name not in {column.name for column in columns}), None)
     if missing is not None:
@@ -266,7 +266,7 @@ def _header_line(options: Namespace) -> int | None:
         return None
     file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
     kind = format_of(file)
-    columns = {name for name, _ in description(options.describe)[0]} if options.describe is not None else set()
+    columns = {name for name, _ in description(options.describe, "--describe")[0]} if options.describe is not None else set()
 
     def names(line: int) -> tuple[str, ...]:
         with suppress(Refusal):
@@ -372,7 +372,7 @@ def query_program(options: Namespace) -> str:
         raise refuse("DataError", "private rows are read from a file, and not from a pipe", help=help)
     query = options.query.strip().removeprefix("{{").removesuffix("}}").strip().rstrip(";")
     if options.describe is not None:
-        description(options.describe)  # what is wrong with it is said of it, and not of a program
+        description(options.describe, "--describe")  # what is wrong with it is said of it, and not of a program
     named = re.search(r"(?i)\bfrom\s+(?!select\b)([a-z_]\w*)", query)
     price = "" if WITH.search(query) else f" with epsilon {options.epsilon}"
     return (

@@ -30,9 +30,8 @@ def error_text(value: float, error: float, mark: str = "", hidden: bool = False)
     and `5700 ?` where it is as large as the value, or noise hides how many rows it is of."""
     rounded = rounded_up(error)
     whole = rounded.is_integer() and rounded < 1e15
-    return (
-        (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + (DOUBTFUL if hidden or 0 < error >= abs(value) else "")
-    )
+    doubt = DOUBTFUL if hidden or 0 < error >= abs(value) else ""
+    return (str(int(rounded)) if whole else f"{rounded:.2g}") + mark + doubt
 
 
 def rounded_up(error: float) -> float:

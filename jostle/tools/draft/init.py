@@ -266,7 +266,8 @@ def _header_line(options: Namespace) -> int | None:
         return None
     file, label, sheet = open_file(options.file), f"`{options.file}`", reading_of(options)
     kind = format_of(file)
-    columns = {name for name, _ in description(options.describe, "--describe")[0]} if options.describe is not None else set()
+    schema, _ = description(options.describe, "--describe") if options.describe is not None else ((), {})
+    columns = {name for name, _ in schema}
 
     def names(line: int) -> tuple[str, ...]:
         with suppress(Refusal):

@@ -75,20 +75,25 @@ def test_a_rehearsal_ends_in_time_and_then_says_nothing(place: Path, monkeypatch
     assert Session(cwd=place).check(program) == []
 
 
-def test_registered_data_are_rehearsed_by_what_the_ledger_says(place: Path) -> None:
+PLAIN = (
+    "n = {{ select count(*) from people with epsilon 1 }}\n"
+    "m = {{ select count(*) from people where age > kind with epsilon 1 }}"
+)
+OF_OPTION = "use histograms\nc = histogram(people, x = age)\nh = dawa(c, prefixes(c)) with epsilon 1\nprint(h[300])"
+
+
+@pytest.mark.parametrize("lines, kind", [(PLAIN, "TypeError"), (OF_OPTION, "ValueError")])
+def test_registered_data_are_rehearsed_by_what_the_ledger_says(lines: str, kind: str, place: Path) -> None:
     from jostle.tools.entry import main
 
     ledger = place / "ledger"
     schema, file = '{age: 0..79, kind: {"a", "b", "c"}}', str(place / "t.csv")
     registered = ["data", "register", "people", file, "--schema", schema, "--protecting", "rows"]
     assert main([*registered, "--budget", "epsilon 4", "--ledger", str(ledger)]) == 0
-    text = (
-        'use histograms\nprivate people = dataset("people")\nc = histogram(people, x = age)\n'
-        "h = dawa(c, prefixes(c)) with epsilon 1\nprint(h[300])\n"
-    )
+    text = f'private people = dataset("people")\n{lines}\n'
     session = Session(ledger=ledger, cwd=place)
     result = session.attempt(text)
-    assert [fault.kind for fault in result.diagnostics] == ["ValueError"] and result.budget == {}
+    assert [fault.kind for fault in result.diagnostics] == [kind] and result.budget == {}
     assert len(session._own_ledger().history("people")) == 1  # that of the registration
     simulated = Session(ledger=ledger, cwd=place, simulate=1).attempt(text)
     assert simulated.budget["people"]["epsilon"] == {"total": "4", "spent": "1"}

@@ -336,7 +336,7 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> l
     """The tree line by line, an indentation a level, cut after `most` lines. Of a tree whose leaves have all the same
     counts, as a drawn one has, no shares are shown: nothing was counted in them."""
     lines: list[str] = []
-    drawn = len({tuple(sorted(node.counts)) for node in _walk(root) if not node.children}) == 1 and root.children
+    uncounted = len({tuple(sorted(node.counts)) for node in _walk(root) if not node.children}) == 1 and root.children
     waiting: list[tuple[int, str, TreeNode]] = [(0, "", root)]
     while waiting:
         if len(lines) == most:
@@ -346,7 +346,7 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> l
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
         share = f"{counts[best] / counts.sum():.0%} {classes[best]}".replace("%", " %") if counts.any() else "no rows"
-        lines.append(f"{'    ' * level}{prefix}{ends}" + ("" if drawn else f"  ({share})"))
+        lines.append(f"{'    ' * level}{prefix}{ends}" + ("" if uncounted else f"  ({share})"))
         called = (f"{node.called(value, words)}: " for value in node.values)
         below = [(level + 1, text, child) for text, child in zip(called, node.children, strict=True)]
         waiting.extend(reversed(below))

@@ -15,6 +15,7 @@ from jostle.language.aggregates import AGGREGATES
 from jostle.language.facts import Parameter
 from jostle.language.forms import aggregates
 from jostle.language.methods import forms, home, way
+from jostle.language.moments import DAYS
 from jostle.language.operations import COMPARISONS
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.noise_laws import ADDITIVE
@@ -35,11 +36,12 @@ def listed(columns: Collection[str]) -> str:
 
 def no_column(
     name: str, columns: Collection[str], values: Mapping[str, Collection[object]], span: Span,
-    results: Collection[str] = (), where: str = "",
+    results: Collection[str] = (), where: str = "", moment: str = "",
 ) -> Diagnostic:  # fmt: skip
     """A name that is neither a column nor a variable; `values` are those that descriptions list, by column.
 
-    `results` are what a select measures, which its condition, written `where`, cannot look at.
+    `results` are what a select measures, which its condition, written `where`, cannot look at. `moment` is a column of
+    dates or times.
     """
     if name in results:
         help = f"`{name}` is measured of groups: write `having {where}` after them"
@@ -51,6 +53,8 @@ def no_column(
         return Diagnostic("NameError", message, span, label="no value", help="write `none`")
     of = next((column for column, texts in values.items() if name in texts), None)
     clock = way(name) if name.lower().startswith("current_") else ""
+    if name in DAYS and moment:
+        clock = f'write `{name}({moment})`; as a unit it is a text, `trunc({moment}, "{name}")`'
     help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, [*columns, *results]))
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"

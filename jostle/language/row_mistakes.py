@@ -25,6 +25,8 @@ from jostle.syntax.walk import every, own_name
 
 NOTHING = frozenset({"null", "nil", "nan", "na", "undefined"})
 """What other languages call a missing value."""
+TRUTHS = {"true": ("yes", "y", "true", "t", "1", "ja", "oui"), "false": ("no", "n", "false", "f", "0", "nein", "non")}
+"""Texts that stand for true and false in files."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
 _MOMENTS = ("date", "time")
 
@@ -114,7 +116,11 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
         year = re.fullmatch("[12]\\d{3}", two.span.text)
         return f"write `year({one.span.text}) {op} {two.span.text}`" * (left in _MOMENTS and year is not None)
     if op in COMPARISONS and values:
-        return f'`{text.span.text}` is a text: write `{text.span.text} == "{next(iter(values))}"`'
+        other = (two if text is one else one).span.text
+        meant = next((value for value in values if str(value).lower() in TRUTHS.get(other, (other.lower(),))), None)
+        if meant is not None:
+            return f'`{text.span.text}` is a text: write `{text.span.text} {op} "{meant}"`'
+        return f"`{text.span.text}` is a text, such as " + " or ".join(f'`"{value}"`' for value in list(values)[:4])
     return f"write `number({text.span.text})` where the text spells a number"
 
 

@@ -57,14 +57,14 @@ class RowCompiler:
         self._body = body
         self._given = aggregates or {}
         self._results = results
-        self._condition = ""  # the one at hand, as it is written
+        self._test = ""  # the condition at hand, as it is written
 
     def expression(self, node: n.Expr) -> RowExpr:
         return self.part(node) or self._outside(node)
 
     def condition(self, node: n.Expr) -> RowExpr:
         """A condition that reads a column: one that reads none would hold for all rows, or for none."""
-        self._condition = node.span.text
+        self._test = node.span.text
         expr = self.part(node)
         if expr is not None:
             return expr
@@ -169,7 +169,7 @@ class RowCompiler:
     def _no_column(self, name: str, node: n.Expr) -> Refusal:
         values = {column: domain.values for column, domain in self.schema.items() if isinstance(domain, Categories)}
         moment = next((one for one in self.schema if kind_of(Column(one), self.schema) in ("date", "time")), "")
-        return Refusal(row_mistakes.no_column(name, self.schema, values, node.span, self._results, self._condition, moment))
+        return Refusal(row_mistakes.no_column(name, self.schema, values, node.span, self._results, self._test, moment))
 
     def _no_such(self, table: str, name: str, node: n.Expr) -> Refusal:
         help = did_you_mean(name, self.schema) or row_mistakes.listed(self.schema)

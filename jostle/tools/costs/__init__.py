@@ -166,7 +166,7 @@ def overspent(all_costs: Sequence[Cost]) -> list[Diagnostic]:
         whose = f"of `{cost.name}`, whose budget is"
         help = "ask for less, or declare a larger budget; nothing was spent"
         if " with error " in over.span.text:
-            help = "allow a larger error, which is in units of the answer, as in rows, and no share of it; nothing was spent"
+            help = "allow a larger error, which is in units of the answer and no share of it; nothing was spent"
         if over.allotment is not None:
             whose, help = "in an allotment of", "ask for less, or for a share of it, `with 1/4`"
             notes = [Note(over.allotment, "the allotment")]

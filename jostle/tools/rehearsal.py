@@ -88,9 +88,8 @@ def _of_answers(node: n.Assert, scope: Scope) -> bool:
 
 def is_open(tree: n.Program) -> bool:
     """Whether a program does with answers what the walk before it does not follow: rounds, what is left, choices, and
-    functions of the library. What it defines itself, and the language's own functions, are followed there, but with
-    registered data, of which the walk knows no column."""
-    followed = {*EVERYWHERE, *AGGREGATES, *(one.name for one in every_of(tree, n.Def))} - {"dataset"}
+    functions of the library. What it defines itself, and the language's own functions, are followed there."""
+    followed = {*EVERYWHERE, *AGGREGATES, *(one.name for one in every_of(tree, n.Def))}
     followed -= _BALANCES if every_of(tree, n.Assert) else set()
     called = [one.function for one in every_of(tree, n.Call)]
     return bool(every_of(tree, n.Run)) or any(isinstance(one, n.Name) and one.id not in followed for one in called)

@@ -140,6 +140,7 @@ class Session:
             load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
         )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
+        interp.ledger = self._own_ledger()
         interp.display, interp.made_up_rows = self.show, self._rows or interp.made_up_rows
         return interp
 

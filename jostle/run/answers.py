@@ -88,7 +88,7 @@ def exactly(kernel: Kernel, data: PublicData, request: Any) -> Answer:
     (at,) = [i for i, key in enumerate(request.group_keys) if key.running is not None]
     key = request.group_keys[at]
     listed = request.table.key_of(key.expr, key.over, MOST_KEYS)
-    steps: Sequence[Any] = sorted({*answer.keys[at]}) if listed is None else listed.values
+    steps = sorted({*answer.keys[at]}) if listed is None else [*listed.values]
     steps = steps[: steps_until(key.running, steps, key.name)]
     places = [i for i, step in enumerate(answer.keys[at]) if step in set(steps)]
     columns: list[list[float]] = []

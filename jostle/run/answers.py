@@ -27,6 +27,7 @@ from jostle.lazy import Floats, np
 from jostle.noise_laws import ADDITIVE, Gaussian, Laplace, Selected, SmoothLaplace
 from jostle.plan.digest import digest, plan_digest
 from jostle.plan.plan import Term
+from jostle.plan.schemas import MOST_KEYS
 from jostle.privacy.kernel.exposures import Handle
 from jostle.privacy.kernel.handles import Cube, Table
 from jostle.privacy.kernel.kernel import Kernel
@@ -85,8 +86,10 @@ def exactly(kernel: Kernel, data: PublicData, request: Any) -> Answer:
     for aggregate in request.aggregates:
         need_sums(aggregate)
     (at,) = [i for i, key in enumerate(request.group_keys) if key.running is not None]
-    steps = list(dict.fromkeys(answer.keys[at]))
-    steps = steps[: steps_until(request.group_keys[at].running, steps, request.group_keys[at].name)]
+    key = request.group_keys[at]
+    listed = request.table.key_of(key.expr, key.over, MOST_KEYS)
+    steps = sorted({*answer.keys[at]}) if listed is None else [*listed.values]
+    steps = steps[: steps_until(key.running, steps, key.name)]
     places = [i for i, step in enumerate(answer.keys[at]) if step in set(steps)]
     columns: list[list[float]] = []
     for column in answer.values:

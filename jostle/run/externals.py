@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 from jostle import kernels
 from jostle.diagnostics import refuse
-from jostle.formulas import Noised
+from jostle.formulas import Noised, cuts_of
 from jostle.kernels import Model
 from jostle.lazy import Array, np
 from jostle.noise_laws import Gaussian, Laplace
@@ -349,7 +349,7 @@ def _vector(numbers: list[float]) -> object:
     array = np.array(numbers, dtype=float)
     laws = {v.law if isinstance(v, Noised) else None for v in numbers}
     law = laws.pop() if len(laws) == 1 else None
-    return with_noise(array, NoiseModel(law)) if isinstance(law, Laplace | Gaussian) else array
+    return with_noise(array, NoiseModel(law, cut=cuts_of(*numbers))) if isinstance(law, Laplace | Gaussian) else array
 
 
 def to_jostle(value: Any) -> object:

@@ -290,17 +290,19 @@ _ALIKE = frozenset({"+", "-", "*", "/", "neg", "abs", "clamp", "min", "max"})
 
 
 def keys_left(
-    keys: list[GroupKey], own: Sequence[bool], condition: p.RowExpr, domains: Mapping[str, p.Domain]
+    keys: list[GroupKey], own: Sequence[bool], condition: p.RowExpr | None, domains: Mapping[str, p.Domain]
 ) -> list[GroupKey]:
     """The keys of a select, those of the description (`own`) without what its condition rules out, as far as it
-    compares the key's own column with constants. Where one of several keys is open all are as they were."""
-    result, tests = [], conjuncts(condition)
-    for key, free in zip(keys, own, strict=True):
+    compares the key's own column with constants. Where one of several keys is open their combinations are measured,
+    and no key is listed but by the program."""
+    if len(keys) > 1 and any(_open(key, domains) for key in keys):
+        return [replace(key, over=None) if free else key for key, free in zip(keys, own, strict=True)]
+    result, tests = [], [] if condition is None else conjuncts(condition)
+    for key, free in zip(keys, own, strict=True) if tests else ():
         name, *others = p.names_in([key.expr]) or [""]
         one = free and not others and name in domains
         result.append(replace(key, over=_left(key, name, domains[name], tests)) if one else key)
-    several = len(keys) > 1 and result != keys
-    return keys if several and any(_open(key, domains) for key in keys) else result
+    return result or keys
 
 
 def as_filtered(table: Table, keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Table:
@@ -335,7 +337,10 @@ def _left(key: GroupKey, name: str, domain: p.Domain, tests: Sequence[p.RowExpr]
 
 
 def _open(key: GroupKey, domains: Mapping[str, p.Domain]) -> bool:
-    return key.over is None and (listed_values(key.expr, domains) or bounds_of(key.expr, domains)) is None
+    try:
+        return key.over is None and key_values(key.expr, domains, MOST_KEYS) is None
+    except Refusal:  # which the door says
+        return False
 
 
 def _steps(expr: p.RowExpr, schema: Schema) -> tuple[int, int]:

@@ -38,12 +38,17 @@ from jostle.formulas import (
 from jostle.noise_laws import LEVEL, AdditiveLaw, Gaussian, Laplace, Selected
 from jostle.plan.cuts import BEYOND, cuts
 from jostle.plan.kinds import kind_of, value_kind
-from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied
+from jostle.plan.plan import FixedSum, Plan, RowExpr
+from jostle.plan.records import Records, Rows, sources_of
+from jostle.privacy.kernel.exposures import Handle
+from jostle.privacy.kernel.handles import Cube, Restricted, Table, Tallied, Vectors
 from jostle.privacy.measurements.aggregates.aggregate import Aggregate, Estimate, SelectionAggregate
 from jostle.privacy.measurements.aggregates.places import Bounds
 from jostle.privacy.measurements.aggregates.quantile import Quantile
 from jostle.privacy.measurements.cubes import CubeRequest
 from jostle.privacy.measurements.selects import Answer, Request
+from jostle.privacy.scores import Score
+from jostle.privacy.transformations.records import RecordCells
 from jostle.run.evaluator import builtin
 from jostle.run.operators import elements, need_number
 from jostle.run.persons import Counted
@@ -380,18 +385,33 @@ def expected_answer(
     return Answer(request.key_columns(keys) if keys and isinstance(request, Request) else keys, values)
 
 
-def cut_of(handle: Table | Cube, aggregate: Aggregate | None = None) -> tuple[str, ...]:
-    """What is cut from the cells of a cube, or from an aggregate of a table; nothing of public data."""
+def cut_of(handle: Handle, aggregate: Aggregate | None = None) -> tuple[str, ...]:
+    """What is cut from the cells of a cube, a score, or an aggregate of a table; nothing of public data."""
     if not handle.private:
         return ()
+    values: Sequence[RowExpr] = ()  # clamped values count all the same
+    if aggregate is not None and not aggregate.name.startswith("count"):
+        values = aggregate.expressions
+    while isinstance(handle, Score):
+        values = [one.expr for one in handle.arguments if isinstance(one, FixedSum)]
+        handle = handle.base
     stated = all(map(attrgetter("unit.at_most"), handle.exposures))
-    if isinstance(handle, Table):  # clamped values count all the same
-        values = () if aggregate is None or aggregate.name.startswith("count") else aggregate.expressions
-        return cuts(handle.plan, values, stated)
-    cells = handle.cells
+    return tuple(dict.fromkeys(cut for plan in _plans_of(handle) for cut in cuts(plan, values, stated)))
+
+
+def _plans_of(handle: Handle) -> list[Plan]:
+    """The rows that a handle is made of."""
+    if isinstance(handle, Table | Vectors):
+        return [handle.plan]
+    cells = handle.cells if isinstance(handle, Cube) else None
     while isinstance(cells, Restricted):
         cells = cells.base
-    return cuts(cells.plan, stated=stated) if isinstance(cells, Tallied) else ()
+    if not isinstance(cells, RecordCells):
+        return [cells.plan] if isinstance(cells, Tallied) else []
+    waiting: list[Records] = [cells.weights.records]
+    for records in waiting:
+        waiting += sources_of(records)
+    return [records.table for records in waiting if isinstance(records, Rows)]
 
 
 def marked(column: Sequence[object], cut: tuple[str, ...], hidden: Sequence[bool]) -> Sequence[object]:

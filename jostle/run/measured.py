@@ -53,7 +53,7 @@ def _laplace(
         with amount_for(interp, value, span, epsilon) as amount:
             answer = _noisy_score(interp, NoisyScore.of(value, amount, via), span)
         several = answer if isinstance(answer, list) else [answer]
-        several = list(marked(several, interp.looks.cut_of(value, value.exposures), ()))
+        several = list(marked(several, _cut(interp, value), ()))
         return several if isinstance(answer, list) else several[0]
     if is_number(value) and strategy is None:
         return Exact(value)  # a public score: exact and free
@@ -84,9 +84,9 @@ def _noisy_score(interp: Evaluator, noisy: NoisyScore, span: Span | None) -> obj
     return answers.noised(numbers, law) if isinstance(numbers, list) else Noised(numbers, law)
 
 
-def _cut(interp: Evaluator, cube: Cube) -> tuple[str, ...]:
-    """What the errors of a cube's noisy cells leave out."""
-    return (*cut_of(cube), *interp.looks.cut_of(cube, cube.exposures))
+def _cut(interp: Evaluator, value: Score | Cube) -> tuple[str, ...]:
+    """What the errors of a noisy score, or of a cube's noisy cells, leave out."""
+    return (*cut_of(value), *interp.looks.cut_of(value, value.exposures))
 
 
 def _answers(
@@ -369,10 +369,10 @@ def _refine(value: Value, *, epsilon: Value = None, at: At) -> Value:
         raise refuse("TypeError", f"`refine` takes what is refinable, not {kind_name(value)}", help=help)
     with amount_for(interp, value, span, epsilon) as amount:
         step = interp.kernel.measure(Refinement.of(value, amount), span)
-    misfits = interp.looks.cut_of(value, value.exposures)
+    cut = _cut(interp, value.base)
     if isinstance(value.base, Score):
         (number,) = step.values.tolist()
-        return Exact(number) if step.origin is None else Noised.of(number, step.origin.element(0), misfits)
-    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), (*cut_of(value.base), *misfits))
+        return Exact(number) if step.origin is None else Noised.of(number, step.origin.element(0), cut)
+    cells = with_noise(step.values, step.paid, step.law, every_cell(value.base.size), cut)
     cells.origin = step.origin
     return cells

@@ -309,6 +309,10 @@ def _number(column: p.Column, table: Table) -> Counted:
 
 def persons_in_groups(table: Table, keys: Sequence[GroupKey]) -> tuple[Table, list[GroupKey]]:
     """A table whose rows are the persons of each group, once each, and the keys of its groups."""
+    for name in [key.name for key in keys if key.running is not None]:
+        message = "a person who is at several steps of a running key would count at each of them"
+        help = f"count the rows of `(select min({name}) as {name} from … per person)`: each person's first step"
+        raise refuse("TypeError", message, help=help)
     grouped = persons.persons_of_groups(table, _key_pairs(keys, table))
     return grouped, [replace(key, expr=p.Column(key.name)) for key in keys]
 

@@ -241,7 +241,9 @@ class SelectForm:
         for key_node, key in zip(self.node.keys, keys, strict=True):
             if key_node.over is None and key_of(key.expr, key.over, table.domains, MOST_KEYS) is None:
                 of_amount = self.node.spend is None or self.node.spend.amount.delta is None
-                of_budget = not of_amount or not all(e.source.measure.limit.delta for e in table.exposures)
+                of_budget = not all(e.source.measure.limit.delta for e in table.exposures)
+                if not of_amount and not of_budget:  # what is wrong is another key, which is listed
+                    return None
                 kind, described = kind_of(key.expr, table.domains), isinstance(key.expr, Column)
                 name = key.expr.name if isinstance(key.expr, Column) else ""
                 fault = row_mistakes.open_key(key_node, kind, described, of_budget)

@@ -40,6 +40,7 @@ from jostle.run.faults import exposures_of, refuse_private
 from jostle.run.forms import bin_number
 from jostle.run.groups import own_keys
 from jostle.run.looks import Looks
+from jostle.run.margins import cut_of
 from jostle.run.rows import RowCompiler
 from jostle.run.scope import Qualifiers, Scope
 from jostle.run.values import Function, Grouped, Interval, Record, is_number, is_sequence, is_vector, kind_name
@@ -180,7 +181,8 @@ def _above(value: object, watch: object, *, at: At) -> object:
         raise refuse("TypeError", "this watch was opened for public data, and pays for nothing private")
     answer = interp.kernel.measure(Question.of(watch.watch, score), span)
     if watch.watch.tells == "number" and answer is not None:
-        return Noised(float(answer), watch.watch.number_law)
+        cut = (*cut_of(score), *interp.looks.cut_of(score, score.exposures))
+        return Noised(float(answer), watch.watch.number_law).without(cut)
     return answer
 
 

@@ -215,7 +215,7 @@ def _within_limits(
     node, keys = form.node, list(listed)
     if len(keys) > 1 and len([key for key in keys if key.names]) > 1:
         raise refuse("TypeError", "a select lists the combinations of its keys once", node.span)
-    if keys and isinstance(table, Table) and where is not None:
+    if keys and isinstance(table, Table):
         keys = keys_left(keys, [key.over is None for key in node.keys], where, table.domains)
     if node.limit is None:
         return table, keys

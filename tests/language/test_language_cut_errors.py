@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from jostle.formulas import Noised, cut_text, error_text, show_number
+from jostle.formulas import Noised, cut_text, cuts_of, error_text, show_number
 from jostle.noise_laws import Laplace
+from jostle.run.externals import _vector
 from jostle.source import Source
 from jostle.tools.session import Session
 from jostle.tools.show import released
@@ -119,6 +120,40 @@ release g; release m; release total; release h; release both; release wide; rele
     assert {margins["ends"][name]["cut"][0] for name in ("low", "high")} == set(cut)
     assert list(result.released["g"]["s_cut"]) == cut * 2
     json.dumps(margins)
+
+
+@pytest.mark.parametrize(
+    ("query", "cut"),
+    [
+        ("laplace(size(t), epsilon = 1000)", {BEYOND.format("3 rows")}),
+        ("laplace(largest_cell(histogram(t, kind)), epsilon = 1000)", {BEYOND.format("3 rows")}),
+        ("laplace(size(vectors(t, x)), epsilon = 1000)", {BEYOND.format("3 rows")}),
+        ("laplace(histogram(weighted(t), kind), epsilon = 1000)[0]", {BEYOND.format("3 rows")}),
+        ("laplace(size(histogram(joined(weighted(t), weighted(pick(t, x)), [\"x\"]), kind)), epsilon = 1000)",
+         {BEYOND.format("3 rows")}),
+        ("laplace(sum_of(t, clamp(x, 0, 3)), epsilon = 1000)", {BEYOND.format("3 rows"), "values clamped to 0..3"}),
+        ("above(t, above_threshold(t, 5, tells = \"number\", epsilon = 1000))", {BEYOND.format("3 rows")}),
+        ("refine(refinable(t)) with epsilon 1000", {BEYOND.format("3 rows")}),
+    ],
+)  # fmt: skip
+def test_scores_and_cells_of_weighted_records_are_marked(file: Path, query: str, cut: set[str]) -> None:
+    assert cut_of(query, " up to 3 rows") == cut
+    assert cut_of(query, ", at most 5 rows") == cut - {BEYOND.format("3 rows")}
+
+
+@pytest.mark.parametrize("tables", ["t join u on person", "u join t on person", "union(pick(t, x), pick(u, x))"])
+def test_an_owner_states_of_one_table_alone_that_nobody_has_more_rows(file: Path, tables: str) -> None:
+    linked = 'private u = table("u.csv") described by {x: 0.0..10.0} protecting t.id on id up to 2 rows\n'
+    (file / "u.csv").write_text((file / "t.csv").read_text() + "9,b,1\n")
+    program = f"n = {{{{ select count(*) from {tables} with epsilon 1000 }}}}\nrelease n\n"
+    result = Session().attempt(Source("t.jst", DECLARED % ", at most 5 rows" + linked + program))
+    assert result.ok, result.diagnostics
+    assert BEYOND.format("2 rows") in result.margins()["n"]["cut"]
+
+
+def test_a_list_of_marked_numbers_is_an_array_that_is_marked() -> None:
+    numbers = [Noised(3.0, Laplace(1.0)).without([cut]) for cut in ("matches beyond `up to 2`", "a", "a")]
+    assert cuts_of(_vector([*numbers])) == ("matches beyond `up to 2`", "a")
 
 
 def test_a_joint_block_and_an_answer_given_again_are_marked(file: Path) -> None:

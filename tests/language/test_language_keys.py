@@ -99,3 +99,29 @@ def test_where_no_group_is_listed_or_shown_nothing_is_charged(tmp_path: Path) ->
     text += "".join(f"assert len({{{{ {query} with epsilon 1 }}}}) == 0\n" for query in queries)
     text += f"jointly with epsilon 1:\n    j = {{{{ {queries[0]} }}}}\n    n = {{{{ select count(*) from t }}}}\n"
     assert Session(cwd=tmp_path).run_text(text).budget["t"]["epsilon"]["spent"] == "1"
+
+
+@pytest.mark.parametrize("key", ["50 * floor(age / 50)", "floor(age / 50) / 2", "floor(age / 50)"])
+@pytest.mark.parametrize("where", ["", "where age > 20"])
+def test_keys_in_steps_are_combined_with_open_ones(key: str, where: str, tmp_path: Path) -> None:
+    """Nobody listed the steps, so that which combinations there are is measured, as of any keys."""
+    rows = pd.DataFrame({"age": np.arange(400) % 100, "city": np.array(["A", "B"])[np.arange(400) // 7 % 2]})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    declared = 'private t = table("t.csv") described by {age: 0..99, city: text} protecting rows budget epsilon 1e4'
+    query = f"select count(*) as n from t {where} groupby {key} as k, city with epsilon 1000 delta 1e-4"
+    program = f"{declared}, delta 0.01\nrelease g = {{{{ {query} }}}}\n"
+    columns = Session(cwd=tmp_path).run_text(program).released["g"]
+    steps = {"50 * floor(age / 50)": 50, "floor(age / 50) / 2": 0.5}.get(key, 1)
+    rows = rows[rows.age > 20] if where else rows
+    counts = rows.groupby([rows.age // 50 * steps, rows.city]).size()
+    assert [*zip(columns["k"], columns["city"], strict=True)] == counts.index.tolist()
+    assert np.abs(columns["n"] - counts.to_numpy()).max() < 1
+
+
+def test_what_is_listed_beside_an_open_key_is_said_to_be(tmp_path: Path) -> None:
+    declared = 'private t = table("t.csv") described by {age: 0..99, city: text} protecting rows budget epsilon 9'
+    (tmp_path / "t.csv").write_text("age,city\n1,A\n")
+    query = "select count(*) as n from t groupby age over {1, 2}, city with epsilon 1 delta 1e-4"
+    result = Session(cwd=tmp_path).attempt(Source("p.jst", f"{declared}, delta 0.01\nn = {{{{ {query} }}}}\n"))
+    (refused,) = result.diagnostics
+    assert refused.message == "the key `age` is listed and another is not: their combinations are not public"

@@ -54,3 +54,30 @@ parts = [{{{{ select count(*) from part with rho 9999 }}}} for day, part in part
     assert names["days"].columns["at"] == [date(2024, 2, 1), date(2024, 2, 29)]
     got = [[round(n) for n in names[name].columns["n"]] for name in ("days", "months", "so_far", "pairs")]
     assert got == [[1, 1], [1, 2], [1, 2], [1]] and [round(n) for n in names["parts"]] == [1]
+
+
+def test_persons_are_not_counted_by_a_running_key(tmp_path: Path) -> None:
+    """Who is there on two days is one person, and no two, in all the rows up to the second."""
+    (tmp_path / "t.csv").write_text("id,day,page\n" + "".join(f"{i},{day},a\n" for i in range(9) for day in (1, 2)))
+    program = """private t = table("t.csv") described by {day: 1..3, page: {"a", "b"}} protecting id up to 2 rows
+    budget rho 1e7
+release n = {{ select count(%s) as n from %s groupby %srunning(day) with rho 1000 }}
+"""
+    for counted in ("distinct person", "distinct id"):
+        result = Session(cwd=tmp_path).attempt(Source("p.jst", program % (counted, "t", "page, ")))
+        (refused,) = result.diagnostics
+        assert refused.kind == "TypeError" and refused.span is not None and refused.span.text == f"count({counted})"
+        assert "select min(day) as day from" in refused.help
+    result = Session(cwd=tmp_path).attempt(
+        Source("p.jst", program % ("*", "(select min(day) as day from t per person)", ""))
+    )
+    assert [round(n) for n in result.values["n"].columns["n"]] == [9, 9, 9]
+
+
+@pytest.mark.parametrize("keys", ["running(day, until = 2), city", "city, running(day, until = 2)"])
+def test_what_is_public_runs_to_its_last_step_and_no_further(keys: str, tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("city,day\nA,1\nA,3\nB,2\nB,2\n")
+    session = Session(cwd=tmp_path)
+    session.execute(Source("p.jst", f'g = {{{{ select count(*) as n from table("t.csv") groupby {keys} }}}}\n'))
+    columns = session.names()["g"].columns
+    assert [*zip(columns["city"], columns["day"], columns["n"], strict=True)] == [("A", 1, 1), ("B", 2, 2)]

@@ -42,16 +42,14 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
     joined: dict[int, Exposure] = {}
     for side, factor in zip(sides, factors, strict=True):
         for new in side:
-            old = joined.get(id(new.source))
-            path = new.path if old is None else common_prefix(old.path, new.path)
-            rows = None if new.rows is None else new.rows * factor
-            if rows is not None and old is not None:
-                rows = None if old.rows is None else rows + old.rows
-            agents = dict.fromkeys((*(old.agents if old is not None else ()), *new.agents))
-            weight = None if new.weight is None else new.weight * factor
-            if weight is not None and old is not None:
-                weight = None if old.weight is None else weight + old.weight
-            joined[id(new.source)] = Exposure(new.source, path, rows, tuple(agents), weight, declared=new.declared)
+            nothing = replace(new, rows=0, agents=(), weight=None if new.weight is None else 0)
+            old = joined.get(id(new.source), nothing)
+            rows = None if old.rows is None or new.rows is None else old.rows + new.rows * factor
+            weight = None if old.weight is None or new.weight is None else old.weight + new.weight * factor
+            agents = tuple(dict.fromkeys((*old.agents, *new.agents)))
+            declared = new.declared if old.declared == new.declared else replace(new.unit, at_most=None)  # of one alone
+            path = common_prefix(old.path, new.path)
+            joined[id(new.source)] = Exposure(new.source, path, rows, agents, weight, declared=declared)
     return tuple(joined.values())
 
 

@@ -413,9 +413,9 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.ITEM: lambda w, call, node: _one_item(call.first),
     Gives.SCORE: lambda w, call, node: each_way(call.exposed, lambda of: _score(of, call.row.name)),
     Gives.SHARES: lambda w, call, node: each_way(call.exposed, lambda of: _shares(of, call.named("parts"))),
-    **dict.fromkeys(
-        (Gives.BINNED, Gives.MOMENTS),
-        lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
+    Gives.BINNED: lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
+    Gives.MOMENTS: lambda w, call, node: each_way(
+        call.exposed, lambda of: replace(selects.of_persons(of), schema=None)
     ),
     Gives.UNION: lambda w, call, node: _union_handle(call.args),
     Gives.RECORDS: lambda w, call, node: selects.weighted_records(

@@ -14,7 +14,7 @@ from jostle.check.warnings import listed_items
 from jostle.diagnostics import Refusal
 from jostle.language import facts
 from jostle.language.facts import Effect, Gives
-from jostle.language.forms import source_kind
+from jostle.language.forms import PERSON, source_kind
 from jostle.records import replace
 from jostle.run.expressions import index
 from jostle.run.groups import public_keys
@@ -55,6 +55,7 @@ def declared_source(w: Walk, node: n.Private, scope: Scope) -> object:
         source = val.SourceFact(
             node, [], unit, limit, delta, public_size, node.budget.counted_by or "" if node.budget is not None else "",
             single=node.protecting is not None and not node.protecting.columns and not public_size,
+            persons=(PERSON,) if node.protecting is None else node.protecting.columns,  # or its owner says whom
         )  # fmt: skip
         w.sources.append(source)
         w.identities.append((source, identity))  # where an identity is not known, the two may be one
@@ -87,6 +88,7 @@ def _linked(w: Walk, node: n.Private, schema: dict[str, object] | None, identity
     source = owner.exposures[0].source
     w.identities.append((source, identity))
     source.single = False
+    source.persons += node.protecting.columns if node.protecting is not None else ()
     source.names += [node.name] if node.name not in source.names else []
     return val.Handle("table", (val.Exposure(source),), schema, object(), True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
@@ -70,7 +71,7 @@ def _row_clauses(
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
             groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
-    table = limited(w, table, node, scope)
+    table = of_persons(table) if node.per is None and _counts_persons(table, calls) else limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
     if not groups:
@@ -133,13 +134,29 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
             w.eval(number, scope)
     if not isinstance(table, Handle):
         return table
-    by_value = node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ())
+    return of_persons(table, node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ()))
+
+
+def of_persons(table: Handle, by_value: bool = False) -> Handle:
+    """A table in which persons' rows are bounded anew, or grouped `by_value`: then a row moves a group of its part."""
     exposures = []
     for e in table.exposures:
-        path = e.path if by_value and e.source.single else ()  # a row moves a group of its own part, and of no other
+        path = e.path if by_value and e.source.single else ()
         e.source.inexact = e.source.inexact or path != e.path
         exposures.append(replace(e, path=path, joined=True))
     return Handle("table", tuple(exposures), table.schema)
+
+
+def _counts_persons(table: object, calls: list[n.Call]) -> TypeGuard[Handle]:
+    """Whether `count(distinct COLUMN)` stands alone, and may be of persons: they are rows of a table of their own."""
+    match calls:
+        case [n.Call(function=n.Name(id="count"), args=(n.Distinct(value=n.Name(id=name)),))] if isinstance(
+            table, Handle
+        ):
+            columns = {column for e in table.exposures for column in e.source.persons}
+            known = table.schema is not None and table.schema.get(name, PUBLIC) is not PUBLIC
+            return bool(columns) and (name in columns or not known)
+    return False
 
 
 def grouped_rows(table: object, node: n.Select) -> object:

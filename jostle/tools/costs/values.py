@@ -52,7 +52,7 @@ EACH = Generic()  # of every partition; others stand for the part that a loop is
 class SourceFact(Struct, eq=False):
     """A private source: its names, and its limit where that is known. `inexact`: no lower bound may be claimed.
 
-    `single`: what it protects is one row, added or removed.
+    `single`: what it protects is one row, added or removed. `persons` are the columns that tell whose a row is.
     """
 
     declared: n.Private
@@ -64,6 +64,7 @@ class SourceFact(Struct, eq=False):
     counted_by: str
     inexact: bool = False
     single: bool = False
+    persons: tuple[str, ...] = ()
 
 
 class Exposure(Struct, frozen=True):

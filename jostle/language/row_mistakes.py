@@ -116,12 +116,17 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
         year = re.fullmatch("[12]\\d{3}", two.span.text)
         return f"write `year({one.span.text}) {op} {two.span.text}`" * (left in _MOMENTS and year is not None)
     if op in COMPARISONS and values:
-        other = (two if text is one else one).span.text
-        meant = next((value for value in values if str(value).lower() in TRUTHS.get(other, (other.lower(),))), None)
-        if meant is not None:
-            return f'`{text.span.text}` is a text: write `{text.span.text} {op} "{meant}"`'
-        return f"`{text.span.text}` is a text, such as " + " or ".join(f'`"{value}"`' for value in list(values)[:4])
+        return _text_meant(text, op, node, values)
     return f"write `number({text.span.text})` where the text spells a number"
+
+
+def _text_meant(text: n.Expr, op: str, node: n.Binary, values: Collection[object]) -> str:
+    """What a text is compared with in place of a number or a truth: the value that spells it, if there is one."""
+    it, other = text.span.text, (node.right if text is node.left else node.left).span.text
+    meant = next((value for value in values if str(value).lower() in TRUTHS.get(other, (other.lower(),))), None)
+    if meant is not None:
+        return f'`{it}` is a text: write `{it} {op} "{meant}"`'
+    return f"`{it}` is a text, such as " + " or ".join(f'`"{value}"`' for value in list(values)[:4])
 
 
 def _is_number(text: str) -> bool:

@@ -143,9 +143,15 @@ def test_no_program_reads_the_ledger_itself(owned: Place) -> None:
         assert made == "DataError" and "the ledger itself" in message
 
 
-def test_nothing_registered_is_simulated(owned: Place) -> None:
+def test_a_simulation_opens_nothing_registered(owned: Place) -> None:
+    """It knows what the ledger says, and draws the rows; the file is no stand-in for itself."""
+    (owned.folder / "people.csv").rename(owned.folder / "elsewhere.csv")
     made = owned.run(COUNT, owned.session(simulate=1))
-    assert kind(made) == "LedgerError" and spent(owned) == "epsilon 0"
+    assert made.ok and spent(owned) == "epsilon 0"
+    (owned.folder / "elsewhere.csv").rename(owned.folder / "people.csv")
+    session = owned.session(simulate=1)
+    session.bind("people", owned.folder / "people.csv")
+    assert kind(owned.run(COUNT, session)) == "PrivateValue"
     session = owned.session(simulate=1)
     session.bind("people", owned.folder / "people.csv")
     assert kind(owned.run("private people = " + TABLE.format(source='table("x.csv")'), session)) == "PrivateValue"

@@ -415,7 +415,7 @@ _RESULTS: Mapping[Gives, Callable[[Walk, Arguments, n.Expr], object]] = {
     Gives.SHARES: lambda w, call, node: each_way(call.exposed, lambda of: _shares(of, call.named("parts"))),
     Gives.BINNED: lambda w, call, node: each_way(call.exposed, lambda of: Handle(of.kind, of.exposures)),
     Gives.MOMENTS: lambda w, call, node: each_way(
-        call.exposed, lambda of: replace(selects.of_persons(of), schema=None)
+        call.exposed, lambda of: replace(selects.on_whole(of), schema=None)
     ),
     Gives.UNION: lambda w, call, node: _union_handle(call.args),
     Gives.RECORDS: lambda w, call, node: selects.weighted_records(

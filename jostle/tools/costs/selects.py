@@ -71,7 +71,7 @@ def _row_clauses(
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
             groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
-    table = of_persons(table) if node.per is None and _counts_persons(table, calls) else limited(w, table, node, scope)
+    table = on_whole(table) if node.per is None and _is_of_persons(table, calls) else limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
     if not groups:
@@ -134,10 +134,10 @@ def limited(w: Walk, table: object, node: n.Select, scope: Scope) -> object:
             w.eval(number, scope)
     if not isinstance(table, Handle):
         return table
-    return of_persons(table, node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ()))
+    return on_whole(table, node.limit is None and all(own_name(key.value) != PERSON for key in node.per or ()))
 
 
-def of_persons(table: Handle, by_value: bool = False) -> Handle:
+def on_whole(table: Handle, by_value: bool = False) -> Handle:
     """A table in which persons' rows are bounded anew, or grouped `by_value`: then a row moves a group of its part."""
     exposures = []
     for e in table.exposures:
@@ -147,15 +147,15 @@ def of_persons(table: Handle, by_value: bool = False) -> Handle:
     return Handle("table", tuple(exposures), table.schema)
 
 
-def _counts_persons(table: object, calls: list[n.Call]) -> TypeGuard[Handle]:
+def _is_of_persons(table: object, calls: list[n.Call]) -> TypeGuard[Handle]:
     """Whether `count(distinct COLUMN)` stands alone, and may be of persons: they are rows of a table of their own."""
     match calls:
         case [n.Call(function=n.Name(id="count"), args=(n.Distinct(value=n.Name(id=name)),))] if isinstance(
             table, Handle
         ):
             columns = {column for e in table.exposures for column in e.source.persons}
-            known = table.schema is not None and table.schema.get(name, PUBLIC) is not PUBLIC
-            return bool(columns) and (name in columns or not known)
+            described = table.schema is not None and table.schema.get(name, PUBLIC) is not PUBLIC
+            return bool(columns) and (name in columns or not described)
     return False
 
 

@@ -7,7 +7,7 @@ reported before anything runs. Only constants that stand in the program's text a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -285,3 +285,16 @@ def is_header_line(value: object) -> bool:
     """Whether a value can say which line of a file names its columns."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and float(value).is_integer() and 0 < value <= LAST_HEADER  # type: ignore[arg-type, operator]
+
+
+TRUTHS = {"true": ("yes", "y", "true", "t", "1", "ja", "oui"), "false": ("no", "n", "false", "f", "0", "nein", "non")}
+"""Texts that stand for true and false in files."""
+
+
+def text_meant(text: n.Expr, op: str, node: n.Binary, values: Collection[object]) -> str:
+    """What a text is compared with in place of a number or a truth: the value that spells it, if there is one."""
+    it, other = text.span.text, (node.right if text is node.left else node.left).span.text
+    meant = next((value for value in values if str(value).lower() in TRUTHS.get(other, (other.lower(),))), None)
+    if meant is not None:
+        return f'`{it}` is a text: write `{it} {op} "{meant}"`'
+    return f"`{it}` is a text, such as " + " or ".join(f'`"{value}"`' for value in list(values)[:4])

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from jostle.diagnostics import Diagnostic, Note, did_you_mean
 from jostle.language.aggregates import AGGREGATES
-from jostle.language.facts import Parameter
+from jostle.language.facts import Parameter, text_meant
 from jostle.language.forms import aggregates
 from jostle.language.methods import forms, home, way
 from jostle.language.moments import DAYS
@@ -25,8 +25,6 @@ from jostle.syntax.walk import every, own_name
 
 NOTHING = frozenset({"null", "nil", "nan", "na", "undefined"})
 """What other languages call a missing value."""
-TRUTHS = {"true": ("yes", "y", "true", "t", "1", "ja", "oui"), "false": ("no", "n", "false", "f", "0", "nein", "non")}
-"""Texts that stand for true and false in files."""
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d)?)?")
 _MOMENTS = ("date", "time")
 
@@ -40,11 +38,9 @@ def no_column(
     name: str, columns: Collection[str], values: Mapping[str, Collection[object]], span: Span,
     results: Collection[str] = (), where: str = "", moment: str = "",
 ) -> Diagnostic:  # fmt: skip
-    """A name that is neither a column nor a variable; `values` are those that descriptions list, by column.
-
-    `results` are what a select measures, which its condition, written `where`, cannot look at. `moment` is a column of
-    dates or times.
-    """
+    """A name that is neither a column nor a variable; `values` are those that descriptions list, by column. `moment` is
+    a column of dates or times. `results` are what a select measures, which its condition, written `where`, cannot look
+    at."""
     if name in results:
         help = f"`{name}` is measured of groups: write `having {where}` after them"
         return Diagnostic(
@@ -54,9 +50,8 @@ def no_column(
         message = f"a missing value is not called `{name}`"
         return Diagnostic("NameError", message, span, label="no value", help="write `none`")
     of = next((column for column, texts in values.items() if name in texts), None)
-    clock = way(name) if name.lower().startswith("current_") else ""
-    if name in DAYS and moment:
-        clock = f'write `{name}({moment})`; as a unit it is a text, `trunc({moment}, "{name}")`'
+    unit = f'write `{name}({moment})`; as a unit it is a text, `trunc({moment}, "{name}")`'
+    clock = way(name) if name.lower().startswith("current_") else unit if name in DAYS and moment else ""
     help = clock or (f'it is a value of `{of}`: write `"{name}"`' if of else did_you_mean(name, [*columns, *results]))
     if name.lower() == "all" and name not in columns:
         help = f"name the keys: {listed(columns)}"
@@ -116,17 +111,8 @@ def other_kind(node: n.Expr, left: str | None, right: str | None, values: Collec
         year = re.fullmatch("[12]\\d{3}", two.span.text)
         return f"write `year({one.span.text}) {op} {two.span.text}`" * (left in _MOMENTS and year is not None)
     if op in COMPARISONS and values:
-        return _text_meant(text, op, node, values)
+        return text_meant(text, op, node, values)
     return f"write `number({text.span.text})` where the text spells a number"
-
-
-def _text_meant(text: n.Expr, op: str, node: n.Binary, values: Collection[object]) -> str:
-    """What a text is compared with in place of a number or a truth: the value that spells it, if there is one."""
-    it, other = text.span.text, (node.right if text is node.left else node.left).span.text
-    meant = next((value for value in values if str(value).lower() in TRUTHS.get(other, (other.lower(),))), None)
-    if meant is not None:
-        return f'`{it}` is a text: write `{it} {op} "{meant}"`'
-    return f"`{it}` is a text, such as " + " or ".join(f'`"{value}"`' for value in list(values)[:4])
 
 
 def _is_number(text: str) -> bool:

@@ -10,7 +10,7 @@ from package_code import shown
 from rings import CORE, HERE, circles, closure, figures, listed, loads, reading_order
 
 BARS = {
-    "lines": 98_084,
+    "lines": 98_083,
     "files": 362,
     "lines that the kernel imports": 2635,
     "lines that privacy and engine import": 18_498,
@@ -19,7 +19,7 @@ BARS = {
     "lines with Any": 599,
     "lines with a name for Any": 121,
     "participle names": 47,
-    "functions of one name in run and check": 10,
+    "functions of one name in run and check": 9,
     "complexity of a function": 20,
 }
 

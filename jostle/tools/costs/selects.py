@@ -71,7 +71,7 @@ def _row_clauses(
         if key.over is not None:
             listed = walked(w.eval(key.over, scope))
             groups.append((listed.least, listed.most) if isinstance(listed, Items) else (len(listed), len(listed)))
-    table = on_whole(table) if node.per is None and _is_of_persons(table, calls) else limited(w, table, node, scope)
+    table = on_whole(table) if node.per is None and _asks_for_persons(table, calls) else limited(w, table, node, scope)
     for call in calls:
         _arguments(w, call, schema, scope)
     if not groups:
@@ -147,7 +147,7 @@ def on_whole(table: Handle, by_value: bool = False) -> Handle:
     return Handle("table", tuple(exposures), table.schema)
 
 
-def _is_of_persons(table: object, calls: list[n.Call]) -> TypeGuard[Handle]:
+def _asks_for_persons(table: object, calls: list[n.Call]) -> TypeGuard[Handle]:
     """Whether `count(distinct COLUMN)` stands alone, and may be of persons: they are rows of a table of their own."""
     match calls:
         case [n.Call(function=n.Name(id="count"), args=(n.Distinct(value=n.Name(id=name)),))] if isinstance(

@@ -9,7 +9,15 @@ import pytest
 
 from jostle.kernels import KernelError
 from jostle.kernels.classifiers import growing
-from jostle.kernels.classifiers.growing import GrowingTree, tree_counted, tree_end, tree_split, tree_start
+from jostle.kernels.classifiers.growing import (
+    GrowingTree,
+    tree_counted,
+    tree_drawn,
+    tree_end,
+    tree_split,
+    tree_start,
+)
+from jostle.kernels.classifiers.treemodel import Trees, tree_model
 
 ATTRIBUTES = [{"name": "a", "values": ["x", "y"]}, {"name": "b", "values": [0, 1, 2]}, {"name": "d", "values": [True]}]
 
@@ -43,6 +51,16 @@ def test_counts_make_it_a_tree_that_predicts() -> None:
     x, y = root.children
     assert (y.counts.tolist(), y.size) == ([1, 2], 5) and (x.attribute, x.size) == ("d", 7), "leaves in their order"
     assert x.children[0].counts.tolist() == [3, 4] and root.counts.tolist() == [4, 6]
+
+
+def test_of_a_drawn_tree_no_shares_are_shown_since_nothing_was_counted() -> None:
+    tree = tree_start([{"name": "a", "values": ["x", "y"]}])
+    drawn = tree_model(["n", "p"], tree_drawn(tree, ["n", "p"], [0, 0, 0, 1, 0], 2))
+    counted = tree_model(["n", "p"], tree_counted(tree_split(tree, [0]), [[1, 3], [3, 1]]))
+    for model, ends in ((drawn, ["a?", "    x: p", "    y: n"]),
+                        (counted, ["a?  (50 % n)", "    x: p  (75 % p)", "    y: n  (75 % n)"])):  # fmt: skip
+        for one in (model, Trees.from_json(model.as_json())):
+            assert str(one).splitlines()[1:] == ends
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,11 @@ def tree_split_by(tree: GrowingTree, name: str) -> GrowingTree:
 
 def tree_counted(tree: GrowingTree, counts: object) -> TreeNode:
     """The tree whose leaves have these noisy counts: of each leaf the classes, one after the other."""
+    return _weighed(tree, counts, 1)
+
+
+def _weighed(tree: GrowingTree, counts: object, measured: int) -> TreeNode:
+    """The same, where each leaf has so many `measured` counts; with 0 its counts are weights, and no rows."""
     old, leaves = tree.tree, tree.tree.leaves
     table = np.asarray(counts, dtype=float).reshape(-1)
     if not len(table) or len(table) % len(leaves):
@@ -134,7 +139,7 @@ def tree_counted(tree: GrowingTree, counts: object) -> TreeNode:
         size = None if np.isnan(tree.sizes[i]) else float(tree.sizes[i])
         asks = int(old.asks[i])
         if asks < 0:
-            nodes[i] = tree_leaf(next(of_leaf), size)
+            nodes[i] = replace(tree_leaf(next(of_leaf), size), leaves=measured)
         else:
             below = [nodes.pop(child) for child in range(old.first[i], old.first[i] + old.branches[asks])]
             nodes[i] = tree_node(old.names[asks], tree.values[asks], below, size, tree.edges[asks])
@@ -151,7 +156,7 @@ def tree_drawn(tree: GrowingTree, classes: Sequence[Value], drawn: Sequence[floa
     of_leaves = values[1 + wide :]
     if len(of_leaves) != len(tree.tree.leaves) or not all(0 <= c < many for c in of_leaves):
         raise KernelError("a tree as `noisy_max` drew it")
-    return tree_counted(tree, 1 + weight * np.eye(many)[of_leaves])
+    return _weighed(tree, 1 + weight * np.eye(many)[of_leaves], 0)
 
 
 PARENT_ROWS = 8.0

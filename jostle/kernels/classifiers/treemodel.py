@@ -32,8 +32,8 @@ SHOWN = 60  # lines of a printed tree
 class TreeNode(Model):
     """A node: noisy counts of the classes, and below an inner one a child for each value of its attribute.
 
-    `leaves` measured counts add up to `counts`; `size` is the noisy size where one was measured; `cuts` are the edges
-    of the bins that the values number.
+    `leaves` measured counts add up to `counts`, which are weights where there are none. `size` is the noisy size where
+    one was measured; `cuts` are the edges of the bins that the values number.
     """
 
     counts: Floats
@@ -56,7 +56,7 @@ class TreeNode(Model):
         data: dict[str, object] = {"counts": [round(float(c), 6) for c in self.counts]}
         if self.size is not None:
             data["size"] = round(float(self.size), 6)
-        if self.leaves > 1 and not self.children:
+        if self.leaves != 1 and not self.children:
             data["leaves"] = self.leaves
         if self.children:
             data |= {"attribute": self.attribute, "children": [child.as_json() for child in self.children]}
@@ -333,10 +333,9 @@ def _walk(root: TreeNode) -> Iterator[TreeNode]:
 
 
 def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> list[str]:
-    """The tree line by line, an indentation a level, cut after `most` lines. Of a tree whose leaves have all the same
-    counts, as a drawn one has, no shares are shown: nothing was counted in them."""
+    """The tree line by line, an indentation a level, cut after `most` lines. Where nothing was counted, as in a drawn
+    tree, no shares are shown."""
     lines: list[str] = []
-    uncounted = len({tuple(sorted(node.counts)) for node in _walk(root) if not node.children}) == 1 and root.children
     waiting: list[tuple[int, str, TreeNode]] = [(0, "", root)]
     while waiting:
         if len(lines) == most:
@@ -346,7 +345,7 @@ def _lines(root: TreeNode, classes: Sequence[str], most: int, words: Words) -> l
         ends = f"{node.attribute}?" if node.children else classes[best]
         counts = np.maximum(node.counts, 0.0)
         share = f"{counts[best] / counts.sum():.0%} {classes[best]}".replace("%", " %") if counts.any() else "no rows"
-        lines.append(f"{'    ' * level}{prefix}{ends}" + ("" if uncounted else f"  ({share})"))
+        lines.append(f"{'    ' * level}{prefix}{ends}" + (f"  ({share})" if node.leaves else ""))
         called = (f"{node.called(value, words)}: " for value in node.values)
         below = [(level + 1, text, child) for text, child in zip(called, node.children, strict=True)]
         waiting.extend(reversed(below))

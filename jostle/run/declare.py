@@ -332,7 +332,7 @@ def _simulated_dataset(interp: Evaluator, name: str, node: n.Private, span: Span
     if ledger is None:
         raise refuse("LedgerError", "this session has no ledger", span)
     with PlacedAt(span):
-        terms = (ledger.for_grantee(name) if ledger.grantee else ledger.dataset(name)).terms
+        terms = ledger.stated(name).terms
     if terms.kind == "counts":
         raise refuse("DataError", f"the shape of `{name}` is in a file that is not opened in a simulation", span)
     seed, identity = (interp.simulate or 0) + len(register.names), ("simulated", name)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, suppress
 from time import process_time
-from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from jostle.diagnostics import Diagnostic, Refusal
@@ -76,8 +75,8 @@ class Rehearsing(Interpreter):
             raise Ended
 
 
-Begin = Callable[[int, int], tuple[Rehearsing, Callable[[], None]]]
-"""Begins a simulation by a seed and a number of rows: what runs it, and what ends it."""
+Begin = Callable[[int, int], AbstractContextManager[Rehearsing]]
+"""A simulation by a seed and a number of rows: within it, what runs programs."""
 
 
 def _of_answers(node: n.Assert, scope: Scope) -> bool:
@@ -97,33 +96,31 @@ def is_open(tree: n.Program) -> bool:
 
 def sure_to_fail(begin: Begin, tree: n.Program, settings: Mapping[str, object]) -> list[Diagnostic]:
     """What a program fails on after a payment, whatever the rows are."""
-    faults: list[Refusal] = []
+    faults: list[Diagnostic] = []
     for seed, rows in enumerate(SIZES, 1):
-        fault = _late(*begin(seed, rows), tree, settings)
-        if fault is None or fault.first.kind in _OUTSIDE:
+        fault = _late(begin(seed, rows), tree, settings)
+        faults = faults or fault
+        if not fault or (fault[0].kind, fault[0].span) != (faults[0].kind, faults[0].span):
             return []
-        faults.append(fault)
-    if len({(fault.first.kind, fault.first.span) for fault in faults}) > 1:
-        return []
-    first, *others = faults[0].diagnostics
-    help = f"{first.help}; " if first.help else ""
-    return [replace(first, help=f"{help}{FAILS}"), *others]
+    help = f"{faults[0].help}; " if faults[0].help else ""
+    return [replace(faults[0], help=f"{help}{FAILS}"), *faults[1:]]
 
 
 def _late(
-    interp: Rehearsing, close: Callable[[], None], tree: n.Program, settings: Mapping[str, object]
-) -> Refusal | None:
+    begun: AbstractContextManager[Rehearsing], tree: n.Program, settings: Mapping[str, object]
+) -> list[Diagnostic]:  # fmt: skip
     """What a program fails on once something was charged."""
-    interp.settings, sources = dict(settings), interp.kernel.register.names
-    interp.until = process_time() + SECONDS
-    interp.kernel.begin(tree.span.source)
-    try:
-        with Others().excepted(), deep(), suppress(Ended), closing(SimpleNamespace(close=close)):
-            interp.block(tree.body, Scope(interp.base))
-    except Refusal as fault:
-        paid = any(source.measure.spent_exactly(source.meter.spent)[0] for source in sources.values())
-        return fault if paid else None
-    return None
+    with begun as interp:
+        interp.settings, interp.until = dict(settings), process_time() + SECONDS
+        interp.kernel.begin(tree.span.source)
+        try:
+            with Others().excepted(), deep(), suppress(Ended):
+                interp.block(tree.body, Scope(interp.base))
+        except Refusal as fault:
+            sources = interp.kernel.register.names.values()
+            paid = any(source.measure.spent_exactly(source.meter.spent)[0] for source in sources)
+            return list(fault.diagnostics) if paid and fault.first.kind not in _OUTSIDE else []
+    return []
 
 
 def as_far_as_it_goes(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -121,8 +121,6 @@ class Session:
 
         engine = engine_at(self._engine, self._memory, environment=self._simulate is None)
         interp = self._new(kind, *kernel_over(engine, self._stream, FastAnswers(engine)), maker(self._progress))
-        interp.ledger, interp.progress = (ledger := self._own_ledger()), self._progress
-        self._resources.enter_context(closing(ledger.store))
         self._resources.enter_context(closing(engine) if engine is not self._engine else ExitStack())
         interp.looks = Looks(self.warnings.add if self._look and self._simulate is None else None, engine.check)
         return interp
@@ -140,7 +138,8 @@ class Session:
             load_module=lambda path, span: self._modules.load(interp, path, span), choose=choose, out=self._print,
         )  # fmt: skip
         interp.simulate, interp.bound, interp.folders = self._simulate, self._bound, self._folders
-        interp.ledger = self._own_ledger()
+        interp.ledger, interp.progress = (ledger := self._own_ledger()), self._progress
+        self._resources.enter_context(closing(ledger.store))
         interp.display, interp.made_up_rows = self.show, self._rows or interp.made_up_rows
         return interp
 
@@ -403,7 +402,7 @@ class Session:
         return dict(self._interp.released)
 
     def budget(self) -> dict[str, dict[str, dict[str, str]]]:
-        """For each declared name, what it may lose and has lost, as exact decimals; of periods, one and all of them."""
+        """For each declared name, what it may lose and has lost (`tools.result.balances`)."""
         return balances(self._interp.kernel.register) if "_interp" in vars(self) else {}
 
     def show(self, value: object) -> str:
@@ -462,9 +461,10 @@ class Session:
         """What simulated rows fail on after a payment, whatever their number."""
         from jostle.tools.rehearsal import Rehearsing, is_open, sure_to_fail
 
-        def begin(seed: int, rows: int) -> tuple[Rehearsing, Callable[[], None]]:
-            other = self._beside(seed, rows)
-            return other._opened(Rehearsing), other.close
+        @contextmanager
+        def begin(seed: int, rows: int) -> Iterator[Rehearsing]:
+            with self._beside(seed, rows) as other:
+                yield other._opened(Rehearsing)
 
         return sure_to_fail(begin, tree, settings or {}) if self._rehearses and is_open(tree) else []
 
@@ -488,8 +488,8 @@ class Session:
     def _walked(self, tree: n.Program, settings: Values, names: Values, look: bool) -> Foreseen:
         from jostle.tools.foresight import foreseen
 
-        other = self._beside(1)
-        return foreseen(tree, other._new, other._stream, settings, look, names)
+        with self._beside(1) as other:
+            return foreseen(tree, other._new, other._stream, settings, look, names)
 
     def _check(self, tree: n.Program, predefined: Values | None = None) -> list[Diagnostic]:
         own = bool(every_of(tree, n.External)) and Path(tree.span.source.name).resolve().is_relative_to(

@@ -101,9 +101,7 @@ class Ledger:
     def open(self, name: str) -> tuple[Dataset, OpenFile | None]:
         """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now. Data
         of a server are opened by an engine, which knows them by their `mark`."""
-        dataset = self.for_grantee(name) if self.grantee else self.dataset(name)
-        if dataset.terms.within and not self.grantee:
-            raise refuse("LedgerError", f"`{name}` is a grant, not data", help=f'`dataset("{dataset.terms.within}")`')
+        dataset = self.stated(name)
         store.need_seen(self.store, dataset)
         if dataset.terms.server is not None:
             return dataset, None
@@ -121,8 +119,12 @@ class Ledger:
             )  # fmt: skip
         return replace(dataset, state=replace(dataset.state, mark=here)), file
 
-    def for_grantee(self, name: str) -> Dataset:
-        """A dataset under the grantee's limit. Refused in the same words where there is no such dataset or grant."""
+    def stated(self, name: str) -> Dataset:
+        """A dataset as a program has it, a grantee under that limit; refused alike if there is none, or no grant."""
+        if not self.grantee:
+            if within := (dataset := self.dataset(name)).terms.within:
+                raise refuse("LedgerError", f"`{name}` is a grant, not data", help=f'`dataset("{within}")`')
+            return dataset
         with self.store.reading() as connection:
             datasets = {dataset.terms.name: dataset for dataset in Rows(self.store, connection).all()}
         grant = datasets.get(grants.grant_name(name, self.grantee))

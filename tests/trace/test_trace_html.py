@@ -171,6 +171,9 @@ def test_what_cannot_be_drawn_is_a_table_and_what_is_missing_is_said_once(monkey
     assert [text.count(f'<td class="num">{n}</td>') for n in (31, 47, 48)] == [3, 3, 3]
     assert text.count("<figure") == 3  # a released list stands there as numbers
     assert text.count(">y high</th>") == 3
+    ends = fields | {"low": {"y": [20.2626, 0.126374]}, "high": {"y": [41.7374, 126.7374]}}
+    text = page([Event(1, None, "picture", "ends", None, ends)])
+    assert all(f">{n}</td>" in text for n in ("20.3", "0.126", "41.7", "126.7")) and "737" not in text
     named = fields | {"series": {"ages": [31, 47]}, "high": {"ages": [32, 48]}}
     text = page([Event(1, None, "picture", "ages", None, named)])  # the title is not said again in each column
     assert ">value</th>" in text and ">high</th>" in text and ">ages" not in text.replace(">ages</figcaption>", "")

@@ -269,8 +269,8 @@ def draw(picture: Picture) -> Html:
         for name, values in (columns or {}).items():
             heading = ("" if name == picture.title else name) + ending
             for place, value in zip(x[name] if isinstance(x, Mapping) else x, values, strict=False):
-                shown = round(value, 1 if abs(value) >= 10 else 3) if ending and isinstance(value, float) else value
-                rows.setdefault(place, {fields.get("x_label") or "x": place})[heading.strip() or "value"] = shown
+                cell = round(value, 1 if abs(value) >= 10 else 3) if ending and isinstance(value, float) else value
+                rows.setdefault(place, {fields.get("x_label") or "x": place})[heading.strip() or "value"] = cell
     numbers = _value_html([{**dict.fromkeys(next(iter(rows.values()))), **row} for row in rows.values()])
     return tag("figure", tag("figcaption", picture.title, class_=_UNDRAWN), numbers)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from docs.prose import comment, markdown, plain
 
 if TYPE_CHECKING:
-    from jostle.tools.documentation import Documentation
+    from jostle.documentation import Documentation
 
 ROOT = Path(__file__).resolve().parents[1]
 ROWS_TOO = "Functions that rows have too"
@@ -23,7 +23,7 @@ ROWS_TOO = "Functions that rows have too"
 
 def library_page(path: Path) -> str:
     """The reference of one module: what it is, the built-ins that it brings, what it defines."""
-    from jostle.tools.documentation import documented
+    from jostle.documentation import documented
 
     opening = markdown(comment(path.read_text(encoding="utf-8")))
     out = [f"# `use {path.stem}`", "", opening, "", _below(f"use {path.stem}\n"), ""]
@@ -37,8 +37,8 @@ def library_page(path: Path) -> str:
 
 def builtins_page() -> str:
     """Each built-in that needs no `use`, in the groups and the order of its table."""
-    from jostle.tools.documentation import documentation
-    from jostle.tools.documentation.entries import builtins
+    from jostle.documentation import documentation
+    from jostle.documentation.entries import builtins
 
     opening = "Known everywhere; what serves one module alone stands with [the library](../stdlib.md)."
     out = ["# Built-in functions", "", opening, "", _below(""), ""]
@@ -73,7 +73,7 @@ def words_page() -> str:
 
 
 def _kind_page(title: str, opening: str, kind: str) -> str:
-    from jostle.tools.documentation import documented
+    from jostle.documentation import documented
 
     out = [f"# {title}", "", opening, "", _below(""), ""]
     return "\n".join([*out, *_entries([entry for entry in documented() if entry.kind == kind])])
@@ -81,7 +81,7 @@ def _kind_page(title: str, opening: str, kind: str) -> str:
 
 def _below(use: str) -> str:
     """The declarations that examples stand below, folded."""
-    from jostle.tools.documentation import given
+    from jostle.documentation import given
 
     lines = "\n".join(f"    {line}" for line in (given() + use).rstrip().splitlines())
     return f'??? note "Every example stands below these lines, and runs"\n\n    ```jostle\n{lines}\n    ```'
@@ -232,7 +232,7 @@ def _paragraphs(words: str) -> str:
 
 def messages_page() -> str:
     """Each kind of refusal, as `jostle explain` shows it."""
-    from jostle.tools.documentation import PAGES
+    from jostle.documentation import PAGES
 
     opening = "Every refusal has a kind, a place, what is wrong and a way out. `jostle explain KIND` prints these."
     out = ["# Messages", "", opening, ""]

@@ -364,7 +364,7 @@ DOMAINS = frozenset(name for name, entry in BUILTINS.items() if entry.gives is G
 SLOW = frozenset({
     "simulated_tables", "simulated_regressions", "simulated_studies", "accounting", "whole",
 })  # fmt: skip
-"""Functions that may take long, and are not called before a run (`tools.foresight`)."""
+"""Functions that may take long, and are not called before a run (`check.dry`)."""
 
 EVERYWHERE = tuple(name for name, entry in BUILTINS.items() if not entry.module)
 """The names that every program knows without `use`."""

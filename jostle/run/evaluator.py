@@ -1,6 +1,6 @@
 """What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
 
-`Interpreter` is one, and so is the walk before a run (`tools.foresight`). Functions of Python become built-ins of the
+`Interpreter` is one, and so is the walk before a run (`check.dry`). Functions of Python become built-ins of the
 language here, each by its row of `language.builtins`. A function without a row is an `ImportError` when its module is
 loaded, and a row without a function one when a session begins (`base_scope`).
 """

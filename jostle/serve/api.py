@@ -89,7 +89,7 @@ def examples(server: routing.Server, call: routing.Call) -> routing.Reply:
 def _examples(public: str) -> dict[str, str]:
     """The programs of the documentation: whole ones, and those of the library's pages. What one needs that is not
     here, its check says."""
-    from jostle.tools.documentation.entries import programs
+    from jostle.documentation.entries import programs
 
     whole = {path.stem: path.read_text(encoding="utf-8") for path in sorted(Path(public).glob("*.jst"))}
     return whole | {f"library: {name}": text for name, text in programs().items()}

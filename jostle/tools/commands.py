@@ -29,8 +29,8 @@ from jostle.tools.turns import beside
 from jostle.trace.text import clean, folded
 
 if TYPE_CHECKING:
+    from jostle.check.costs import Cost
     from jostle.run.values import Grouped
-    from jostle.tools.costs import Cost
     from jostle.tools.expected_errors import DryRun
     from jostle.tools.session import Result, Session
 
@@ -268,7 +268,7 @@ def _foreseen(
     options: Namespace, session: Session, bound: Sequence[tuple[str, str]], settings: dict[str, object] | None
 ) -> int:
     """What is known of a program before it runs: its errors, else what it can cost; with settings, line by line."""
-    from jostle.tools.costs import table
+    from jostle.check.costs import table
 
     source = read_program(options.file)
     _bind(session, options.file, bound)
@@ -380,7 +380,7 @@ def _write_text(text: str, path: Path) -> int:
 
 def explain(options: Namespace) -> int:
     """The page of a kind of error or of a warning, or the list of both."""
-    from jostle.tools.documentation import ALL, explanation
+    from jostle.documentation import ALL, explanation
 
     if (text := explanation(options.kind)) is not None:
         sys.stdout.write(text)
@@ -411,11 +411,15 @@ def data(options: Namespace) -> int:
 
 
 def command_of(name: str) -> Callable[[Namespace], int]:
-    """The function of a command; those of `_MODULES` have modules of their own, and `serve` a room."""
+    """The function of a command; those of `_MODULES` have modules of their own, and `serve` and `find` rooms."""
     if name == "serve":
         from jostle.serve.command import command as serve
 
         return serve
+    if name == "find":
+        from jostle.documentation import command as find
+
+        return find
     if name in _MODULES:
         module, _, function = _MODULES[name].partition(" ")
         command: Callable[[Namespace], int] = getattr(import_module(f"jostle.tools.{module}"), function or "command")
@@ -425,7 +429,7 @@ def command_of(name: str) -> Callable[[Namespace], int]:
 
 _MODULES = {
     "again": "show again_command", "plan": "plan", "evaluate": "evaluation", "improve": "evaluation improve_command",
-    "fmt": "export format_command", "init": "draft.init", "find": "documentation",
+    "fmt": "export format_command", "init": "draft.init",
     "login": "remote", "completion": "arguments completion", "lsp": "editors.server", "textmate": "editors.lexer",
 }  # fmt: skip
 

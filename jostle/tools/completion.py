@@ -275,7 +275,7 @@ def paths(typed: str, folder: Path | None) -> Iterator[Completion]:
 
 def command(text: str, vocabulary: Vocabulary) -> tuple[str, list[Completion]]:
     """The same for a command of the shell, a text that begins with a colon."""
-    from jostle.tools.documentation import ALL, documented
+    from jostle.documentation import ALL, documented
 
     name, space, rest = text[1:].partition(" ")
     if not space:
@@ -332,7 +332,7 @@ def _names(here: Place, vocabulary: Vocabulary) -> Iterator[Completion]:
 
 
 def _parameters(function: str, vocabulary: Vocabulary) -> tuple[str, ...]:
-    from jostle.tools.documentation import documentation
+    from jostle.documentation import documentation
 
     if function in vocabulary.parameters:
         return vocabulary.parameters[function]

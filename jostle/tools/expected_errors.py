@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from jostle.accounting.amounts import QUANTA, as_text
+from jostle.check.costs import Charge, Cost, near_text
 from jostle.error_laws import sum_of_two, widest
 from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, Formula, Noised, cuts_of, rounded_up
@@ -34,7 +35,6 @@ from jostle.source import Source, Span
 from jostle.syntax import nodes as n
 from jostle.syntax import parse
 from jostle.syntax.walk import every
-from jostle.tools.costs import Charge, Cost, near_text
 from jostle.trace.text import UNITS, align, number
 
 if TYPE_CHECKING:

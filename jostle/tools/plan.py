@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
+from jostle.check.costs import Charge, Cost, near_text
+from jostle.check.costs.ledger import looks_text
 from jostle.diagnostics import refuse
 from jostle.events import Event
 from jostle.formulas import NOISE_ONLY, cut_text, cuts_of
 from jostle.records import as_dict, replace
 from jostle.tools.arguments import read_program
-from jostle.tools.costs import Charge, Cost, near_text
-from jostle.tools.costs.ledger import looks_text
 from jostle.tools.expected_errors import (
     Calculated,
     Direct,

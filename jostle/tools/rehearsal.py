@@ -14,19 +14,20 @@ from contextlib import AbstractContextManager, suppress
 from time import process_time
 from typing import TYPE_CHECKING
 
+from jostle.check.dry.foresight import ELSEWHERE
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, EVERYWHERE
 from jostle.language.facts import Gives
 from jostle.privacy.kernel.exposures import Handle
 from jostle.records import replace
+from jostle.run.faults import deep
 from jostle.run.interpreter import Interpreter
 from jostle.run.scope import MISSING, Scope
 from jostle.run.values import Builtin
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every, every_of
-from jostle.tools.foresight import ELSEWHERE
-from jostle.tools.outlet import KIND, Others, deep
+from jostle.tools.outlet import KIND, Others
 
 if TYPE_CHECKING:
     from jostle.run.evaluator import Returned

@@ -33,7 +33,7 @@ from jostle.trace.text import UNITS, amount, clean, exact
 from jostle.version import __version__
 
 if TYPE_CHECKING:
-    from jostle.tools.costs import Charge
+    from jostle.check.costs import Charge
     from jostle.tools.session import Session
 
 
@@ -229,7 +229,7 @@ class Repl:
             else:
                 self._say(HELP.rstrip())
         elif name == "find":
-            from jostle.tools.documentation import found_text
+            from jostle.documentation import found_text
 
             self._say(found_text(rest.split()).rstrip() if rest else ":find takes the words of a question")
         elif name == "budget":
@@ -276,7 +276,7 @@ class Repl:
         elif what == "type" and (text := views.documented(rest, names, self.width or width_of(sys.stdout))):
             self._say(text)
         elif rest not in names:
-            from jostle.tools.documentation import documented as all_names
+            from jostle.documentation import documented as all_names
 
             self.failed = True
             hint = did_you_mean(rest, [*names, *(entry.name for entry in all_names())])
@@ -287,7 +287,7 @@ class Repl:
             self._say(views.reasons(rest, self._provenance.get(rest)))
 
     def _explain(self, kind: str | None) -> None:
-        from jostle.tools.documentation import explanation
+        from jostle.documentation import explanation
 
         text = explanation(kind)
         self._say(f"{kind} is no kind of error and no warning; :explain lists them" if text is None else text.rstrip())

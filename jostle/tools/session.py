@@ -23,6 +23,7 @@ from jostle.privacy.reading.public_data import PublicData
 from jostle.readers.limits import memory_limit
 from jostle.records import replace
 from jostle.run.clauses import Clauses, clauses
+from jostle.run.faults import deep, with_room
 from jostle.run.interpreter import Interpreter, Modules
 from jostle.run.looks import Looks
 from jostle.run.scope import Scope
@@ -32,19 +33,19 @@ from jostle.syntax import parse
 from jostle.syntax.querybuilder import one_declaration
 from jostle.syntax.walk import every_of
 from jostle.tools.arguments import read_program
-from jostle.tools.outlet import Others, deep, stops_wait, with_room
+from jostle.tools.outlet import Others, stops_wait
 from jostle.tools.result import Result, at_end, balances, log_end, log_start, need_settings
 from jostle.tools.show import display_text, measured_names
 from jostle.tools.turns import Turns, arguments_fit, built_ins, exclusive, first_budget, identity, loaded, need_data
 
 if TYPE_CHECKING:
-    from jostle.tools.costs import Cost
+    from jostle.check.costs import Cost
+    from jostle.check.dry.foresight import Foreseen
     from jostle.tools.expected_errors import DryRun
-    from jostle.tools.foresight import Foreseen
 
     Checked = tuple[list[Diagnostic], list[Cost]]
 
-__all__ = ["Result", "Session", "deep"]
+__all__ = ["Result", "Session"]
 
 I = TypeVar("I", bound="Interpreter")
 Values = Mapping[str, object]
@@ -85,14 +86,13 @@ class Session:
         self.events: list[Event] = []
         self._output: list[str] = []
         self.turns, self._resources = Turns(self._waits, self._rest), ExitStack()
-        self._others = Others()
+        self._others, self._modules = Others(), Modules()
         self._listeners = [self._others.of(listener) for listener in listeners]
         self._progress, self._out = progress and self._others.of(progress), out and self._others.of(out)
         self._simulate, self._rows, self._ledger, self._engine = simulate, rows, ledger, engine
         self._bound: dict[str, object] = {}
         self.warnings, self._look, self._memory = Warned(allow), look, memory_limit(memory)
         self._rehearses = rehearse and simulate is None
-        self._modules = Modules()
         self._last: tuple[Source, n.Program] | None = None
         self._clean: Source | None = None  # the program before, if it rests on itself alone and nothing was found in it
         self._cwd = Path(cwd) if cwd is not None else Path.cwd()
@@ -279,7 +279,7 @@ class Session:
     @exclusive
     def checked(self, source: Source, settings: Values | None = None, tries: bool = True) -> Checked:
         """What `check` says, and the `costs` of a program that can be run, were there enough to pay for it."""
-        from jostle.tools.costs import overspent
+        from jostle.check.costs import overspent
         from jostle.tools.expected_errors import with_looks
         from jostle.tools.headers import header_misfits
 
@@ -305,7 +305,7 @@ class Session:
     def costs(self, source: Source, settings: Values | None = None, *, charges: bool = True) -> list[Cost]:
         """Bounds what a program, and with `charges` each statement, can cost each private source; nothing is opened.
         `settings` are those of `param`; without, their defaults. Raises `Refusal` for what cannot be parsed."""
-        from jostle.tools.costs import costs
+        from jostle.check.costs import costs
 
         self._look_beside(source)
         with deep():
@@ -446,7 +446,7 @@ class Session:
     def _affordable(self, source: Source, settings: Values | None) -> list[Diagnostic]:
         """Refuses a program that asks for more than it declares; of what was declared before, the kernel knows more.
         Gives what a rehearsal fails on."""
-        from jostle.tools.costs import overspent
+        from jostle.check.costs import overspent
 
         if source == self._clean and not settings:
             return []
@@ -469,7 +469,7 @@ class Session:
         return sure_to_fail(begin, tree, settings or {}) if self._rehearses and is_open(tree) else []
 
     def _mend(self, faults: Sequence[Diagnostic], source: Source, settings: Values | None) -> list[Diagnostic]:
-        from jostle.tools.mending import mend
+        from jostle.mistakes.mending import mend
 
         other = self._beside()
         other._bound = self._bound
@@ -486,7 +486,7 @@ class Session:
         return ahead
 
     def _walked(self, tree: n.Program, settings: Values, names: Values, look: bool) -> Foreseen:
-        from jostle.tools.foresight import foreseen
+        from jostle.check.dry.foresight import foreseen
 
         with self._beside(1) as other:
             return foreseen(tree, other._new, other._stream, settings, look, names)

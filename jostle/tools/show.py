@@ -400,8 +400,8 @@ def assigned_names(source: Source) -> list[str]:
 
 def documented(name: str, names: Mapping[str, object], width: int = 100) -> str:
     """What the documentation says of a name, unless `names`, of a session, give it another value; else nothing."""
+    from jostle.documentation import documentation
     from jostle.run.values import Module
-    from jostle.tools.documentation import documentation
 
     if name in names and not is_of_library(name, names):
         value = names[name]

@@ -219,7 +219,7 @@ def _of_program(words: list[str]) -> list[str]:
 
 def _changes(words: list[str], commands: Commands) -> Iterator[list[str]]:
     """The words of a command with one thing as it should be that another command, or another tool, has so."""
-    from jostle.tools.foreign import meanings
+    from jostle.mistakes.foreign import meanings
 
     command, flags = words[0], {name: [*parser._option_string_actions] for name, parser in commands.items()}
     line = join(words)

@@ -261,8 +261,8 @@ def identity(
 ) -> Hashable:  # fmt: skip
     """Names of one file or one bound object have parts in common, and linked datasets are one, by their persons; None
     is not known. Looks up names only."""
+    from jostle.check.costs import literal_identity
     from jostle.language.builtins import REMOTE
-    from jostle.tools.costs import literal_identity
 
     target: Any = args[0] if args else None
     if kind == "dataset":
@@ -292,7 +292,7 @@ def _of_files(texts: Sequence[str], folders: Sequence[Path], part: tuple[object,
 
 def _of_dataset(ledger: Ledger | None, args: list[object]) -> Hashable:
     """The dataset whose budget pays for one; itself where it is not registered, as is reported where it is opened."""
-    from jostle.tools.costs import literal_identity
+    from jostle.check.costs import literal_identity
 
     name = args[0] if args else None
     if ledger is None or not isinstance(name, str):

@@ -16,7 +16,7 @@ import pytest
 from arena import Arena, table
 from hostile import DESCRIBED, PEOPLE, ROWS, people, versions
 
-from jostle.tools.documentation.entries import programs as examples_of
+from jostle.documentation.entries import programs as examples_of
 from programs import PROGRAMS
 
 pytestmark = pytest.mark.attack("neighbouring inputs, compared byte for byte")

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 
 from jostle import syntax
+from jostle.check.costs import Cost, overspent, table
 from jostle.engine.base import shape
 from jostle.plan.plan import Key, Plan, Term
 from jostle.run import evaluator
 from jostle.source import Source
-from jostle.tools.costs import Cost, overspent, table
 from jostle.tools.session import Session
 
 AMOUNTS = ("0.01", "0.02", "0.05", "0.1", "1 / 3", "0.3 / 7")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from jostle.accounting.amounts import QUANTA
+from jostle.check.costs import near_text
 from jostle.source import Source
-from jostle.tools.costs import near_text
 from jostle.tools.session import Session
 
 BEFORE = (

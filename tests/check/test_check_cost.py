@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jostle.accounting.amounts import Meter
+from jostle.check.costs import Cost
+from jostle.check.costs.tally import Own, Place, Tally
+from jostle.check.costs.values import EACH
 from jostle.source import Source
-from jostle.tools.costs import Cost
-from jostle.tools.costs.tally import Own, Place, Tally
-from jostle.tools.costs.values import EACH
 from jostle.tools.session import Session
 
 PEOPLE = (

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from jostle.check.costs import Cost
 from jostle.language.builtins import BUILTINS
 from jostle.language.facts import Effect, Reads
 from jostle.source import Source
-from jostle.tools.costs import Cost
 from jostle.tools.session import Session
 
 TWO = "".join(

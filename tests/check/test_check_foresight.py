@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from jostle.check.dry.foresight import Foresight
 from jostle.source import Source
-from jostle.tools.foresight import Foresight
 from jostle.tools.session import Session
 
 BEFORE = (

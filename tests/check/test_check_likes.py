@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jostle.check.dry import likes
+from jostle.check.dry.stand_ins import of_measurement
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
-from jostle.tools import likes
 from jostle.tools.session import Session
-from jostle.tools.stand_ins import of_measurement
 
 BEFORE = (
     "use statistics\nuse linear_algebra\nuse histograms\nuse trees\n"

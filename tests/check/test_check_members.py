@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from jostle.check.dry import likes
 from jostle.kernels import Model
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
-from jostle.tools import likes
 from jostle.tools.session import Session
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fuzz"))

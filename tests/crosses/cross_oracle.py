@@ -39,16 +39,17 @@ from recorded_noise import Draw
 
 from jostle.accounting.amounts import as_float
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.documentation import KINDS as REFUSALS
 from jostle.engine.base import Engine
 from jostle.language.row_functions import ROW_FUNCTIONS
 from jostle.privacy.kernel.exposures import Counter
 from jostle.privacy.measurements.choices import LargestScores, MarginMax, separation
 from jostle.privacy.measurements.watch import BestRun
 from jostle.run import propagation
+from jostle.run.faults import deep
 from jostle.source import Source
 from jostle.syntax import parse
-from jostle.tools.documentation import KINDS as REFUSALS
-from jostle.tools.session import Session, deep
+from jostle.tools.session import Session
 from jostle.trace.jsonl import plain
 
 SIZE, CHAINS, MEASUREMENTS = 500, 30, 60  # programs of a batch, and what they are crossed of

@@ -33,11 +33,11 @@ from chunks import chunks_of  # noqa: E402
 from fuzz_oracle import TooSlow, alarm  # noqa: E402
 
 from jostle.diagnostics import Refusal  # noqa: E402
+from jostle.documentation.entries import programs  # noqa: E402
 from jostle.source import Source, Span  # noqa: E402
 from jostle.syntax import nodes as n  # noqa: E402
 from jostle.syntax import parse  # noqa: E402
 from jostle.syntax.walk import bound_in, every  # noqa: E402
-from jostle.tools.documentation.entries import programs  # noqa: E402
 from jostle.tools.session import Session  # noqa: E402
 
 FROM_ANSWERS = {"BudgetExceeded", "AssertionFailed", "DataError", "LedgerError", "ImportError", "RecursionLimit"}

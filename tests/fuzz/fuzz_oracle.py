@@ -25,13 +25,13 @@ import pytest
 
 from jostle import syntax
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.documentation import KINDS
 from jostle.privacy.kernel import exposures
 from jostle.privacy.kernel.kernel import Kernel
 from jostle.privacy.measurements import choices, open_selects
 from jostle.privacy.mechanisms.stability import KeyRound
 from jostle.readers import duckdb as duckdb_engine
 from jostle.source import Source
-from jostle.tools.documentation import KINDS
 from jostle.tools.session import Result, Session
 
 SLOW = 2.0

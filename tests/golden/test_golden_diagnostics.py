@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from diagnostics import Entry, all_entries, place, rendered
 
+from jostle.documentation import KINDS
 from jostle.syntax.messages import entries as slips
-from jostle.tools.documentation import KINDS
 
 KEPT = all_entries()
 

@@ -7,10 +7,10 @@ import pytest
 from habits import faults_of, habits, meaning, told
 
 from jostle.diagnostics import Diagnostic
+from jostle.mistakes import blocks
+from jostle.mistakes.foreign import Nothing, Unread
+from jostle.mistakes.sayings import Meanings, lines_of
 from jostle.source import Source
-from jostle.tools import blocks
-from jostle.tools.foreign import Nothing, Unread
-from jostle.tools.sayings import Meanings, lines_of
 from jostle.tools.session import Session
 
 LEAST = {"a": (0.95, 0.02), "b": (0.86, 0.05), "c": (0.88, 0.08), "d": (0.74, 0.13)}

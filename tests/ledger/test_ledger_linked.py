@@ -9,11 +9,11 @@ import pytest
 from ledger_place import Place, kind
 
 from jostle.accounting.amounts import QUANTA, Amount
+from jostle.check.costs import table
 from jostle.diagnostics import Refusal
 from jostle.privacy.ledger.ledger import Ledger
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.source import Source
-from jostle.tools.costs import table
 from jostle.tools.data import verify
 
 FILES = {

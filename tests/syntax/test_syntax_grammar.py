@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jostle.diagnostics import Refusal
+from jostle.documentation import KINDS
 from jostle.source import Source
 from jostle.syntax import incomplete, parse, parser
 from jostle.syntax.builder import Builder
 from jostle.syntax.layout import Layout
-from jostle.tools.documentation import KINDS
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from jostle.tools.outlet import with_room
+from jostle.run.faults import with_room
 
 
 def leaf(number: int) -> int:

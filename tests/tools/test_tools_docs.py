@@ -12,7 +12,7 @@ import pytest
 
 from docs import build, gallery, reference
 from docs.prose import comment, markdown, plain
-from jostle.tools.documentation import documented
+from jostle.documentation import documented
 
 ROOT = Path(__file__).resolve().parents[2]
 

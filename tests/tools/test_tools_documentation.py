@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from jostle.documentation import documentation, documented
+from jostle.documentation.entries import examples, programs
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.source import Source
 from jostle.syntax.parser import lexicon
-from jostle.tools.documentation import documentation, documented
-from jostle.tools.documentation.entries import examples, programs
 from jostle.tools.session import Session
 
 DATA = Path(__file__).resolve().parents[2] / "programs" / "data"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jostle.diagnostics import WARNINGS
+from jostle.documentation import ALL, KINDS, PAGES, WARNING_PAGES, index, page
 from jostle.source import Source
-from jostle.tools.documentation import ALL, KINDS, PAGES, WARNING_PAGES, index, page
 from jostle.tools.session import Session
 
 PEOPLE = ["person,age,sex,city,hours,gain", *(f"p{k // 2},{k % 90},F,Ames,40,{k % 10}" for k in range(200))]

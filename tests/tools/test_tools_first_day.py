@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from jostle import Refusal, Session, diagnostics
+from jostle.documentation import entries_for
 from jostle.source import Source
 from jostle.tools import result, show
-from jostle.tools.documentation import entries_for
 from jostle.tools.entry import main
 from jostle.tools.export import Sheet
 

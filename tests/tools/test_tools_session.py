@@ -100,7 +100,7 @@ def test_a_program_that_is_run_again_is_not_checked_again(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But with other settings, after another program, with a module, or where it was warned of before."""
-    from jostle.tools import foresight
+    from jostle.check.dry import foresight
 
     walks: list[str] = []
     before = foresight.foreseen

@@ -10,9 +10,9 @@ import pytest
 
 import jostle
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.mistakes import slips
 from jostle.source import Source, Span
 from jostle.syntax.parser import parses
-from jostle.tools import slips
 from jostle.tools.session import Session
 
 BEFORE = (

@@ -20,9 +20,9 @@ import pytest
 
 import jostle
 from jostle.events import Event
+from jostle.run.faults import DEEP, deep
 from jostle.source import Source
 from jostle.tools import turns
-from jostle.tools.outlet import DEEP, deep
 from jostle.tools.result import Result
 
 SCHEMA = '{age: 0..99, sex: {"F", "M"}}'

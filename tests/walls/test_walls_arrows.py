@@ -12,8 +12,9 @@ from package_code import HERE, Import, files, imports, shown
 
 ORDER = (
     "version", "lazy", "source", "records", "resources", "noise_laws", "error_laws", "formulas",
-    "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "check", "engine",
-    "privacy", "speed", "readers", "backends", "optional", "run", "choice", "trace", "tools", "train", "serve",
+    "integers", "diagnostics", "doubles", "events", "syntax", "language", "accounting", "plan", "engine",
+    "privacy", "speed", "readers", "backends", "optional", "run", "choice", "trace", "check",
+    "documentation", "mistakes", "tools", "train", "serve",
 )  # fmt: skip
 ALONE = ("kernels", "simulate")
 ROW_PROGRAMS = (

@@ -19,6 +19,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.documentation import Documentation, documentation
 from jostle.language.builtins import BUILTINS, EVERYWHERE
 from jostle.language.facts import Effect
 from jostle.language.moments import PERIOD
@@ -28,7 +29,6 @@ from jostle.syntax import parse
 from jostle.syntax.parser import lexicon
 from jostle.syntax.walk import every
 from jostle.tools.completion import Completion, Vocabulary, argument, complete
-from jostle.tools.documentation import Documentation, documentation
 from jostle.tools.editors.occurrences import Occurrence, described, occurrences
 from jostle.tools.session import Session
 

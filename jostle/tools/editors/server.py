@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlparse
 
 from jostle.diagnostics import Diagnostic, refuse
+from jostle.documentation import documentation
 from jostle.source import Span
 from jostle.tools.completion import Completion
-from jostle.tools.documentation import documentation
 from jostle.tools.editors.document import Document, Fix
 from jostle.version import __version__
 

@@ -20,11 +20,12 @@ from recorded_noise import Draw
 from jostle.diagnostics import Refusal
 from jostle.privacy.kernel import exposures
 from jostle.privacy.mechanisms.noise import SecureNoise
+from jostle.run.faults import deep
 from jostle.run.interpreter import Modules
 from jostle.run.scope import Scope
 from jostle.source import Source
 from jostle.syntax import parse
-from jostle.tools.session import Session, deep
+from jostle.tools.session import Session
 
 COLUMNS = ("x", "y", "z", "k", "c", "g", "id")
 SCHEMA = '{x: -1.0..1.0, y: -1.0..1.0, z: 0..3, k: 0..7, c: {"a", "b"}, g: {"u", "v", "w"}, id: text}'

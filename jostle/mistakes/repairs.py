@@ -179,7 +179,7 @@ _CHOSEN = re.compile(r"\[.*\]|lambda\b.*")
 @cache
 def calls_shown() -> dict[str, str]:
     """The arguments of the first call of each function in its example in the documentation."""
-    from jostle.tools.documentation.entries import examples, programs
+    from jostle.documentation.entries import examples, programs
 
     every = (pair for stem in programs() for pair in examples(stem).items())
     calls = [(name, call) for name, lines in every for call in CALL.finditer(lines)]

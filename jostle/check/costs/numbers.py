@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from jostle.check.costs import values as val
 from jostle.diagnostics import Refusal
 from jostle.doubles import arithmetic
 from jostle.language.row_functions import ROW_FUNCTIONS, Function
 from jostle.run import operators
 from jostle.run.evaluator import At
 from jostle.run.values import Builtin, JSet
-from jostle.tools.costs import values as val
 
 
 def outcome(work: Callable[..., object], *args: object, **keywords: object) -> object:

@@ -6,15 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from jostle.language.aggregates import AGGREGATES
-from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
-from jostle.records import replace
-from jostle.run.scope import Scope
-from jostle.run.values import Interval
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import own_name
-from jostle.tools.costs.rows import columns_of, keys_of, of_rows
-from jostle.tools.costs.values import (
+from jostle.check.costs.rows import columns_of, keys_of, of_rows
+from jostle.check.costs.values import (
     PUBLIC,
     TOP,
     Handle,
@@ -27,7 +20,14 @@ from jostle.tools.costs.values import (
     reached_sources,
     walked,
 )  # fmt: skip
-from jostle.tools.costs.walk import Bounds, Walk
+from jostle.check.costs.walk import Bounds, Walk
+from jostle.language.aggregates import AGGREGATES
+from jostle.language.forms import PERSON, aggregates, keys_by_alias, persons_by_column
+from jostle.records import replace
+from jostle.run.scope import Scope
+from jostle.run.values import Interval
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import own_name
 
 
 def transfer_select(w: Walk, node: n.Select, scope: Scope) -> object:

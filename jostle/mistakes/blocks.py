@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 from textwrap import dedent
 
+from jostle.mistakes.declared import DECLARES
+from jostle.mistakes.foreign import Nothing, Rows, Unread, parse, parsed, unread
+from jostle.mistakes.sayings import Meanings, lines_of
 from jostle.records import replace
-from jostle.tools.declared import DECLARES
-from jostle.tools.foreign import Nothing, Rows, Unread, parse, parsed, unread
-from jostle.tools.sayings import Meanings, lines_of
 
 _MOST = 12  # lines of a program that are read
 

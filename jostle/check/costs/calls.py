@@ -8,20 +8,9 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, cast
 
 from jostle.accounting.amounts import QUANTA
-from jostle.language import facts
-from jostle.language.builtins import BUILTINS, SLOW
-from jostle.language.facts import Effect, Gives, Reads
-from jostle.records import replace
-from jostle.run.expressions import attribute
-from jostle.run.externals import KERNELS
-from jostle.run.scope import Scope
-from jostle.run.sequences import Period
-from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import every
-from jostle.tools.costs import numbers, rows, selects
-from jostle.tools.costs.ledger import NEVER, SOURCE, Opened
-from jostle.tools.costs.values import (
+from jostle.check.costs import numbers, rows, selects
+from jostle.check.costs.ledger import NEVER, SOURCE, Opened
+from jostle.check.costs.values import (
     ANY_NUMBER,
     EACH,
     PUBLIC,
@@ -46,7 +35,18 @@ from jostle.tools.costs.values import (
     walked,
     widened,
 )  # fmt: skip
-from jostle.tools.costs.walk import NO_SOURCES, Bounds, Walk
+from jostle.check.costs.walk import NO_SOURCES, Bounds, Walk
+from jostle.language import facts
+from jostle.language.builtins import BUILTINS, SLOW
+from jostle.language.facts import Effect, Gives, Reads
+from jostle.records import replace
+from jostle.run.expressions import attribute
+from jostle.run.externals import KERNELS
+from jostle.run.scope import Scope
+from jostle.run.sequences import Period
+from jostle.run.values import REQUIRED, Builtin, Function, Interval, Module, Part, RowForm
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import every
 
 if TYPE_CHECKING:
     from jostle.run.evaluator import Evaluator

@@ -10,8 +10,7 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from jostle.records import replace
-from jostle.tools.foreign import (
+from jostle.mistakes.foreign import (
     MEASURES,
     Answer,
     Nothing,
@@ -36,7 +35,8 @@ from jostle.tools.foreign import (
     word_of,
     words,
 )  # fmt: skip
-from jostle.tools.terms import Known
+from jostle.mistakes.terms import Known
+from jostle.records import replace
 
 
 class Verbs(Known):

@@ -10,6 +10,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NoReturn
 
+from jostle.check.dry import likes
+from jostle.check.dry.likes import EVERYWHERE, Names, NotKnown, Unknown
+from jostle.check.dry.stand_ins import need_amount, need_keys, need_places, need_smooth, need_tables, of_unread
 from jostle.diagnostics import Refusal
 from jostle.language.forms import is_smooth
 from jostle.language.row_mistakes import no_call, no_condition
@@ -26,9 +29,6 @@ from jostle.run.scope import Scope
 from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.tools import likes
-from jostle.tools.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.tools.stand_ins import need_amount, need_keys, need_places, need_smooth, need_tables, of_unread
 
 MOST_WALKED = 100  # items of a known list, one by one
 ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})

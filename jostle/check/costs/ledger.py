@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 
 from jostle.accounting.amounts import QUANTA, Path
+from jostle.check.costs import values as val
+from jostle.check.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 from jostle.records import replace
 from jostle.source import Span
-from jostle.tools.costs import values as val
-from jostle.tools.costs.tally import BOUNDLESS, NOTHING, Own, Place, Tally, Tree, Why, joined_trees
 
 SOURCE, DELTA = 0, 1  # the meters of a source itself; others are numbered from 2
 MOST_PLACES = 6  # of charges, that are reported

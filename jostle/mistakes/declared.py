@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from jostle.tools.foreign import Nothing, Unread, unread, words
-from jostle.tools.selects import listed
+from jostle.mistakes.foreign import Nothing, Unread, unread, words
+from jostle.mistakes.selects import listed
 
 _DAY = r"\d{4}-\d\d-\d\d[\dT:]*"
 _AS_IT_STANDS = re.compile(

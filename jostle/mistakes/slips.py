@@ -17,11 +17,22 @@ from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.mistakes import repairs
+from jostle.mistakes.repairs import (
+    CALL,
+    USAGE,
+    Slip,
+    Token,
+    arguments,
+    completed,
+    measured,
+    misreads,
+    own_values,
+    tokens,
+)
+from jostle.mistakes.selects import in_order
 from jostle.records import replace
 from jostle.syntax.parser import lexicon, parses
-from jostle.tools import repairs
-from jostle.tools.repairs import CALL, USAGE, Slip, Token, arguments, completed, measured, misreads, own_values, tokens
-from jostle.tools.selects import in_order
 
 _PARSED, _CHECKED, _BEFORE = 400, 8, 40  # candidates that are parsed, that are checked; tokens before the fault
 _CLOSE = {"(": ")", "[": "]", "{": "}", "{{": "}}"}

@@ -18,13 +18,13 @@ from html import unescape
 from itertools import takewhile
 
 from jostle.diagnostics import Diagnostic, Refusal
+from jostle.mistakes import blocks, repairs, sayings, selects, slips
+from jostle.mistakes.declared import DECLARES
+from jostle.mistakes.foreign import Nothing, Unread, as_one, other_words
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
 from jostle.syntax.parser import parse
-from jostle.tools import blocks, repairs, sayings, selects, slips
-from jostle.tools.declared import DECLARES
-from jostle.tools.foreign import Nothing, Unread, as_one, other_words
 
 Check = Callable[[Source], Sequence[Diagnostic]]
 Edit = tuple[float, str, str]

@@ -8,9 +8,9 @@ from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, timedelta
 
+from jostle.mistakes.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
+from jostle.mistakes.habits import Verbs
 from jostle.records import replace
-from jostle.tools.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
-from jostle.tools.habits import Verbs
 
 _CLAUSES = (
     r"\b(?:select|from|(?:left |right |full |inner |natural )?(?:outer )?join|where|if|group ?by|having|qualify|"

@@ -17,9 +17,9 @@ from operator import sub
 from msgspec import Struct
 
 from jostle.accounting.amounts import Cost, Meter, Path
+from jostle.check.costs.values import EACH, Generic, Most
 from jostle.privacy.transformations.joins import common_prefix
 from jostle.source import Span
-from jostle.tools.costs.values import EACH, Generic, Most
 
 MOST_TREES = 4
 BOUNDLESS = 10**60  # quanta, for an amount without a bound: more than all amounts with one come to

@@ -14,15 +14,15 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from msgspec import Struct
 
 from jostle.accounting.amounts import as_text
+from jostle.check.costs.interpreter import Interpreter
+from jostle.check.costs.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
+from jostle.check.costs.tally import Why
+from jostle.check.costs.values import TOP, Most, SourceFact
+from jostle.check.costs.walk import NO_SOURCES, Identity, TooLong
 from jostle.diagnostics import Diagnostic, Note
 from jostle.run.scope import Scope
 from jostle.source import Span
 from jostle.syntax import nodes as n
-from jostle.tools.costs.interpreter import Interpreter
-from jostle.tools.costs.ledger import DELTA, NEVER, SOURCE, Charge, Opened, Overdrawn, Step, looks_text
-from jostle.tools.costs.tally import Why
-from jostle.tools.costs.values import TOP, Most, SourceFact
-from jostle.tools.costs.walk import NO_SOURCES, Identity, TooLong
 
 __all__ = ["Charge", "Cost", "costs", "literal_identity", "overspent", "table"]
 

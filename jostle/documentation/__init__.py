@@ -29,8 +29,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from jostle.diagnostics import WARNINGS
+from jostle.documentation.entries import Documentation, aggregates, builtins, given, modules, table, words
 from jostle.language.methods import home, way
-from jostle.tools.documentation.entries import Documentation, aggregates, builtins, given, modules, table, words
 
 __all__ = ["Documentation", "documentation", "documented", "given"]
 

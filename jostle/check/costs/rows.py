@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
+from jostle.check.costs import values as val
+from jostle.check.costs.walk import Walk
 from jostle.check.warnings import listed_items
 from jostle.diagnostics import Refusal
 from jostle.language import facts
@@ -23,8 +25,6 @@ from jostle.run.values import Interval, JSet
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import expressions
-from jostle.tools.costs import values as val
-from jostle.tools.costs.walk import Walk
 
 MOST_PARTS = 400  # of one partition that are distinguished
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TypeGuard
 
 from jostle.language.row_functions import ROW_FUNCTIONS
-from jostle.tools.foreign import (
+from jostle.mistakes.foreign import (
     Answer,
     Nothing,
     Rows,

@@ -15,16 +15,9 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 
 from jostle.accounting.amounts import QUANTA
 from jostle.accounting.composition import part_of
-from jostle.language.builtins import brought
-from jostle.records import replace
-from jostle.run.scope import MISSING, Scope
-from jostle.run.values import REQUIRED, Function, JSet, Module, Record
-from jostle.source import Span
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import bound_in
-from jostle.tools.costs.ledger import NEVER, Ledger, Opened, Spending, current
-from jostle.tools.costs.tally import Why
-from jostle.tools.costs.values import (
+from jostle.check.costs.ledger import NEVER, Ledger, Opened, Spending, current
+from jostle.check.costs.tally import Why
+from jostle.check.costs.values import (
     TOP,
     Generic,
     Handle,
@@ -45,6 +38,13 @@ from jostle.tools.costs.values import (
     walked,
     widened,
 )  # fmt: skip
+from jostle.language.builtins import brought
+from jostle.records import replace
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import REQUIRED, Function, JSet, Module, Record
+from jostle.source import Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import bound_in
 
 NO_SOURCES = ReachedSources(())
 Bounds = tuple[int, Most, Most]

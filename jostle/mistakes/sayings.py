@@ -9,9 +9,8 @@ from itertools import pairwise
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
-from jostle.records import replace
-from jostle.tools.declared import DECLARES, declared
-from jostle.tools.foreign import (
+from jostle.mistakes.declared import DECLARES, declared
+from jostle.mistakes.foreign import (
     Answer,
     Nothing,
     Report,
@@ -32,9 +31,10 @@ from jostle.tools.foreign import (
     word_of,
     words,
 )  # fmt: skip
-from jostle.tools.habits import Verbs
-from jostle.tools.selects import CHANGES, changes, select, split
-from jostle.tools.terms import is_text, pieces, together
+from jostle.mistakes.habits import Verbs
+from jostle.mistakes.selects import CHANGES, changes, select, split
+from jostle.mistakes.terms import is_text, pieces, together
+from jostle.records import replace
 
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")
 _COLUMN = re.compile(r"(\w+)(?:\.|\$|\[\[?[\"'])(\w+)(?:[\"']\]?\])? *(?:=(?!=)|<-) *(.+)")

@@ -15,39 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.warnings import Report, Warnings, taken_down
-from jostle.choice.advisors import Advisor
-from jostle.choice.maker import ChoiceMaker
-from jostle.diagnostics import Diagnostic, Refusal, refuse
-from jostle.formulas import Noised
-from jostle.language.builtins import BUILTINS, SLOW
-from jostle.language.facts import Effect, Gives, Reads
-from jostle.language.forms import source_kind
-from jostle.language.row_mistakes import arity_error, no_condition
-from jostle.noise_laws import Laplace
-from jostle.plan.facts import bounds_of
-from jostle.plan.kinds import kind_of
-from jostle.plan.plan import Open
-from jostle.privacy.kernel.handles import Table
-from jostle.records import replace
-from jostle.run.calls import need_public
-from jostle.run.clauses import described_schema, need_clauses
-from jostle.run.faults import LIBRARY
-from jostle.run.fitting import no_argument, row_of
-from jostle.run.groups import own_keys, public_keys
-from jostle.run.looks import Looks, Planned
-from jostle.run.margins import no_error
-from jostle.run.rows import RowCompiler
-from jostle.run.scope import MISSING, Scope
-from jostle.run.values import Builtin, Function, Part
-from jostle.source import Source, Span
-from jostle.syntax import nodes as n
-from jostle.syntax.walk import blocks, bound_in, rebuilt, returns_inside, times_bound
-from jostle.tools import likes
-from jostle.tools.dry_forms import Forms
-from jostle.tools.likes import Names, NotKnown, Unknown
-from jostle.tools.outlet import deep
-from jostle.tools.stand_ins import (
+from jostle.check.dry import likes
+from jostle.check.dry.forms import Forms
+from jostle.check.dry.likes import Names, NotKnown, Unknown
+from jostle.check.dry.stand_ins import (
     Left,
     TooLong,
     Untrained,
@@ -65,6 +36,34 @@ from jostle.tools.stand_ins import (
     table_of,
     wishes_of,
 )
+from jostle.check.warnings import Report, Warnings, taken_down
+from jostle.choice.advisors import Advisor
+from jostle.choice.maker import ChoiceMaker
+from jostle.diagnostics import Diagnostic, Refusal, refuse
+from jostle.formulas import Noised
+from jostle.language.builtins import BUILTINS, SLOW
+from jostle.language.facts import Effect, Gives, Reads
+from jostle.language.forms import source_kind
+from jostle.language.row_mistakes import arity_error, no_condition
+from jostle.noise_laws import Laplace
+from jostle.plan.facts import bounds_of
+from jostle.plan.kinds import kind_of
+from jostle.plan.plan import Open
+from jostle.privacy.kernel.handles import Table
+from jostle.records import replace
+from jostle.run.calls import need_public
+from jostle.run.clauses import described_schema, need_clauses
+from jostle.run.faults import LIBRARY, deep
+from jostle.run.fitting import no_argument, row_of
+from jostle.run.groups import own_keys, public_keys
+from jostle.run.looks import Looks, Planned
+from jostle.run.margins import no_error
+from jostle.run.rows import RowCompiler
+from jostle.run.scope import MISSING, Scope
+from jostle.run.values import Builtin, Function, Part
+from jostle.source import Source, Span
+from jostle.syntax import nodes as n
+from jostle.syntax.walk import blocks, bound_in, rebuilt, returns_inside, times_bound
 
 if TYPE_CHECKING:
     from jostle.events import Stream

@@ -10,6 +10,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from jostle.check.dry import likes
+from jostle.check.dry.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import all_handles, fields_read, number_from, only_record, score_from
 from jostle.diagnostics import Refusal, refuse
@@ -45,8 +47,6 @@ from jostle.run.values import Builtin, Function, Grouped, Part, Record, is_numbe
 from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import bound_in, children, every, own_name, returns_inside
-from jostle.tools import likes
-from jostle.tools.likes import EVERYWHERE, Nothing, NotKnown, Unknown
 
 if TYPE_CHECKING:
     from jostle.accounting.amounts import Amount

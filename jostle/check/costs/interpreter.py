@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never, cast
 
+from jostle.check.costs import calls, numbers, rows, selects
+from jostle.check.costs import values as val
+from jostle.check.costs.tally import Why
+from jostle.check.costs.walk import NO_SOURCES, TooLong, Walk
 from jostle.diagnostics import Refusal
 from jostle.language.forms import is_real
 from jostle.run.declare import setting
@@ -19,10 +23,6 @@ from jostle.run.sequences import period
 from jostle.run.values import Interval, Part, Record, is_number
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import links, returns_inside
-from jostle.tools.costs import calls, numbers, rows, selects
-from jostle.tools.costs import values as val
-from jostle.tools.costs.tally import Why
-from jostle.tools.costs.walk import NO_SOURCES, TooLong, Walk
 
 
 class Interpreter(Walk):

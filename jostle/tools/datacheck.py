@@ -44,7 +44,7 @@ _FLAGS = {"protecting": "--protecting", "budget": "--budget"}
 
 def read_clauses(source: Source, formats: bool = False) -> Clauses:
     """The clauses of a declaration that a command's flags make; what is wrong with one is said as its flag has it."""
-    from jostle.mistakes.mending import mend
+    from jostle.mistakes.corrections import mend
     from jostle.tools.session import Session
 
     session = Session()

@@ -1,6 +1,6 @@
 """A run on simulated rows before the first charge: what fails there after a payment, whatever the rows are.
 
-The walk before a run (`foresight`) knows what is sure from forms. What hangs on the values of answers, on rounds of a
+The walk before a run (`check.dry`) knows what is sure from forms. What hangs on the values of answers, on rounds of a
 loop or on what an Option gives, a run alone shows. It is made on rows that are drawn from the described domains, in a
 session of its own, where nothing private is opened. One failure says little, since simulated rows are not the
 program's: it counts only where it comes again on twenty rows and on four thousand, of other seeds.
@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, suppress
 from time import process_time
 from typing import TYPE_CHECKING
 
-from jostle.check.dry.foresight import ELSEWHERE
+from jostle.check.dry.interpreter import ELSEWHERE
 from jostle.diagnostics import Diagnostic, Refusal
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS, EVERYWHERE

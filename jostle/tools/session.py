@@ -40,7 +40,7 @@ from jostle.tools.turns import Turns, arguments_fit, built_ins, exclusive, first
 
 if TYPE_CHECKING:
     from jostle.check.costs import Cost
-    from jostle.check.dry.foresight import Foreseen
+    from jostle.check.dry.interpreter import Foreseen
     from jostle.tools.expected_errors import DryRun
 
     Checked = tuple[list[Diagnostic], list[Cost]]
@@ -469,7 +469,7 @@ class Session:
         return sure_to_fail(begin, tree, settings or {}) if self._rehearses and is_open(tree) else []
 
     def _mend(self, faults: Sequence[Diagnostic], source: Source, settings: Values | None) -> list[Diagnostic]:
-        from jostle.mistakes.mending import mend
+        from jostle.mistakes.corrections import mend
 
         other = self._beside()
         other._bound = self._bound
@@ -486,7 +486,7 @@ class Session:
         return ahead
 
     def _walked(self, tree: n.Program, settings: Values, names: Values, look: bool) -> Foreseen:
-        from jostle.check.dry.foresight import foreseen
+        from jostle.check.dry.interpreter import foreseen
 
         with self._beside(1) as other:
             return foreseen(tree, other._new, other._stream, settings, look, names)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.check.dry.foresight import Foresight
+from jostle.check.dry.interpreter import DryInterpreter
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -183,12 +183,12 @@ def test_a_run_pays_nothing_before_it(tmp_path: Path) -> None:
 
 def test_parts_of_the_library_that_nothing_calls_are_not_walked(monkeypatch: pytest.MonkeyPatch) -> None:
     walked: list[str] = []
-    uncalled = Foresight.uncalled
+    uncalled = DryInterpreter.uncalled
 
-    def note(self: Foresight) -> None:
+    def note(self: DryInterpreter) -> None:
         walked.extend(function.body.span.source.name for function in self.functions.values())
         uncalled(self)
 
-    monkeypatch.setattr(Foresight, "uncalled", note)
+    monkeypatch.setattr(DryInterpreter, "uncalled", note)
     assert Session().check(Source("p.jst", "use best\nf = lambda x: x + 1\n")) == []
     assert walked == ["p.jst"]

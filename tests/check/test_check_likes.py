@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jostle.check.dry import likes
+from jostle.check.dry import forms
 from jostle.check.dry.stand_ins import of_measurement
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
@@ -178,7 +178,7 @@ def test_what_an_answer_has_or_may_have_passes(line: str, session: Session) -> N
 
 def facts(kernel: str) -> list[str]:
     """The fields of its own that a kernel's report has, as its annotation says."""
-    report: Any = likes.example(likes.given_by(kernel_of(kernel)))
+    report: Any = forms.example(forms.given_by(kernel_of(kernel)))
     return [name for name in report.facts if name not in report.jostle_members]
 
 
@@ -196,7 +196,7 @@ def test_reports_have_the_fields_that_are_known_of_them(session: Session) -> Non
         "effect_of_model": 'ate_smoothed(d, "died", "age", ["sex"])',
         "effect_of_scores": 'ate_weighted(d, "died", "age", ["sex"])',
     }  # fmt: skip
-    reports = {name for name in KERNELS if getattr(likes.example(likes.given_by(kernel_of(name))), "facts", None)}
+    reports = {name for name in KERNELS if getattr(forms.example(forms.given_by(kernel_of(name))), "facts", None)}
     assert reports - {*calls} == {"softmax_fit"}
     for kernel, call in calls.items():
         line = f"use effects\nd = derive(t, died = w > 0.5)\nrelease report = {call} with epsilon 4"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from jostle.check.dry import likes
+from jostle.check.dry import forms
 from jostle.kernels import Model
 from jostle.run.externals import KERNELS, kernel_of
 from jostle.source import Source
@@ -78,7 +78,7 @@ def test_what_no_answer_can_be_asked(line: str) -> None:
 def test_members_are_attributes_and_a_kernel_says_which_model_it_gives() -> None:
     models = []
     for name in KERNELS:
-        like = likes.example(likes.given_by(kernel_of(name)))
+        like = forms.example(forms.given_by(kernel_of(name)))
         if isinstance(like, Model):
             models.append(name)
             assert all(hasattr(like, at) for at in like.jostle_members.values()), name

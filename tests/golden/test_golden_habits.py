@@ -7,9 +7,8 @@ import pytest
 from habits import faults_of, habits, meaning, told
 
 from jostle.diagnostics import Diagnostic
-from jostle.mistakes import blocks
-from jostle.mistakes.foreign import Nothing, Unread
-from jostle.mistakes.sayings import Meanings, lines_of
+from jostle.mistakes.foreign import Nothing, Unread, programs
+from jostle.mistakes.foreign.statements import Meanings, lines_of
 from jostle.source import Source
 from jostle.tools.session import Session
 
@@ -142,7 +141,7 @@ def test_a_loop_over_rows_is_a_query_of_them() -> None:
 
 def test_a_blank_line_ends() -> None:
     reader = Meanings({"people": ["age"]}, {}, [])
-    assert blocks.block(["n = len(people)", "", " "], reader, 0) == [
+    assert programs.block(["n = len(people)", "", " "], reader, 0) == [
         "n = {{ select count(*) from people with epsilon 0.1 }}", "", " ",
     ]  # fmt: skip
 

@@ -100,11 +100,11 @@ def test_a_program_that_is_run_again_is_not_checked_again(
     frame: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But with other settings, after another program, with a module, or where it was warned of before."""
-    from jostle.check.dry import foresight
+    from jostle.check.dry import interpreter
 
     walks: list[str] = []
-    before = foresight.foreseen
-    monkeypatch.setattr(foresight, "foreseen", lambda tree, *rest: walks.append("") or before(tree, *rest))
+    before = interpreter.foreseen
+    monkeypatch.setattr(interpreter, "foreseen", lambda tree, *rest: walks.append("") or before(tree, *rest))
 
     def walked(text: str, name: str = "a.jst", **settings: object) -> tuple[bool, bool]:
         walks.clear()

@@ -10,7 +10,7 @@ import pytest
 
 import jostle
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.mistakes import slips
+from jostle.mistakes import typos
 from jostle.source import Source, Span
 from jostle.syntax.parser import parses
 from jostle.tools.session import Session
@@ -98,18 +98,18 @@ def test_a_private_name_is_not_put_into_quotes_to_be_printed(session: Session) -
     ("one", "other", "far"), [("from", "form", 1), ("rows", "rowws", 1), ("age", "AGE", 0), ("age", "income", 3)]
 )
 def test_distance(one: str, other: str, far: int) -> None:
-    assert slips.distance(one, other) == slips.distance(other, one) == far
+    assert typos.distance(one, other) == typos.distance(other, one) == far
 
 
 def test_likely_slips_differ_in_one_place_and_the_likeliest_come_first() -> None:
     text = "n = {{ select count* from people with epsilon 1 }}"
     fault = Diagnostic("SyntaxError", "`from` cannot stand here", Span(Source("text", text), 1, 22, 1, 26))
-    every = slips.likely(text, 21, slips.names_of(text, fault), fault)
+    every = typos.likely(text, 21, typos.names_of(text, fault), fault)
     assert every[0].cost < every[-1].cost and all(0 <= one.start <= one.end <= len(text) for one in every)
 
 
 def test_tokens_tell_the_braces_of_a_description_from_those_of_a_query() -> None:
-    assert [token.text for token in slips.tokens('{a: {"x"}} {{ n }} # }')] == [
+    assert [token.text for token in typos.tokens('{a: {"x"}} {{ n }} # }')] == [
         "{", "a", ":", "{", '"x"', "}", "}", "{{", "n", "}}",
     ]  # fmt: skip
 
@@ -184,8 +184,8 @@ def test_a_comment_does_not_move_what_is_after_it() -> None:
     text = "with epsilon 1:  # of the ages\n    a = {{ selct avg(hours) from people }}"
     (fault,) = Session().check(Source("text", f"{BEFORE}{text}\n"))
     assert fault.help == "write `a = {{ select avg(hours) from people }}`"
-    assert [text[one.start : one.end] for one in slips.tokens(text)][:4] == ["with", "epsilon", "1", ":"]
-    assert text[(one := slips.tokens(text)[-1]).start : one.end] == "}}"
+    assert [text[one.start : one.end] for one in typos.tokens(text)][:4] == ["with", "epsilon", "1", ":"]
+    assert text[(one := typos.tokens(text)[-1]).start : one.end] == "}}"
 
 
 RANGES = 'age: 0..99, city: {"Ames", "Cork"}, hours: 0..63'

@@ -1,500 +1,499 @@
-"""Expressions of the walk before a run, one function a form: what is known of each, of what is known of its parts.
+"""What is known of an answer before it is measured: its form, as a stand-in that has it.
 
-What is not known raises `Unknown`, with its form where that is known; a run's own rules are asked of stand-ins.
+A stand-in is a value of the kind, the length and the fields that the answer will have, whatever the data are. Its
+numbers are all 1 and mean nothing; what is not even known by its kind is `ANY`. What a run refuses of a stand-in, a
+place outside a list or a field that is not there, it refuses of every answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from inspect import isfunction, signature
+from typing import Annotated, Any, NoReturn, get_args, get_origin, get_type_hints, is_typeddict
 
-from jostle.check.dry import likes
-from jostle.check.dry.likes import EVERYWHERE, Names, NotKnown, Unknown
-from jostle.check.dry.stand_ins import need_amount, need_keys, need_places, need_smooth, need_tables, of_unread
 from jostle.diagnostics import Refusal
-from jostle.language.forms import is_smooth
-from jostle.language.row_mistakes import no_call, no_condition
-from jostle.privacy.kernel.exposures import Handle
-from jostle.privacy.measurements.gradual import Refinable
-from jostle.privacy.measurements.selects import Answer
-from jostle.run.expressions import COMPARED, index, linked
-from jostle.run.externals import KERNELS
-from jostle.run.interpreter import Interpreter
-from jostle.run.looks import Looks
-from jostle.run.margins import EXAMPLES
-from jostle.run.operators import fold
-from jostle.run.scope import Scope
-from jostle.run.values import Builtin, Grouped, Interval, Record, RowForm, is_model, is_vector, kind_name
+from jostle.formulas import Noised
+from jostle.kernels.statistics import Report
+from jostle.language.builtins import BUILTINS, DOMAINS
+from jostle.language.facts import Effect, Gives
+from jostle.language.row_functions import ROW_FUNCTIONS
+from jostle.lazy import np
+from jostle.noise_laws import Laplace
+from jostle.privacy.measurements.selects import Request, key_columns
+from jostle.privacy.scores import Score, Scores
+from jostle.run.evaluator import Evaluator
+from jostle.run.externals import KERNELS, hints_of, kernel_of, needs_of
+from jostle.run.fitting import kind_of
+from jostle.run.library import function_of
+from jostle.run.sequences import NumberColumn
+from jostle.run.values import Builtin, Grouped, Interval, JSet, Record, is_model, is_number, is_vector
 from jostle.source import Span
 from jostle.syntax import nodes as n
 
-MOST_WALKED = 100  # items of a known list, one by one
-ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
+EVERYWHERE = frozenset({"NameError", "TypeError", "OpenKeys", "UnboundedSum", "PrivateValue"})
+"""Kinds of refusals that are reported also where a run may never come by."""
+
+MOST = 100_000
+"""The items of a stand-in; of what is longer none is made."""
 
 
-class Forms(Interpreter):
-    """Evaluates expressions of which parts may not be known."""
+class Plain(float):
+    """A number that is sure not to have an error; of other floats that is not known."""
 
-    names = Names
 
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        self.selecting = self.blurred = False  # in a select; whether its rows are read with what is not known
-        self.cell: object = None  # what stands for that
-        self.places = set[int]()  # where
-        self.calling: n.Call | None = None
-        self.unsure = False  # in what a run may leave out: a branch, a loop, a function that nothing calls
-        self.unpaid = frozenset({"NoEpsilon"})  # in the program itself it is known what pays
-        self.unlisted: Sequence[n.GroupKey] = ()  # keys of the select at hand of which the values are not known
-        self.expected: Callable[[], object] | None = None  # what the select at hand gives
-        self.wishes: dict[Span, int] = {}  # what wanted errors take, in quanta, by where they are written
-        self.parts: dict[int, object] = {}  # of an expression that is looked at, the values of its parts, by node
-        self.forms: dict[type, Callable[[Any, Scope], object]] = {
-            n.Index: self._index, n.Attribute: self._attribute, n.Binary: self._binary, n.RecordOf: self._record,
-            n.ListOf: self._list, n.Comprehension: self._comprehension, n.Select: self._select, n.Call: self._call,
-            n.Spending: self._spending, n.Unary: self._unary, n.Logic: self._logic, n.Conditional: self._conditional,
-            n.Range: self._range, n.Over: self._over,
-        }  # fmt: skip
+class Anything:
+    """What is inside a stand-in and not known, but perhaps its kind; an `example` is of that kind. `item`: what each
+    item of a list is like, as far as it is known."""
 
-    @property
-    def everywhere(self) -> frozenset[str]:
-        """Kinds of refusals that are reported where a run may never come by."""
-        return EVERYWHERE if self.depth else EVERYWHERE | self.unpaid
+    def __init__(self, example: object = None, item: object = None) -> None:
+        self.example, self.item = example, item
 
-    def value_of(self, value: object) -> object:
+
+class SomeText(str):
+    """A text of which only the kind is known, so that it names no column."""
+
+
+ANY, A_SOURCE, A_TEXT, A_TRUTH = Anything(), Anything(), Anything(SomeText("a")), Anything(True)
+"""`A_SOURCE` is public data that nobody opened."""
+A_SCORE, SCORES = Anything(), Anything()
+"""What is measured of private rows: a number, or several."""
+PLAIN = Plain(1.0)
+A_LIST, A_RECORD, NUMBERS = Anything([]), Anything(Record()), Anything(NumberColumn([1.0]))
+NUMBER_LIST, PLACES = Anything([1.0], 1.0), Anything([PLAIN], PLAIN)
+NOISED = Noised(1.0, Laplace(1.0))
+"""A number that was measured."""
+TEXTS = frozenset({"str", *(op.name for op in ROW_FUNCTIONS.values() if op.gives == "text" and op.name not in DOMAINS)})
+"""Functions that give a text."""
+
+
+QUICK = frozenset({
+    "arrays", "classifiers.growing", "graphical.model", "graphical.pairwise", "linear_algebra",
+    "mixtures.centres", "mixtures.em", "mixtures.gaussians", "rowprograms.losses",
+})  # fmt: skip
+"""Modules of kernels that take no time to speak of."""
+
+ADAPTIVE = frozenset({
+    "adaptive", "agrid", "ahp", "dawa", "dawa_boxes", "dpcube", "mwem", "mwem_star", "privtree", "shrinkage",
+    "tree_shrinkage", "ugrid", "uniform",
+})  # fmt: skip
+"""Options of the library whose answers have no error that is known: what they measure follows from answers."""
+
+
+def form(value: object) -> object:
+    """The form of what an operation made of stand-ins; None where it is not known."""
+    inner = _form(value)
+    return None if inner is ANY else inner
+
+
+def _form(value: object) -> object:
+    if isinstance(value, SomeGroups | Anything):
+        return value
+    if value is None:
+        return ANY
+    if isinstance(value, bool | str):
+        return A_TRUTH if isinstance(value, bool) else A_TEXT
+    if isinstance(value, date):
+        return Anything(value)
+    if is_number(value):
+        return Noised.of(1.0, value.origin) if type(value) is Noised else PLAIN if type(value) is Plain else 1.0
+    if is_vector(value):
+        return np.ones(value.shape)
+    if isinstance(value, Grouped | Record):
+        return _of_parts(value, _form)
+    if isinstance(value, JSet) or (isinstance(value, Interval) and not value.real):
+        return Anything(value, like_of(item(None, list(value))))
+    if not isinstance(value, list) or len(value) > MOST:
+        return ANY
+    parts = {id(item): _form(item) for item in value}
+    items = [parts[id(item)] for item in value]
+    return NumberColumn(items) if isinstance(value, NumberColumn) else items
+
+
+def _of_parts(value: Grouped | Record, work: Callable[[object], object]) -> object:
+    """Groups or a record of what is made of each part; None where nothing is known of one."""
+    parts = {name: work(part) for name, part in (value.columns if isinstance(value, Grouped) else value).items()}
+    if _lacks(parts.values()):
+        return None
+    return Grouped(parts, value.keys) if isinstance(value, Grouped) else Record(parts)
+
+
+def plain(value: object) -> object:
+    """An example of which all numbers without an error are known as such."""
+    if type(value) is list:
+        return list(map(plain, value))
+    return _of_parts(value, plain) if isinstance(value, Record) else Plain(value) if type(value) is float else value
+
+
+def is_open(value: object) -> bool:
+    """Whether of a list, a record, groups or a model only the kind is known, or not all that it holds."""
+    like = like_of(value)
+    it = like.example if isinstance(like, Anything) else like if isinstance(like, SomeGroups) else None
+    partly = isinstance(like, list | Record) and _whole(like) is None
+    return partly or isinstance(it, list | Record | Grouped) or is_vector(it) or is_model(it)
+
+
+def is_some(value: object) -> bool:
+    """Whether it is sure not to be none: a container, a model, and a number or date that was measured itself."""
+    it = example(value)
+    is_one = is_vector(it) or is_model(it) or isinstance(it, list | Record | Grouped | date)
+    return is_one or (isinstance(it, Noised) and it.law is not None)
+
+
+def are_apart(one: object, other: object) -> bool:
+    """Whether one of two is none, and the other sure not to be."""
+    beside = other if one is None else one if other is None else None
+    return beside is not None and is_some(beside)
+
+
+def has_items(value: object) -> bool:
+    """Whether it is a container that is sure to hold something."""
+    like = like_of(value)
+    return isinstance(like, list | Record | Grouped) and not isinstance(like, SomeGroups) and bool(len(like))
+
+
+def kind_alone(value: object) -> object:
+    """What is known of what was made of a list, a record or a model of which only the kind is known."""
+    if is_vector(value) or isinstance(value, NumberColumn):
+        return NUMBERS
+    if isinstance(value, list | Record):
+        return A_RECORD if isinstance(value, Record) else A_LIST
+    return Anything(value) if is_model(value) else None if isinstance(value, Grouped) else form(value)
+
+
+def like_of(value: object) -> object:
+    """What is known of a value, as a stand-in."""
+    return value.like if isinstance(value, NotKnown) else value
+
+
+def example(value: object) -> object:
+    """A value of the same kind; None where that is not known."""
+    like = like_of(value)
+    if isinstance(like, SomeGroups):
+        return Grouped({name: [example(cell) for cell in column] for name, column in like.columns.items()}, like.keys)
+    if isinstance(like, list | Record) and _whole(like) is None:
+        return type(like)()
+    return like.example if isinstance(like, Anything) else like
+
+
+def stand_in(value: object) -> object:
+    """A value, or one of its kind where only that is known."""
+    like = example(value) if isinstance(value, NotKnown) else None
+    return value if like is None else like
+
+
+def operand(value: object) -> object:
+    """The same; None also where the kind of something in it is not known."""
+    return _whole(value.like if isinstance(value, NotKnown) else value)
+
+
+def _whole(like: object) -> object:
+    if isinstance(like, Anything | SomeGroups):
+        return None if is_open(like) and not is_model(example(like)) else example(like)
+    if isinstance(like, Grouped | Record):
+        return _of_parts(like, _whole)
+    if isinstance(like, list) and any(isinstance(item, Anything | Record | list) for item in like):
+        parts = {id(item): _whole(item) for item in like}
+        return None if _lacks(parts.values()) else [parts[id(item)] for item in like]
+    return like
+
+
+def _lacks(parts: Iterable[object]) -> bool:
+    return any(part is None for part in parts)
+
+
+def tried(work: Callable[..., object], *values: object, by_kind: bool = False) -> object:
+    """The form of what is made of values like these, as far as it is known; refuses what is refused whatever they are.
+    `by_kind`: what is refused for a kind is refused whatever a list or a record holds."""
+    examples = [example(value) for value in values if is_open(value)]
+    like = [example(value) if by_kind and is_open(value) else operand(value) for value in values]
+    groups = [[*one.parts.values()][one.keys :] for one in examples if isinstance(one, Grouped)]
+    if _lacks([*like, *(cell for columns in groups for column in columns for cell in column)]):
+        return None
+    try:
+        result = work(*like)
+    except Refusal as refusal:
+        any_text = any(type(one) is str and value is not one for one, value in zip(like, values, strict=True))
+        nameless = any_text or not all(map(is_model, examples))
+        certain = ("TypeError", "PrivateValue") if nameless else ("TypeError", "PrivateValue", "NameError")
+        if refusal.first.kind not in certain or (examples and refusal.__cause__ is not None):
+            return None
+        raise
+    return kind_alone(result) if examples else form(result)
+
+
+def measured(value: object) -> object:
+    """An example of a value that is not known, whose numbers have the errors that they are known to have, or may have;
+    None where its form is not known."""
+    like = operand(value) if isinstance(value, NotKnown) else None
+    if like is None and isinstance(value, NotKnown) and isinstance(it := example(value), list | Grouped) and len(it):
+        like = _whole(it)
+    return None if like is None else _with_errors(like)
+
+
+def _with_errors(like: object) -> object:
+    if is_number(like):
+        return like if type(like) is Noised else float(like) if type(like) is Plain else NOISED
+    if isinstance(like, Grouped | Record):
+        return _of_parts(like, _with_errors)
+    if isinstance(like, list):
+        items = [_with_errors(item) for item in like]
+        return None if _lacks(items) else NumberColumn(items) if isinstance(like, NumberColumn) else items
+    return None if is_vector(like) else like
+
+
+def column_of_groups(groups: SomeGroups, name: str) -> Anything:
+    """What a column of so many groups is like."""
+    (cell,) = groups.column(name)
+    return Anything(NumberColumn([cell]) if is_number(cell) else [example(cell)], cell)
+
+
+def common(values: Sequence[object]) -> object:
+    """What is known of a value that is one of these."""
+    likes = [value.like if isinstance(value, NotKnown) else form(value) for value in values]
+    kinds, examples = {kind(NotKnown(like=like)) for like in likes}, [example(like) for like in likes]
+    if len(kinds) != 1 or None in kinds:
+        return None
+    if all(like is likes[0] for like in likes):
+        return likes[0]
+    if kinds == {"a record"}:
+        return _common_fields([one for one in examples if isinstance(one, Record)])
+    if kinds == {"a list"}:
+        return NUMBERS if all(like is NUMBERS or is_of_numbers(like) for like in likes) else A_LIST
+    if is_number(examples[0]):
+        return 1.0
+    return likes[0] if is_model(examples[0]) and len({type(one) for one in examples}) == 1 else None
+
+
+def _common_fields(records: Sequence[Record]) -> object:
+    if any([*one] != [*records[0]] for one in records):
+        return A_RECORD
+    return Record((name, inside(common([NotKnown(like=one[name]) for one in records]))) for name in records[0])
+
+
+def kind(value: object) -> str | None:
+    """What a person calls a value, or what is known of one; None where that is nothing."""
+    it = example(value)
+    return "a list" if isinstance(it, NumberColumn) or is_vector(it) else None if it is None else kind_of(it)
+
+
+def is_of_numbers(like: object) -> bool:
+    """Whether a stand-in, or a known value, is a number or numbers in a row."""
+    return is_number(like) or is_vector(like) or (isinstance(like, list) and bool(like) and all(map(is_number, like)))
+
+
+class Method(Builtin):
+    """A method of a stand-in for a model."""
+
+
+class SomeGroups(Grouped):
+    """Stands for groups of which the names of the columns are known, and not how many there are."""
+
+
+def of_select(
+    node: n.Select, request: object, names: Sequence[str], columns: Mapping[str, Sequence[object]],
+    measurement: object, unlisted: bool,
+) -> object:  # fmt: skip
+    """What a select gives that asks this, with keys of these names, of whose results, group by group, these are the
+    first; `unlisted`: of keys that are not known."""
+    cells, many = {name: inside(values[0]) for name, values in columns.items()}, len(names)
+    cells |= dict.fromkeys(names, ANY) if unlisted else {}
+    if not many:
+        return form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
+    is_cut = unlisted or node.having is not None or node.first is not None or node.limit is not None
+    if is_cut or not isinstance(request, Request) or not request.table.private or request.open_keys:
+        return SomeGroups({name: [cell] for name, cell in cells.items()}, many)
+    steps = getattr(measurement, "steps", None)
+    listed = _keys([list(key.values) for key in request.keys], None if steps is None else steps.until * steps.groups)
+    if len(listed[0]) > MOST:
+        return None
+    keys = request.key_columns(listed) if steps is None else listed
+    of = {name: [cell] * len(listed[0]) for name, cell in cells.items()}
+    return Grouped(of | dict(zip(names, keys, strict=True)), many)
+
+
+def _keys(values: list[list[object]], many: int | None) -> list[list[object]]:
+    """The columns of the keys of groups; of running answers, so many unknown ones as are answered."""
+    if many is None and math.prod(map(len, values)) <= MOST:
+        return key_columns(values)
+    return [[ANY] * (MOST + 1 if many is None else many) for _ in values]
+
+
+def of_function(function: Builtin) -> object:
+    """What a function or a kernel of the library gives, whatever its arguments are."""
+    if function.name in TEXTS:
+        return A_TEXT
+    row = BUILTINS.get(function.name)
+    if row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR):
+        return A_CHOICE
+    if row is not None and row.effect is Effect.SCORES:
+        return given_by(function_of(row) if row.function else function.body)
+    of_kernel = function.body.__module__ == kernel_of.__module__ and function.name in KERNELS
+    return given_by(kernel_of(function.name) if of_kernel else function.body)
+
+
+# What functions of Python say that they give ------------------------------------------------------
+
+
+def given_by(function: Callable[..., object]) -> object:
+    """What a function gives whatever its arguments are, as its annotation says."""
+    return of_hint(hints_of(function).get("return"))
+
+
+def of_hint(hint: object) -> object:
+    """A stand-in for what an annotation tells of; None where that is too little."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return Anything(_of_class(parts[0], parts[1]))
+    if origin in (list, tuple):
+        items = {*parts} - {...}
+        return Anything([], of_hint(items.pop()) if len(items) == 1 else None)
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    of = Score if Score in parts else origin or hint
+    if not isinstance(of, type):
+        return None
+    if issubclass(of, Score):
+        return SCORES if issubclass(of, Scores) else A_SCORE
+    if hasattr(of, "jostle_members"):
+        return Anything(_of_class(of)) if of is not Report else None
+    if is_typeddict(of):
+        return Record({name: inside(of_hint(kind)) for name, kind in get_type_hints(of).items()})
+    return A_RECORD if issubclass(of, dict) else NUMBERS if of.__name__ == "ndarray" else None
+
+
+_PLAIN = {float: 1.0, int: 1.0, str: A_TEXT, bool: A_TRUTH}
+
+
+_MADE: dict[object, object] = {}
+
+
+def _of_class(kind: Any, facts: str = "") -> object:
+    """A stand-in for a model of this class, whose members are stand-ins as their annotations say, and for a report
+    with these facts. What only some of its kinds have it may have."""
+    kinds = [kind]
+    for one in kinds:
+        kinds += one.__subclasses__()
+    kinds = [one for one in kinds if one.__module__ != __name__]
+    key = (facts, *kinds)
+    if key not in _MADE:
+        all_of_them = {name: at for one in reversed(kinds) for name, at in one.jostle_members.items()}
+        stand_in: Any = type(kind.__name__, (kind,), {"__module__": __name__, "jostle_members": all_of_them})
+        stand_in.__abstractmethods__ = frozenset()  # nobody calls them
+        stand_in.facts = dict.fromkeys(facts.split(), ANY)
+        _MADE[key] = object.__new__(stand_in)  # a tree is made of trees
+        fields = get_type_hints(kind, include_extras=True)
+        for at in all_of_them.values():
+            own = getattr(kind, at, None)
+            getter = getattr(own, "fget", None) or getattr(own, "func", None)
+            like = of_hint(fields[at]) if at in fields else given_by(getter) if getter is not None else None
+            setattr(stand_in, at, _method(own) if isfunction(own) else inside(like))
+    return _MADE[key]
+
+
+def _method(function: Callable[..., object]) -> Callable[..., NoReturn]:
+    """A method that takes what this one does, and gives a stand-in; what is known of an argument has to fit."""
+    call, needs = signature(function), needs_of(function)
+
+    def method(self: object, *args: object, **keywords: object) -> NoReturn:
+        for name, value in call.bind(self, *args, **keywords).arguments.items():
+            if name in needs and value is not None:
+                needs[name](value)
+        raise Unknown(like=given_by(function))
+
+    return method
+
+
+# Values that are not known ------------------------------------------------------------------------
+
+
+class NotKnown:
+    """Stands for the value of a name that is not known; `of`: the option of the library that gives it, or empty;
+    `like`: a value of its form, or none."""
+
+    def __init__(self, of: str = "", like: object = None) -> None:
+        self.of, self.like = of, like
+
+
+class Unknown(Exception):
+    """What is looked at depends on an answer, or takes long. `returned`: it is what a function gives; `called`: what
+    the call at hand gives."""
+
+    returned = False
+
+    def __init__(self, of: str = "", like: object = None, *, called: bool = False) -> None:
+        super().__init__(of)
+        self.value, self.called = NotKnown(of, like), called
+
+
+def inside(value: object) -> object:
+    """What stands in a list or record, as a part of a stand-in."""
+    like = like_of(value)
+    return ANY if like is None else like
+
+
+def item(source: object, items: Sequence[object]) -> NotKnown:
+    """What is known of each item of a stand-in, which has these, where they have it in common."""
+    if is_vector(source) and source.ndim == 1:
+        return NotKnown(like=1.0)
+    if isinstance(source, Anything):
+        return NotKnown(like=source.item)
+    if isinstance(source, Grouped):
+        cells = {name: column[0] if len(column) else ANY for name, column in source.columns.items()}
+        return NotKnown(like=Record(cells))
+    return NotKnown(like=common(items))
+
+
+def is_of_call(node: n.Stmt) -> bool:
+    """Whether a statement gives a name what a call gives, or another name stands for."""
+    value = node.value if isinstance(node, n.Assign) else None
+    return isinstance(value.value if isinstance(value, n.Spending) else value, n.Call | n.Name)
+
+
+class Names(dict[str, object]):
+    """The names of a scope, some of which are not known."""
+
+    def __getitem__(self, name: str) -> object:
+        value = super().__getitem__(name)
         if isinstance(value, NotKnown):
             raise Unknown(value.of, value.like)
         return value
 
-    def note_wish(self, spend: n.Spend) -> None:
-        """Notes what a wanted error takes, where just that was asked for."""
-        door: Any = self.kernel
-        if spend.amount.is_wish and door.last is not None and door.place == spend.span:
-            self.wishes[spend.amount.span] = door.last.price.amount.value
 
-    def part(self, node: n.Expr, scope: Scope) -> object:
-        """The value of a part of an expression, or that it is not known."""
-        try:
-            return self.eval(node, scope)
-        except Unknown as unknown:
-            return unknown.value
+class Nothing:
+    """Whatever this is asked is not known: an engine, an open watch, a ChoiceMaker that has learned nothing."""
 
-    def public_answers(self, node: n.Expr, scope: Scope, many: int) -> object:
-        value = self.part(node, scope)
-        if isinstance(value, NotKnown) and likes.kind(value) in (None, "a number", "a list", "a grouped result"):
-            return [0.0] * many  # zeros agree with one another, and a plan is the same whatever stands there
-        return self.value_of(value)
+    name = ""
 
-    def _evaluated(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
-        """What a run makes of an expression whose parts have these values."""
-        self.parts |= {id(part): value for part, value in parts}
-        try:
-            return super().eval(node, scope)
-        except Unknown:
-            raise Unknown from None  # what is like a part of it is not like the whole
-        finally:
-            for part, _ in parts:
-                self.parts.pop(id(part), None)
+    def __getattr__(self, name: str) -> NoReturn:
+        raise Unknown
 
-    def _tried(self, node: n.Expr, scope: Scope, *parts: tuple[n.Expr, object]) -> object:
-        """The form of an expression whose parts are like these; refuses what a run refuses whatever they are."""
-        exprs, values = [part for part, _ in parts], [value for _, value in parts]
+    def jostle_call(self, *args: Any) -> NoReturn:
+        raise Unknown
 
-        def work(*of: object) -> object:
-            return self._evaluated(node, scope, *zip(exprs, of, strict=True))
 
-        return likes.tried(work, *values, by_kind=True)
+def _unanswered(*args: object, **keywords: object) -> NoReturn:
+    raise Unknown
 
-    def _index(self, node: n.Index, scope: Scope) -> object:
-        value = self.part(node.value, scope)
-        if isinstance(value, Handle) or len(node.args) != 1:
-            return self._of_several(value, node, scope)
-        at = self.part(node.args[0], scope)
-        if isinstance(at, NotKnown) and likes.kind(at) not in (None, *map(kind_name, EXAMPLES.values())):
-            self._evaluated(node, scope, (node.value, [1.0]), (node.args[0], likes.operand(at)))
-        if isinstance(at, NotKnown) and likes.kind(at) == "a number" and isinstance(value, list):
-            raise Unknown(like=likes.item(value, value).like)
-        if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.value, value), (node.args[0], at))
-        if value.like is None or isinstance(value.like, likes.Anything):
-            like = self._tried(node, scope, (node.value, value), (node.args[0], at))
-            raise Unknown(like=likes.item(value.like, ()).like if likes.is_open(value) else like)
-        self._of_form(value.like, at, node, scope)
 
-    def _of_form(self, like: object, at: object, node: n.Index, scope: Scope) -> NoReturn:
-        """What an element of a value of this form is like."""
-        if isinstance(like, likes.SomeGroups) and isinstance(at, str) and at in like.parts:
-            raise Unknown(like=likes.column_of_groups(like, at))
-        if isinstance(at, NotKnown) and isinstance(like, Grouped) and likes.kind(at) == "a boolean":
-            keys = [] if isinstance(like, likes.SomeGroups) else like.column(next(iter(like.parts)))
-            at = at if any(isinstance(key, bool) for key in keys) else False  # which is the key of no group
-        if isinstance(at, NotKnown) or isinstance(like, likes.SomeGroups):
-            raise Unknown
-        if isinstance(at, str | bool) and isinstance(like, Grouped) and at not in like.parts:
-            keys = like.column(next(iter(like.parts)))
-            listed = not any(isinstance(key, likes.Anything) for key in keys)
-            at = at if like.keys != 1 or listed else 0.0  # the group of a key is like the first
-        raise Unknown(like=likes.form(self._evaluated(node, scope, (node.value, like), (node.args[0], at))))
+class SomeChoice:
+    """Stands for a ChoiceMaker of which nothing is known."""
 
-    def _of_several(self, value: object, node: n.Index, scope: Scope) -> object:
-        """Of a table, conditions on its columns; of a grouped result, a value for each key."""
-        if isinstance(value, NotKnown) and isinstance(value.like, Grouped) and not node.keywords:
-            raise Unknown(like=self._group_of(value.like, node, scope))
-        if isinstance(value, NotKnown):
-            likes.tried(lambda of: self._evaluated(node, scope, (node.value, of)), value)
-        return self._evaluated(node, scope, (node.value, value))
+    name, jostle_parts = "", ()
 
-    def _group_of(self, groups: Grouped, node: n.Index, scope: Scope) -> object:
-        """What the group of several keys is like: that of the keys where all are listed, else the first."""
-        at = [self.part(arg, scope) for arg in node.args]
-        if isinstance(groups, likes.SomeGroups):
-            return None
-        keys = [key for name in list(groups.parts)[: groups.keys] for key in groups.column(name)]
-        if len(at) == groups.keys and any(isinstance(one, likes.Anything | NotKnown) for one in (*keys, *at)):
-            return likes.form(index(groups, 0.0))
-        return likes.form(self._evaluated(node, scope, (node.value, groups), *zip(node.args, at, strict=True)))
+    @property
+    def jostle_fields(self) -> dict[str, object]:
+        own = {word: Method(word, _unanswered) for word in ("pick", "runs", "evaluate")}
+        return own | {"options": [], "features": []}
 
-    def _attribute(self, node: n.Attribute, scope: Scope) -> object:
-        value = self.part(node.value, scope)
-        if isinstance(value, Refinable) and node.name == "paid":
-            raise Unknown(like=likes.PLAIN)  # what its answers have cost, which nothing pays for here
-        if not isinstance(value, NotKnown):
-            return self.value_of(self._evaluated(node, scope, (node.value, value)))
-        like = value.like
-        if is_model(likes.example(value)):
-            like = likes.example(value)
-        elif isinstance(like, likes.SomeGroups):
-            self._evaluated(node, scope, (node.value, likes.example(like)))
-            raise Unknown(like=likes.column_of_groups(like, node.name))
-        elif like is None or isinstance(like, likes.Anything):
-            raise Unknown(like=self._tried(node, scope, (node.value, value)))
-        field = self._evaluated(node, scope, (node.value, like))
-        if isinstance(field, Builtin):
-            return likes.Method(field.name, field.body)
-        raise Unknown(like=likes.form(field))
+    def jostle_call(
+        self, interp: Evaluator, args: Sequence[object], keywords: dict[str, object], span: Span | None
+    ) -> NoReturn:
+        raise Unknown
 
-    def _binary(self, node: n.Binary, scope: Scope) -> object:
-        left, right = self.part(node.left, scope), self.part(node.right, scope)
-        if not isinstance(left, NotKnown) and not isinstance(right, NotKnown):
-            return self._operated(node, scope, left, right)
-        if node.op in ("==", "!=") and likes.are_apart(left, right):
-            return node.op == "!="
-        one, two = (side.like if isinstance(side, NotKnown) else side for side in (left, right))
-        if likes.is_open(one) or likes.is_open(two):
-            raise Unknown(like=likes.tried(partial(self._operated, node, scope), left, right, by_kind=True))
-        if node.op == "+" and type(one) is list and type(two) is list:
-            raise Unknown(like=likes.form(one + two))
-        same = isinstance(node.left, n.Name | n.Attribute) and node.left.span.text == node.right.span.text
-        if node.op == "-" and same and (isinstance(one, float) or is_vector(one)):
-            return self._operated(node, scope, one, two)  # itself less itself is 0
-        if node.op in ARITHMETIC and likes.is_of_numbers(one) and likes.is_of_numbers(two):
-            raise Unknown(like=likes.form(self._operated(node, scope, one, two)))
-        raise Unknown(like=self._by_kinds(node, left, right, scope))
+    def jostle_explain(self) -> NoReturn:
+        raise Unknown(like=A_TEXT)
 
-    def _by_kinds(self, node: n.Binary, left: object, right: object, scope: Scope) -> object:
-        """What an operation gives of values of these kinds, of which that of one may not be known."""
-        one, two = likes.operand(left), likes.operand(right)
-        itself = not self.unsure  # `none`, which is of a kind of its own; a loop may begin with it
-        if (one is None and not (itself and left is None)) or (two is None and not (itself and right is None)):
-            if not any(isinstance(side, Handle) and side.private for side in (one, two)):
-                form = likes.tried(partial(self._operated, node, scope), left, right)
-                return likes.A_TRUTH if node.op in COMPARED else form
-            one, two = (1.0 if side is None else side for side in (one, two))
-        try:
-            return likes.form(self._operated(node, scope, one, two))
-        except Refusal as refusal:
-            if refusal.first.kind in ("TypeError", "PrivateValue"):
-                raise
-            return None
 
-    def _truth(self, node: n.Expr, scope: Scope) -> bool:
-        value = self.part(node, scope)
-        if not isinstance(value, NotKnown):
-            return self.truth(value, node)
-        kind = likes.kind(value)
-        if kind not in (None, "a boolean"):
-            raise Refusal(no_condition(str(kind), node.span.text)).at(node.span)
-        raise Unknown(like=likes.A_TRUTH)
-
-    def _unary(self, node: n.Unary, scope: Scope) -> object:
-        if node.op == "not":
-            return not self._truth(node.operand, scope)
-        value = self.part(node.operand, scope)
-        if not isinstance(value, NotKnown):
-            return self._evaluated(node, scope, (node.operand, value))
-        raise Unknown(like=self._tried(node, scope, (node.operand, value)))
-
-    def _logic(self, node: n.Logic, scope: Scope) -> bool:
-        decided, unknown = node.op == "or", False
-        for operand in node.operands:
-            try:
-                if self._truth(operand, scope) == decided and not self.trying:
-                    return decided
-            except Unknown:
-                unknown = True
-            except Refusal as refusal:
-                if not unknown or refusal.first.kind in self.everywhere:
-                    raise
-        if unknown:
-            raise Unknown(like=likes.A_TRUTH)
-        return not decided
-
-    def _conditional(self, node: n.Conditional, scope: Scope) -> object:
-        try:
-            holds = self._truth(node.test, scope)
-            if self.trying:
-                self.part(node.other if holds else node.then, scope)
-            return self.eval(node.then if holds else node.other, scope)
-        except Unknown as unknown:
-            if unknown.value.like is not likes.A_TRUTH:
-                raise
-        values = []
-        for branch in (node.then, node.other):
-            try:
-                values.append(self.part(branch, scope))
-            except Refusal as refusal:
-                if refusal.first.kind in self.everywhere:
-                    raise
-        raise Unknown(like=likes.common(values))
-
-    def _operated(self, node: n.Binary, scope: Scope, left: object, right: object) -> object:
-        """What a run makes of two values."""
-        self.parts[id(node.right)] = right
-        try:
-            return linked(self, node, left, scope)
-        finally:
-            self.parts.pop(id(node.right), None)
-
-    def _record(self, node: n.RecordOf, scope: Scope) -> object:
-        parts = [(name, item, self.part(item, scope)) for name, item in node.items]
-        if not any(isinstance(value, NotKnown) for _, _, value in parts):
-            return self._evaluated(node, scope, *((item, value) for _, item, value in parts))
-        raise Unknown(like=Record([(name, likes.inside(value)) for name, _, value in parts]))
-
-    def _list(self, node: n.ListOf, scope: Scope) -> object:
-        parts = [(item, self.part(item, scope)) for item in node.items]
-        if not any(isinstance(value, NotKnown) for _, value in parts):
-            return self._evaluated(node, scope, *parts)
-        raise Unknown(like=[likes.inside(value) for _, value in parts])
-
-    def _comprehension(self, node: n.Comprehension, scope: Scope) -> object:
-        source = self.part(node.source, scope)
-        need_places(self, node, scope)
-        try:
-            return self._evaluated(node, scope, (node.source, source))
-        except Unknown:
-            items = self._of_items(node, source, scope)
-        some = likes.Anything([]) if node.flat or node.condition is not None else items
-        raise Unknown(like=None if node.kind == "set" else some)
-
-    def _of_items(self, node: n.Comprehension, source: object, scope: Scope) -> object:
-        """What a comprehension makes of each item, or some list of it where it is not known how many there are."""
-        items: Any = likes.like_of(source)
-        span, numbers = node.source.span, isinstance(items, Interval) and not items.real
-        sized = is_vector(items) or (isinstance(items, list | Grouped) and not isinstance(items, likes.SomeGroups))
-        many = int(items.count) if numbers else len(items) if sized else None
-        if items is source and many is not None and many <= MOST_WALKED:
-            return [self._of_item(node, item, scope) for item in self.walk(items, span)]
-        like = NotKnown(like=[1.0] if numbers else likes.form(items)) if items is source else source
-        unread = items is source and likes.like_of(like) is None
-        one = likes.ANY if unread else self._of_item(node, self.item(like, span), scope)
-        return [one] * many if many is not None and many <= likes.MOST else likes.Anything([], one)
-
-    def _range(self, node: n.Range, scope: Scope) -> object:
-        ends = self.part(node.low, scope), self.part(node.high, scope)
-        if not any(isinstance(end, NotKnown) for end in ends):
-            return self._evaluated(node, scope, (node.low, ends[0]), (node.high, ends[1]))
-        raise Unknown(like=self._tried(node, scope, (node.low, ends[0]), (node.high, ends[1])))
-
-    def _over(self, node: n.Over, scope: Scope) -> object:
-        source = self.part(node.source, scope)
-        if not isinstance(source, NotKnown):
-            with suppress(Unknown):
-                return self._evaluated(node, scope, (node.source, source))
-            source = NotKnown(like=likes.form(source))
-        span, value = node.source.span, None
-        names = self.item_names((node.name,), self.item(source, span), span, scope)
-        try:
-            value = self.part(node.body, Scope(scope, names))
-        except Refusal as refusal:
-            if refusal.first.kind in self.everywhere:
-                raise
-        if not isinstance(value, NotKnown):
-            raise Unknown
-        like = likes.tried(lambda one: fold(node.fold, [1.0], [one]), value, by_kind=True)
-        raise Unknown(
-            like=like if not node.fold.startswith("arg") else likes.like_of(dict.__getitem__(names, node.name))
-        )
-
-    def item_names(self, names: tuple[str, ...], one: object, span: Span, scope: Scope) -> Names:
-        """The names of an item, with what each is or is like; refuses an item that has not so many."""
-        if len(names) == 1:
-            return Names({names[0]: one})
-        if not isinstance(one, NotKnown):
-            self.bind(names, one, inner := Scope(scope), span)
-            return Names(inner.names)
-        likes.tried(lambda item: self.bind(names, item, Scope(scope), span), one, by_kind=likes.kind(one) != "a list")
-        parts = one.like if isinstance(one.like, list) and len(one.like) == len(names) else [None] * len(names)
-        return Names({name: NotKnown(like=like) for name, like in zip(names, parts, strict=True)})
-
-    def _of_item(self, node: n.Comprehension, one: object, scope: Scope) -> object:
-        """What a comprehension makes of an item, which may not be known."""
-        inner = Scope(scope, self.item_names(node.names, one, node.source.span, scope))
-        try:
-            if node.condition is not None:
-                with suppress(Unknown):
-                    if not self._truth(node.condition, inner):
-                        return likes.ANY
-            return likes.inside(self.part(node.item, inner))
-        except Refusal as refusal:
-            if refusal.first.kind in self.everywhere:
-                raise
-            return likes.ANY
-
-    def item(self, source: object, span: Span) -> NotKnown:
-        """What is known of the items of a value; refuses one that has none."""
-        like = likes.operand(source) if isinstance(source, NotKnown) else None
-        items = list(self.walk(like, span)) if like is not None else []
-        return likes.item(source.like, items) if isinstance(source, NotKnown) else NotKnown()
-
-    def _call(self, node: n.Call, scope: Scope) -> object:
-        if id(node) in self.aggregates:
-            value = super().eval(node, scope)
-            if isinstance(value, NotKnown):
-                raise Unknown(like=value.like, called=True)
-            return value
-        around, self.selecting, self.calling = (self.selecting, self.calling), False, node
-        try:
-            function = self.part(node.function, scope)
-            kind = likes.kind(function)
-            of_data = isinstance(function, Handle) and not hasattr(function, "jostle_call")
-            if of_data or kind not in (None, "a function", "a ChoiceMaker"):
-                raise Refusal(no_call(kind_name(function) if of_data else str(kind))).at(node.span)
-            self.parts[id(node.function)] = function
-            for first in node.args[:1] if isinstance(function, RowForm) else ():
-                value = self.part(first, scope)
-                groups = isinstance(likes.like_of(value), likes.SomeGroups)
-                example = likes.example(value) if groups else likes.operand(value)
-                example = example if likes.kind(value) is not None else None
-                self.parts[id(first)] = value if example is None else example
-            return super().eval(node, scope)
-        finally:
-            self.selecting, self.calling = around
-            for part in (node.function, *node.args[:1]):
-                self.parts.pop(id(part), None)
-
-    def _spending(self, node: n.Spending, scope: Scope) -> object:
-        around, self.calling = self.calling, node.value if isinstance(node.value, n.Call) else None
-        need_amount(self, node.spend.amount, scope)
-        try:
-            return super().eval(node, scope)
-        except Refusal as refusal:
-            parts = [self.part(arg, scope) for arg in node.value.args] if isinstance(node.value, n.Call) else []
-            if refusal.first.kind == "NoEpsilon" and any(isinstance(part, NotKnown) for part in parts):
-                raise Unknown from None  # of public data, nothing has to pay
-            raise
-        except Unknown as unknown:
-            if not unknown.called and isinstance(node.value, n.Call):
-                with suppress(Refusal):  # an amount that is not known pays for what is known by its form
-                    unknown.value, unknown.called = NotKnown(like=likes.common([self.part(node.value, scope)])), True
-            raise
-        finally:
-            self.calling = around
-
-    def _select(self, node: n.Select, scope: Scope) -> object:
-        if node.spend is not None and not isinstance(node.spend.amount.value, n.Number):
-            need_amount(self, node.spend.amount, scope)
-        if is_smooth(node):
-            need_smooth(self, node, scope)
-        need_tables(self, node, scope)
-        self.unlisted = need_keys(self, node, scope) if node.keys else ()
-        around = self.blurred, self.selecting
-        self.kernel.last, self.expected, self.blurred, self.selecting = None, None, False, True  # type: ignore[attr-defined]
-        try:
-            with suppress(Unknown):
-                if self.unlisted:
-                    self._of_unlisted(node, scope, self.unlisted)
-                value = self._selected(node, scope)
-                if not self.blurred:
-                    return value
-            like = None
-            if self.joint is None:
-                like = of_unread(self, node, scope) if self.expected is None else self.expected()
-            if self.blurred:
-                self._whatever(node, scope)
-            elif node.spend is not None:
-                self.note_wish(node.spend)
-            raise Unknown(like=like)
-        finally:
-            self.blurred, self.selecting = around
-
-    def expect(
-        self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
-        columns: Callable[[Answer], Mapping[str, Sequence[object]]],
-    ) -> None:  # fmt: skip
-        """Keeps what the results of a select are like."""
-        values = [[NotKnown(like=likes.form(likes.plain(one[0])))] for one in answer.values]
-        of = Answer([[NotKnown(like=likes.form(key[0]))] for key in answer.keys], values)
-        door, unlisted, gives = self.kernel, bool(self.unlisted), partial(likes.of_select, node, request, keys)
-        self.expected = lambda: gives(columns(of), door.last, unlisted)  # type: ignore[attr-defined]
-
-    def _of_unlisted(self, node: n.Select, scope: Scope, keys: Sequence[n.GroupKey]) -> None:
-        """Raises what is known of a select by keys that are not known: with one of a kind that fits in their place."""
-        looks, bare_left, self.looks = self.looks, self.bare_left, Looks()
-        try:
-            for cell in EXAMPLES.values():
-                self.parts |= {id(key.over): [cell] for key in keys}
-                with suppress(Refusal):
-                    super().eval(node, scope)
-        finally:
-            self.looks, self.bare_left = looks, bare_left
-            for key in keys:
-                self.parts.pop(id(key.over), None)
-
-    def _selected(self, node: n.Select, scope: Scope) -> object:
-        try:
-            return super().eval(node, scope)
-        except Refusal as refusal:
-            if not self.blurred or refusal.first.kind in ("NameError", "PrivateValue"):
-                raise
-            raise Unknown from None
-
-    def _whatever(self, node: n.Select, scope: Scope) -> None:
-        """Refuses a select that is refused whatever it is that its rows are read with and that is not known."""
-        refusals = list[Refusal]()
-        self.places.clear()
-        try:
-            for self.cell in (*EXAMPLES.values(), [1.0], ["a"]):
-                try:
-                    super().eval(node, scope)
-                    return
-                except Refusal as refusal:
-                    if refusal.first.kind not in EVERYWHERE | {"NoEpsilon"}:
-                        return
-                    refusals.append(refusal)
-                if not self.places:
-                    break  # of all the kind is known
-        except Unknown:
-            return
-        finally:
-            self.cell = None
-        if len(self.places) < 2:  # of several each may be of another kind
-            raise refusals[0]
-
-    def structure(
-        self, function: Builtin, args: Sequence[object], keywords: dict[str, object] | None, span: Span | None
-    ) -> object:
-        """What a function that looks at no numbers gives: `len` is known, where the length is."""
-        whole = function.name == "answer"  # of lists of numbers alone
-        values = [likes.operand(value) if whole else likes.like_of(value) for value in args]
-        if function.name in KERNELS and not all(map(is_vector, values)):
-            raise Unknown
-        formless = any(value is None or isinstance(value, likes.Anything | likes.SomeGroups) for value in values)
-        if formless or any(isinstance(v, NotKnown) for v in (keywords or {}).values()):
-            raise Unknown(like=likes.of_function(function) if whole else None)
-        result = super().call(function, values, keywords, span)
-        if function.name == "len":
-            return result
-        raise Unknown(like=likes.form(result))
+A_CHOICE = Anything(SomeChoice())

@@ -10,8 +10,8 @@ from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from jostle.check.dry import likes
-from jostle.check.dry.likes import EVERYWHERE, Nothing, NotKnown, Unknown
+from jostle.check.dry import forms
+from jostle.check.dry.forms import EVERYWHERE, Nothing, NotKnown, Unknown
 from jostle.choice.point import Whole, clauses_of, need_allotment, need_clauses
 from jostle.choice.table import all_handles, fields_read, number_from, only_record, score_from
 from jostle.diagnostics import Refusal, refuse
@@ -63,7 +63,7 @@ class TooLong(Exception):
     """The walk ends here."""
 
 
-class Left(float):
+class LowerBound(float):
     """What is left of an allotment in which something may have been spent: at least this is not more than it."""
 
 
@@ -92,17 +92,17 @@ class Door(Kernel):
                 try:
                     measurement.run(0)  # type: ignore[attr-defined]
                 except Unknown as unknown:
-                    of = likes.like_of(unknown.value)  # of a record, fields whose kind is not known say nothing
+                    of = forms.like_of(unknown.value)  # of a record, fields whose kind is not known say nothing
                     value = NotKnown(like=of["score"]) if isinstance(of, Record) and "score" in of else unknown.value
-                    if isinstance(value, NotKnown) and value.like is likes.A_SCORE:
+                    if isinstance(value, NotKnown) and value.like is forms.A_SCORE:
                         help = "measure it, `{score: laplace(s), model: m}`"
                         raise refuse("TypeError", f"{A_SCORE}, and this is a private score", help=help) from None
-                    by_kind = likes.kind(value) != "a record"  # which may have a score
-                    likes.tried(lambda value: score_and_record(value, None), value, by_kind=by_kind)
+                    by_kind = forms.kind(value) != "a record"  # which may have a score
+                    forms.tried(lambda value: score_and_record(value, None), value, by_kind=by_kind)
         if measurement.title == "above_threshold":
             self.skipped += 1
             watch = measurement.release(None, None).value  # which is one whatever the data are, but for what is left
-            return replace(watch, state=SimpleNamespace(left=NotKnown(like=likes.PLAIN)))
+            return replace(watch, state=SimpleNamespace(left=NotKnown(like=forms.PLAIN)))
         self.last, self.place = measurement, span
         raise Unknown
 
@@ -143,7 +143,7 @@ def form_of(function: object, arguments: Sequence[object], unknown: Unknown) -> 
     if function.name == "in_rho" and unknown.called:
         return unknown.value.like
     like = of_measurement(function.name, arguments)
-    return likes.of_function(function) if like is None else like
+    return forms.of_function(function) if like is None else like
 
 
 def of_measurement(name: str, values: Sequence[object]) -> object:
@@ -154,36 +154,36 @@ def of_measurement(name: str, values: Sequence[object]) -> object:
         noise = {f"{name}_noise": 1.0 for name in shapes} | {"mechanism": "laplace"}
         return Record([*((name, np.ones(shape)) for name, shape in shapes.items()), *noise.items()])
     if name in ("laplace", "gaussian"):
-        is_of_cells = values and all(is_number(likes.like_of(value)) for value in values[1:])
-        return _of_noise(likes.like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
+        is_of_cells = values and all(is_number(forms.like_of(value)) for value in values[1:])
+        return _of_noise(forms.like_of(values[0])) if is_of_cells else None  # of a strategy there are its answers
     return _of_choice(name, values) if values else None
 
 
 def _of_choice(name: str, values: Sequence[object]) -> object:
     """Of what is chosen among: an item, its place, or places; of cells, where each belongs."""
     if name == "exp_mech" and isinstance(values[0], list):
-        return likes.common([NotKnown(like=likes.form(likes.plain(likes.like_of(one)))) for one in values[0]])
+        return forms.common([NotKnown(like=forms.form(forms.plain(forms.like_of(one)))) for one in values[0]])
     if name == "noisy_max" and not isinstance(values[0], NotKnown):
         scores = values[0] if isinstance(values[0], Scores) else None
-        return likes.PLACES if scores and (scores.groups or scores.rule.name == "subtrees") else likes.PLAIN
+        return forms.PLACES if scores and (scores.groups or scores.rule.name == "subtrees") else forms.PLAIN
     if name == "largest":
         leads = len(values) > 2 and values[2] is not False
-        return Record(places=likes.PLACES, leads=likes.NUMBER_LIST, within=1.0) if leads else likes.PLACES
+        return Record(places=forms.PLACES, leads=forms.NUMBER_LIST, within=1.0) if leads else forms.PLACES
     if name == "refine" and isinstance(values[0], Refinable):
         return _of_noise(values[0].base)
-    return likes.NUMBERS if name in ("least_cost_partition", "count_partition") else None
+    return forms.NUMBERS if name in ("least_cost_partition", "count_partition") else None
 
 
 def _of_noise(exposed: object) -> object:
     """Of a cube its cells, of a list of cubes a list, of a score a number."""
-    if exposed is likes.SCORES or isinstance(exposed, Scores):
-        return likes.NUMBER_LIST
-    if exposed is likes.A_SCORE or isinstance(exposed, Score):
-        return likes.NOISED
+    if exposed is forms.SCORES or isinstance(exposed, Scores):
+        return forms.NUMBER_LIST
+    if exposed is forms.A_SCORE or isinstance(exposed, Score):
+        return forms.NOISED
     if isinstance(exposed, Cube):
-        return np.ones(exposed.shape) if exposed.size <= likes.MOST else None
+        return np.ones(exposed.shape) if exposed.size <= forms.MOST else None
     if isinstance(exposed, Sequence) and exposed and all(isinstance(one, Cube) for one in exposed):
-        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= likes.MOST else None
+        return [_of_noise(one) for one in exposed] if sum(one.size for one in exposed) <= forms.MOST else None
     return None
 
 
@@ -202,7 +202,7 @@ def declared_choice(interp: Interpreter, node: n.Choice, scope: Scope) -> Untrai
     return choice
 
 
-class Untrained(likes.SomeChoice):
+class Untrained(forms.SomeChoice):
     """A choice that has learned nothing: of what it gives only the kind is known, which is that of any Option."""
 
     def __init__(
@@ -224,7 +224,7 @@ class Untrained(likes.SomeChoice):
         data = only_record([*args, *keywords.values()], fields_read([*self.options, *self.features]), self.databases)
         all_run = self.way != n.FEATURES
         like = self.look(interp, data, span, score_from if all_run else None, SURE if all_run else EVERYWHERE)
-        raise Unknown(like=None if like is None else likes.kind_alone(like))
+        raise Unknown(like=None if like is None else forms.kind_alone(like))
 
     def look(
         self, interp: Evaluator, data: object, span: Span | None, judged: Callable[[object, str], object] | None,
@@ -242,7 +242,7 @@ class Untrained(likes.SomeChoice):
             utility = self.utility.run if isinstance(self.utility, Part) else self.utility
             way = "the Utility" if self.way == n.FEATURES else self.way
             _need(judged, self.utility, gives(utility, data, answers[0]), way)
-        return likes.example(answers[0]) if answers else None
+        return forms.example(answers[0]) if answers else None
 
 
 def _gives(interp: Evaluator, sure: frozenset[str], span: Span | None, part: object, *data: object) -> object:
@@ -259,7 +259,7 @@ def _gives(interp: Evaluator, sure: frozenset[str], span: Span | None, part: obj
 
 def _need(judged: Callable[[object, str], object], part: object, value: object, what: str) -> None:
     """Refuses a value of the wrong kind where a part of a choice gives it."""
-    like = likes.example(value)
+    like = forms.example(value)
     if like is not None:
         run = part.run if isinstance(part, Part) else part
         ends = run.body.body[-1:] if isinstance(run, Function) and isinstance(run.body, n.Block) else ()
@@ -293,8 +293,8 @@ def need_amount(interp: Interpreter, node: n.Amount, scope: Scope) -> None:
     """Refuses an amount of which the kind is known, and which is no number."""
     if node.unit in UNITS and isinstance(node.value, n.Name | n.Attribute | n.Index):
         value = interp.argument(node.value, scope)
-        if isinstance(value, NotKnown) and likes.kind(value) not in (None, "a number"):
-            exact_amount(node, likes.example(value), None)
+        if isinstance(value, NotKnown) and forms.kind(value) not in (None, "a number"):
+            exact_amount(node, forms.example(value), None)
 
 
 def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.GroupKey]:
@@ -307,7 +307,7 @@ def need_keys(interp: Interpreter, node: n.Select, scope: Scope) -> Sequence[n.G
     for key in node.keys:
         value = None if key.over is None else interp.argument(key.over, scope)
         if key.over is not None and isinstance(value, NotKnown):
-            likes.tried(partial(keys_of, key, key.over.span), value, by_kind=True)
+            forms.tried(partial(keys_of, key, key.over.span), value, by_kind=True)
             unlisted.append(key)
     return unlisted
 
@@ -316,12 +316,12 @@ def need_tables(interp: Interpreter, node: n.Select, scope: Scope) -> None:
     """Refuses to select from what is no table, whatever it holds; an answer by groups is a table of its columns."""
     for table, span in ((node.table, node.table.span), *((joined.table, joined.span) for joined in node.joins)):
         of = interp.argument(table, scope) if isinstance(table, n.Name) else None
-        like = likes.example(of) if isinstance(of, NotKnown) else None
+        like = forms.example(of) if isinstance(of, NotKnown) else None
         if not (like is None or is_rows(like) or isinstance(like, Handle)):
             word = "a select reads a table or a cube" if table is node.table else "a join takes tables"
-            raise refuse("TypeError", f"{word}, and this is {likes.kind(of)}", span)
+            raise refuse("TypeError", f"{word}, and this is {forms.kind(of)}", span)
         if isinstance(like, Grouped) and len(like):
-            own, cells = f"\u00b7{id(table)}", [(name, likes.example(like.column(name)[0])) for name in like.parts]
+            own, cells = f"\u00b7{id(table)}", [(name, forms.example(like.column(name)[0])) for name in like.parts]
             columns = tuple((name, Open(_KINDS.get(kind_name(cell), "real"))) for name, cell in cells)
             described = public_table(interp.data, own, columns, object(), table.span, facts=FACTS)
             interp.parts[id(table)] = described  # type: ignore[attr-defined]
@@ -331,7 +331,7 @@ def need_smooth(interp: Interpreter, node: n.Select, scope: Scope) -> None:
     """Refuses a join without a bound where its sides are known, and do not join freely."""
     sides = [interp.argument(table, scope) for table in (node.table, *(joined.table for joined in node.joins))]
     own = [isinstance(side, Handle) and side.private for side in sides]
-    unsure = [isinstance(side, NotKnown) and side.like is not likes.A_SOURCE for side in sides]
+    unsure = [isinstance(side, NotKnown) and side.like is not forms.A_SOURCE for side in sides]
     if any(own) and not joins_freely(node.joins, [a or b for a, b in zip(own, unsure, strict=True)]):
         raise Refusal(no_free_join(node))
 
@@ -342,25 +342,25 @@ def of_unread(interp: Interpreter, node: n.Select, scope: Scope) -> object:
     names = [*keys, *(output.name for output in outputs)]
     if not all(names) or len(set(names)) < len(names) or keys_by_alias(node, ()).per is not None:
         return None
-    around, cells = interp.aggregates, dict[str, object](dict.fromkeys(keys, likes.ANY))
+    around, cells = interp.aggregates, dict[str, object](dict.fromkeys(keys, forms.ANY))
     interp.aggregates = around | {id(call): _of_aggregate(call) for output in outputs for call in output.calls}
     try:
         for output in outputs:
-            cells[output.name] = likes.ANY
+            cells[output.name] = forms.ANY
             with suppress(Refusal):
-                cells[output.name] = likes.inside(interp.argument(output.value, scope))
+                cells[output.name] = forms.inside(interp.argument(output.value, scope))
     finally:
         interp.aggregates = around
     if keys:
-        return likes.SomeGroups({name: [cell] for name, cell in cells.items()}, len(keys))
-    return likes.form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
+        return forms.SomeGroups({name: [cell] for name, cell in cells.items()}, len(keys))
+    return forms.form(next(iter(cells.values())) if len(cells) == 1 else Record(cells))
 
 
 def _of_aggregate(call: n.Call) -> NotKnown:
     """What an aggregate gives of whatever it is of."""
     row = AGGREGATES[call.function.id]  # type: ignore[union-attr]
     if row.name == "bounds":
-        return NotKnown(like=Record(low=likes.ANY, high=likes.ANY))
+        return NotKnown(like=Record(low=forms.ANY, high=forms.ANY))
     return NotKnown(like=1.0 if row.name == "count" or (row.bounded and not row.gives_moments) else None)
 
 
@@ -375,7 +375,7 @@ def opens(part: Callable[[n.Expr, Scope], object], node: n.Call, scope: Scope) -
 def table_of(interp: Interpreter, node: n.Call, values: Sequence[object], scope: Scope) -> Table | None:
     """The public table of rows that a program gives; refuses what is known to be neither a path nor rows."""
     value, name = next(iter(values), None), node.function.id if isinstance(node.function, n.Name) else ""
-    origin = likes.example(value) if isinstance(value, NotKnown) else None
+    origin = forms.example(value) if isinstance(value, NotKnown) else None
     if origin is not None and not is_paths(origin):
         interp.parts[id(node.args[0])] = origin  # type: ignore[attr-defined]
         origin_of(interp, node, scope)
@@ -408,7 +408,7 @@ def described_table(interp: Interpreter, node: n.Described, scope: Scope) -> Tab
         raise Unknown
     domains = interp.argument(node.domains, scope)
     if isinstance(domains, NotKnown):
-        raise Unknown(like=likes.A_SOURCE)
+        raise Unknown(like=forms.A_SOURCE)
     if isinstance(domains, dict):  # by the header of a file: what its columns hold is not known
         domains = Record((name, Open("text") if domain is None else domain) for name, domain in domains.items())
     schema = schema_of(domains, node.domains.span)
@@ -417,7 +417,7 @@ def described_table(interp: Interpreter, node: n.Described, scope: Scope) -> Tab
 
 def adaptive_name(function: object) -> str:
     """The name of an option of the library whose answers have no known error; empty of what is none."""
-    if isinstance(function, Function) and function.name in likes.ADAPTIVE:
+    if isinstance(function, Function) and function.name in forms.ADAPTIVE:
         return function.name if function.body.span.source.name.startswith(LIBRARY) else ""
     return ""
 
@@ -425,7 +425,7 @@ def adaptive_name(function: object) -> str:
 def is_unknown(name: str, kernel: Any) -> bool:
     """Whether what a function gives is not known, whatever it is given."""
     if name in KERNELS:
-        return KERNELS[name] not in likes.QUICK
+        return KERNELS[name] not in forms.QUICK
     row = BUILTINS.get(name)
     spends = row is not None and row.gives is Gives.BALANCE and bool(kernel.skipped)
     return name in SLOW or spends or (row is not None and row.gives in (Gives.CHOICE, Gives.ADVISOR))
@@ -437,7 +437,7 @@ def need_places(interp: Interpreter, node: n.For | n.Comprehension, scope: Scope
     of, (name, *more) = _counted(node.source), node.names
     if of is None or more or scope.variable("len") is not MISSING or (isinstance(node, n.For) and returns_inside(node)):
         return
-    x, groups = of.span.text, isinstance(likes.example(interp.argument(of, scope)), Grouped)
+    x, groups = of.span.text, isinstance(forms.example(interp.argument(of, scope)), Grouped)
     for part in node.body.body if isinstance(node, n.For) else (node.item,) * (node.condition is None):
         for one in _always(part):
             if isinstance(one, n.Index) and [arg.span.text for arg in one.args] == [name]:

@@ -18,9 +18,9 @@ from html import unescape
 from itertools import takewhile
 
 from jostle.diagnostics import Diagnostic, Refusal
-from jostle.mistakes import blocks, repairs, sayings, selects, slips
-from jostle.mistakes.declared import DECLARES
-from jostle.mistakes.foreign import Nothing, Unread, as_one, other_words
+from jostle.mistakes import edits, typos
+from jostle.mistakes.foreign import Nothing, Unread, as_one, other_words, programs, selects, statements
+from jostle.mistakes.foreign.declarations import DECLARES
 from jostle.records import replace
 from jostle.source import Source, Span
 from jostle.syntax.messages import LACKS_A_COMMA, rewritings
@@ -51,7 +51,7 @@ _JOINTS = "(?:and|as|between|by|from|group|having|in|join|limit|of|on|or|order|o
 _AS_A_NAME = re.compile(rf"(?i), *{_JOINTS}\b(?! *[(.=[])|(?<![.\w]){_JOINTS} *,|\bprivate {_JOINTS}\b")
 _ARGUMENT = re.compile(r"(, *)?(\w+ *= *)(?:\([^()]*\)|\[[^\[\]]*\]|\"[^\"]*\"|[^,()\[\]=]+)(?=[,)])")
 _AMOUNTS = frozenset({"epsilon", "rho", "delta", "seed"})
-_USAGE = re.compile(rf"{repairs.USAGE}|$")
+_USAGE = re.compile(rf"{edits.USAGE}|$")
 _GENERIC = re.compile(  # of helps that say that they are of names, or lines, that are no part of the program
     r"write `use \w+`|write `\w+\([a-z](?:, [a-z])*\)`|write `\w+\([\w, =*\"]*\)`$|` (?:and,? )|, where `"
 )
@@ -67,12 +67,12 @@ def mend(faults: Sequence[Diagnostic], source: Source, check: Check) -> list[Dia
     every, rows = list[Diagnostic](), set[int]()
     for fault in faults:
         if _row(fault) not in rows:
-            every.append(repairs.in_own_names(_mend(fault, source, check)) if len(every) < 3 else fault)
+            every.append(edits.in_own_names(_mend(fault, source, check)) if len(every) < 3 else fault)
             help = every[-1].help
             lines = re.search(r"in place of lines (\d+) to (\d+)$", help)
             if lines or (help != fault.help and _WHOLE.fullmatch(help)):
                 rows |= {*range(int(lines[1]), int(lines[2]) + 1)} if lines else {_row(fault)}
-    return list(map(repairs.with_ends_to_know, every))
+    return list(map(edits.with_ends_to_know, every))
 
 
 def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
@@ -84,7 +84,7 @@ def _mend(fault: Diagnostic, source: Source, check: Check) -> Diagnostic:
         return fault  # what should stand there is not known, and leaving the sign out would mean something else
     search = _Search(fault, fault.span, check)
     if ordered := re.match(r"`(\w+)` takes .*", fault.message) and re.fullmatch(r"write `([\w.]+\(.*\))`", fault.help):
-        for call in repairs.CALL.finditer(search.line):  # of which the arguments stand in another order
+        for call in edits.CALL.finditer(search.line):  # of which the arguments stand in another order
             new = f"{search.line[: call.start()]}{ordered[1]}{search.line[call.end(1) + 1 :]}"
             same = sorted(re.findall(r"\w+", new)) == sorted(re.findall(r"\w+", search.line))
             if same and new != search.line and search.first_fault(new) is None:
@@ -104,18 +104,18 @@ def _habit(fault: Diagnostic, search: _Search, wide: bool = False) -> Diagnostic
     try:
         return (None if wide else _line_read(fault, search, program)) or _block_read(fault, search, program, wide)
     except Nothing as nothing:
-        return None if wide else sayings.plain_words(fault, nothing.args[0])
+        return None if wide else statements.plain_words(fault, nothing.args[0])
 
 
 def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Diagnostic | None:
     try:
-        reader = sayings.reader_of("\n".join(search.before), search.source.text)
-        lines, below = sayings.with_later(program[search.row - 1 :], reader)
+        reader = statements.reader_of("\n".join(search.before), search.source.text)
+        lines, below = statements.with_later(program[search.row - 1 :], reader)
     except _UNREAD:
         return None
     used = {line for line in search.before if line.startswith("use ")}
     new = "\n".join(search.indent + line for line in lines if line not in used)
-    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or repairs.misreads(search.line, new):
+    if re.sub(r"[\s'\"]", "", new) == re.sub(r"[\s'\"]", "", search.line) or edits.misreads(search.line, new):
         return None
     if (first := search.first_fault(new)) is not None:
         column = re.fullmatch("there is no column `(.*)`", first.message)
@@ -128,13 +128,13 @@ def _line_read(fault: Diagnostic, search: _Search, program: Sequence[str]) -> Di
 
 def _block_read(fault: Diagnostic, search: _Search, program: Sequence[str], wide: bool) -> Diagnostic | None:
     """The fault with the lines that a block of other lines means as a whole."""
-    for begin, end in blocks.blocks_at(program, search.row):
+    for begin, end in programs.blocks_at(program, search.row):
         if (end - begin < 2 and not wide) or (wide and DECLARES.match(program[begin]) is None):
             continue
-        reader = sayings.reader_of("\n".join(program[:begin]), search.source.text)
+        reader = statements.reader_of("\n".join(program[:begin]), search.source.text)
         reader.wide = wide
         try:
-            new = blocks.block(program[begin:end], reader, search.row - 1 - begin)
+            new = programs.block(program[begin:end], reader, search.row - 1 - begin)
         except _UNREAD:
             continue
         if set(re.findall(r"[A-Za-z_]\w*", "\n".join(program[end:]))) & reader.it.keys():
@@ -178,8 +178,8 @@ def _of_choice(fault: Diagnostic, search: _Search) -> Diagnostic | None:
         return _called_on(fault, search)
     elif fault.span and (record := re.match(r"its record is `\{(.*)\}`", fault.help)):
         fields = re.findall(r"(\w+):", record[1])
-        for group in repairs.GROUP.finditer(line, fault.span.column - 1):
-            parts = [part[0].strip() for part in repairs.PART.finditer(group[1])]
+        for group in edits.GROUP.finditer(line, fault.span.column - 1):
+            parts = [part[0].strip() for part in edits.PART.finditer(group[1])]
             if len(parts) == len(fields):
                 own = [re.sub(rf"^({field}) *[=:](?!=) *", "", part) for field, part in zip(fields, parts, strict=True)]
                 called = line[group.start() - 1 : group.start()].isidentifier()
@@ -209,7 +209,7 @@ def _sure(fault: Diagnostic) -> float:
     """How much a slip costs at most that is tried before what the message says to write."""
     if _OF_WORDS.search(fault.message):
         return 0
-    return slips.SURE if not _knows(fault) else 0.85 if fault.message.endswith("is not defined") else 0.45
+    return typos.SURE if not _knows(fault) else 0.85 if fault.message.endswith("is not defined") else 0.45
 
 
 def _slips_come(fault: Diagnostic, search: _Search) -> bool:
@@ -245,7 +245,7 @@ def _searched(fault: Diagnostic, place: Span, search: _Search) -> Diagnostic | N
 
 def _doubted(fault: Diagnostic, search: _Search) -> Diagnostic:
     """A fault that has no line that works says that what it shows is an example, or which name is not there."""
-    fault = repairs.as_documented(fault, search.line, search.first_fault)
+    fault = edits.as_documented(fault, search.line, search.first_fault)
     line = re.fullmatch(r"write `([^`…]+)`", fault.help)
     if line and (
         difflib.SequenceMatcher(None, line[1], search.line.strip()).ratio() > 0.85 or "pipes" in fault.message
@@ -286,11 +286,11 @@ def _slip(fault: Diagnostic, place: Span, search: _Search, most: float = 9) -> D
             faults = refusal.diagnostics
         return not any(_row(one) > begin and (_row(one) <= end or one.kind == "SyntaxError") for one in faults)
 
-    slip = slips.without(text, at, slips.names_of(place.source.text, fault), clean, fault, most)
+    slip = typos.without(text, at, typos.names_of(place.source.text, fault), clean, fault, most)
     return None if slip is None else _tell_slip(fault, slip, text, begin)
 
 
-def _tell_slip(fault: Diagnostic, slip: repairs.Slip, text: str, begin: int) -> Diagnostic:
+def _tell_slip(fault: Diagnostic, slip: edits.Slip, text: str, begin: int) -> Diagnostic:
     """The fault with the line without a slip; a message that only said where the parser stopped is about the slip."""
     row, start = text.count("\n", 0, slip.start), slip.start - (text.rfind("\n", 0, slip.start) + 1)
     new, many = text[: slip.start] + slip.new + text[slip.end :], slip.new.count("\n") + 1
@@ -325,14 +325,14 @@ class _Search:
         self.begin = begin
         self.before, self.rest = lines[: self.row - 1], list(takewhile(_GOES_ON.match, lines[self.row :]))
         self.statement = [*[""] * begin, *lines[begin : self.row - 1]]
-        self.lines, self.checks, self.keeps = {self.line}, 0, repairs.Own(lines, self.row - 1)
+        self.lines, self.checks, self.keeps = {self.line}, 0, edits.Own(lines, self.row - 1)
         self.waiting: list[tuple[float, int, str, Diagnostic | None, str, int]] = [(0, 0, self.line, fault, "", 0)]
         if fault.kind != "SyntaxError" and self.first_fault(self.line) is None:
             self.rest = lines[self.row :]  # what is wrong is seen where later lines call it
 
     def look(self, cost: float, lines: tuple[str, str], last: Diagnostic, out: str, steps: int) -> None:
         """Looks at a line that was made of another. It is waiting then, if it has no fault, or another than that."""
-        line, new = lines[0], repairs.own_amount(self.line, lines[1])
+        line, new = lines[0], edits.own_amount(self.line, lines[1])
         of_message = steps == 1 and cost == 1
         if self.is_far(new, cost, steps) or new in self.lines or not self.keeps(line, new, out, cost < 1):
             return

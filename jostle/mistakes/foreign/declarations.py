@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from jostle.mistakes.foreign import Nothing, Unread, unread, words
-from jostle.mistakes.selects import listed
+from jostle.mistakes.foreign.selects import listed
 
 _DAY = r"\d{4}-\d\d-\d\d[\dT:]*"
 _AS_IT_STANDS = re.compile(

@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from textwrap import dedent
 
-from jostle.mistakes.declared import DECLARES
 from jostle.mistakes.foreign import Nothing, Rows, Unread, parse, parsed, unread
-from jostle.mistakes.sayings import Meanings, lines_of
+from jostle.mistakes.foreign.declarations import DECLARES
+from jostle.mistakes.foreign.statements import Meanings, lines_of
 from jostle.records import replace
 
 _MOST = 12  # lines of a program that are read

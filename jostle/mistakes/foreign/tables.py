@@ -35,7 +35,7 @@ from jostle.mistakes.foreign import (
     word_of,
     words,
 )  # fmt: skip
-from jostle.mistakes.terms import Known
+from jostle.mistakes.foreign.expressions import Known
 from jostle.records import replace
 
 

@@ -17,8 +17,8 @@ from jostle.diagnostics import Diagnostic
 from jostle.language.aggregates import AGGREGATES
 from jostle.language.builtins import BUILTINS
 from jostle.language.row_functions import ROW_FUNCTIONS
-from jostle.mistakes import repairs
-from jostle.mistakes.repairs import (
+from jostle.mistakes import edits
+from jostle.mistakes.edits import (
     CALL,
     USAGE,
     Slip,
@@ -30,7 +30,7 @@ from jostle.mistakes.repairs import (
     own_values,
     tokens,
 )
-from jostle.mistakes.selects import in_order
+from jostle.mistakes.foreign.selects import in_order
 from jostle.records import replace
 from jostle.syntax.parser import lexicon, parses
 
@@ -302,7 +302,7 @@ def _of_report(text: str, fault: Diagnostic) -> Iterator[Slip]:
 def _renamed(text: str, call: re.Match[str], wrong: str) -> Iterator[Slip]:
     """A list, a text or a function that is given by another name than the function of the library has for it."""
     for match in re.finditer(rf"\b{wrong}(?= *= *[\[\"l])", text):
-        for own in re.findall(r"\b(\w+) = ", repairs.calls_shown().get(call[0][:-1], "")):
+        for own in re.findall(r"\b(\w+) = ", edits.calls_shown().get(call[0][:-1], "")):
             yield Slip(0.9, match.start(), match.end(), own)
 
 

@@ -2,7 +2,7 @@
 
 A run refuses from public facts, before it charges: names, kinds, columns, keys, bounds, amounts of noise. So what it
 would refuse of a measurement is known by asking for it and turning back at the door. What that would have answered is
-`Unknown`, and so is what depends on it, but for its form (`likes`): how long it is and which fields it has. Of such a
+`Unknown`, and so is what depends on it, but for its form (`forms`): how long it is and which fields it has. Of such a
 statement that alone is known: of a branch or a loop, what all ways through it have in common. Everything else is the
 run's own, so that no rule of it is written twice. Nothing is opened: of a private source the description is known, of
 public files nothing; nor is what choices and slow kernels give, and what was spent only where nothing was left out.
@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from jostle.check.dry import likes
-from jostle.check.dry.forms import Forms
-from jostle.check.dry.likes import Names, NotKnown, Unknown
+from jostle.check.dry import forms
+from jostle.check.dry.expressions import DryExpressions
+from jostle.check.dry.forms import Names, NotKnown, Unknown
 from jostle.check.dry.stand_ins import (
-    Left,
+    LowerBound,
     TooLong,
     Untrained,
     adaptive_name,
@@ -83,7 +83,7 @@ GIVERS = (n.Name, n.Variable, n.Query, n.Call, n.Spending)
 """Expressions that are what a part of them is, or what is called; of others the form is not that of a part."""
 
 
-class Foresight(Forms):
+class DryInterpreter(DryExpressions):
     """Walks a program up to the door of its kernel, statement by statement."""
 
     def __init__(self, *args: object, **keywords: object) -> None:
@@ -99,7 +99,7 @@ class Foresight(Forms):
         self.source: Source | None = None  # the program that they are of
 
     def at_least(self, amount: float) -> float:
-        return Left(amount) if self.kernel.skipped else amount  # type: ignore[attr-defined]
+        return LowerBound(amount) if self.kernel.skipped else amount  # type: ignore[attr-defined]
 
     def statement(self, node: n.Stmt, scope: Scope) -> Returned | None:
         skipped = self.kernel.skipped  # type: ignore[attr-defined]
@@ -127,7 +127,7 @@ class Foresight(Forms):
             if self.joint is not None or (returns_inside(node) and self.returned is None):
                 raise Unknown from None  # nothing is known of what it gives
             like = unknown.value.like if isinstance(node, n.Assign | n.Release) else None
-            self.forget(node, scope, NotKnown(unknown.value.of if likes.is_of_call(node) else "", like), after)
+            self.forget(node, scope, NotKnown(unknown.value.of if forms.is_of_call(node) else "", like), after)
             return None
         except Refusal as refusal:
             self._refused(refusal, node, scope)
@@ -160,10 +160,10 @@ class Foresight(Forms):
         test = node.test if isinstance(node, n.If) else node.value
         value = self.part(test, scope)
         self.parts[id(test)] = value
-        if likes.kind(value) not in (None, "a boolean"):
+        if forms.kind(value) not in (None, "a boolean"):
             del self.parts[id(test)]
             if isinstance(value, NotKnown):
-                raise Refusal(no_condition(str(likes.kind(value)), test.span.text)).at(test.span)
+                raise Refusal(no_condition(str(forms.kind(value)), test.span.text)).at(test.span)
             self.truth(value, test)
 
     def _one_by_one(self, node: n.Stmt, scope: Scope) -> dict[str, NotKnown]:
@@ -194,7 +194,7 @@ class Foresight(Forms):
             if isinstance(node, n.For):
                 source = self.part(node.source, scope)
                 begun |= self.item_names(node.names, self.item(source, node.source.span), node.source.span, scope)
-                sure = self.returned is None and likes.has_items(source)
+                sure = self.returned is None and forms.has_items(source)
             for block in blocks(node):
                 scope.names = Names(begun)
                 if self._goes_on(block, scope, sure):
@@ -206,7 +206,7 @@ class Foresight(Forms):
         self.looks = self.looks if self.returned is None else Looks()  # of what a run may not come by
         ways += [names] if isinstance(node, n.For) or node.other is None else []
         after = {name: [dict.get(way, name, NotKnown()) for way in ways] for name in _bound(node)}
-        return {name: NotKnown(like=likes.common(values)) for name, values in after.items()}
+        return {name: NotKnown(like=forms.common(values)) for name, values in after.items()}
 
     def _goes_on(self, block: n.Block, scope: Scope, sure: bool) -> bool:
         """Walks a branch, notes what it returns, and whether what follows may come; `sure`: a run comes by."""
@@ -257,7 +257,7 @@ class Foresight(Forms):
             table = table_of(self, node, [self.part(arg, scope) for arg in node.args], scope)
             if table is not None:
                 return table
-            raise Unknown(like=likes.A_SOURCE)
+            raise Unknown(like=forms.A_SOURCE)
         looked_at = self.forms.get(type(node))
         try:
             value = super().eval(node, scope) if looked_at is None else looked_at(node, scope)
@@ -267,7 +267,7 @@ class Foresight(Forms):
                 unknown.value = NotKnown(unknown.value.of)
             unknown.called = False
             raise
-        if isinstance(value, Left):
+        if isinstance(value, LowerBound):
             raise Unknown
         if isinstance(node, n.Lambda | n.Part) and isinstance(value, Function | Part):
             self.define(value)
@@ -331,8 +331,8 @@ class Foresight(Forms):
             if self.cell is None:
                 self.blurred = True
                 return None
-            groups = isinstance(unknown.value.like, likes.SomeGroups)
-            like = likes.example(unknown.value) if groups else likes.operand(unknown.value)
+            groups = isinstance(unknown.value.like, forms.SomeGroups)
+            like = forms.example(unknown.value) if groups else forms.operand(unknown.value)
             if like is None:
                 self.places.add(id(node))
             return self.cell if like is None else like
@@ -354,9 +354,9 @@ class Foresight(Forms):
         if isinstance(function, Function):
             self.entered.add(id(function.body))
         self._need_fit(function, self.calling, args, keywords or {}, span)
-        if isinstance(function, likes.Method):  # which says what it gives, whatever it is given
-            by_name = {name: likes.example(value) for name, value in (keywords or {}).items()}
-            return function.body(*map(likes.example, args), **by_name)
+        if isinstance(function, forms.Method):  # which says what it gives, whatever it is given
+            by_name = {name: forms.example(value) for name, value in (keywords or {}).items()}
+            return function.body(*map(forms.example, args), **by_name)
         if isinstance(function, Builtin):
             need_public(function, arguments)
             if is_structural(function.name) and any(isinstance(value, NotKnown) for value in arguments):
@@ -364,7 +364,8 @@ class Foresight(Forms):
             if function.name == "advisor" and len(args) > 1 and isinstance(args[0], Untrained | ChoiceMaker):
                 return Advisor(cast("ChoiceMaker", args[0]), args[1], 1, (), "", False)
         self._need_known(function, args, keywords or {})
-        return self._given_by(function, arguments, lambda: super(Foresight, self).call(function, args, keywords, span))
+        called = super().call
+        return self._given_by(function, arguments, lambda: called(function, args, keywords, span))
 
     def _given_by(self, function: object, arguments: Sequence[object], called: Callable[[], object]) -> object:
         """What a call gives; of a function that may return at several places what all of these have in common."""
@@ -376,15 +377,15 @@ class Foresight(Forms):
             value = called()
             if self.returned is None:
                 return value
-            like = likes.common([*self.returned, value])
+            like = forms.common([*self.returned, value])
         except Unknown as unknown:
             like = form_of(function, arguments, unknown)
             if self.returned is not None:
-                like = likes.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
+                like = forms.common([*self.returned, NotKnown(like=like)]) if unknown.returned else None
         except Refusal:
             if self.returned is None:
                 raise
-            like = likes.common(self.returned)
+            like = forms.common(self.returned)
         finally:
             self.returned, self.body, self.open, self.looks = around
         raise Unknown(adaptive_name(function), like)
@@ -399,8 +400,8 @@ class Foresight(Forms):
         if node is None or node.span is not span:
             return
         if row is None or function.name in SLOW or any(isinstance(v, NotKnown) for v in (*args, *keywords.values())):
-            places, named = map(likes.stand_in, args), {name: likes.stand_in(value) for name, value in keywords.items()}
-            fault = no_argument(function, node, [*places], named, likes.kind)
+            places, named = map(forms.stand_in, args), {name: forms.stand_in(value) for name, value in keywords.items()}
+            fault = no_argument(function, node, [*places], named, forms.kind)
             if fault is not None:
                 raise Refusal(fault)
 
@@ -414,18 +415,18 @@ class Foresight(Forms):
                 of = arguments[0].of if isinstance(arguments[0], NotKnown) else ""
                 if of:
                     raise no_error(of)
-                number, like = likes.measured(arguments[0]), likes.of_function(function)
+                number, like = forms.measured(arguments[0]), forms.of_function(function)
                 if not any(isinstance(value, NotKnown) for value in arguments[1:]):  # which may be refused
                     of_data = isinstance(arguments[0], Table | str)
                     example = arguments[0] if of_data else Noised(1.0, Laplace(1.0)) if number is None else number
                     own = super().call(function, [example, *args[1:]], dict(keywords))
-                    formed = likes.kind_alone if likes.is_open(arguments[0]) else likes.form
+                    formed = forms.kind_alone if forms.is_open(arguments[0]) else forms.form
                     like = like if number is None else formed(own)
                 if self.kernel.last is not None or isinstance(arguments[0], NotKnown):  # type: ignore[attr-defined]
                     raise Unknown(like=like)
             if is_unknown(function.name, self.kernel):
                 self._need_source(function, arguments)
-                raise Unknown(like=likes.of_function(function))
+                raise Unknown(like=forms.of_function(function))
         if not isinstance(function, Function) and any(isinstance(value, NotKnown) for value in arguments):
             like = self._by_examples(function, args, keywords)
             raise Unknown(like=form_of(function, arguments, Unknown()) if like is None else like)
@@ -448,7 +449,7 @@ class Foresight(Forms):
         def of(*values: object) -> object:
             return work(function, values[: len(args)], dict(zip(keywords, values[len(args) :], strict=True)))
 
-        return likes.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
+        return forms.tried(of, *args, *keywords.values(), by_kind=row is None or row.reads is not Reads.DRAWS)
 
 
 def _without_wish(node: n.Node) -> n.Node:
@@ -463,7 +464,7 @@ def _bound(node: n.Stmt) -> set[str]:
 
 
 def foreseen(
-    tree: n.Program, factory: Callable[..., Foresight], events: Stream, settings: Mapping[str, object], look: bool,
+    tree: n.Program, factory: Callable[..., DryInterpreter], events: Stream, settings: Mapping[str, object], look: bool,
     names: Mapping[str, object],
 ) -> Foreseen:  # fmt: skip
     """What a run of a program is sure to refuse, if it comes so far, and more that is known of it.
@@ -471,7 +472,7 @@ def foreseen(
     `factory` makes an interpreter of a session, which the walk takes for its own; `names` are those that an interactive
     session has.
     """
-    interp = factory(Foresight, *door(events), declared_choice)  # what a choice learns takes long
+    interp = factory(DryInterpreter, *door(events), declared_choice)  # what a choice learns takes long
     interp.settings, planned, scope = dict(settings), {}, Scope(interp.base, Names(names))
     interp.looks = Looks((lambda *_: None) if look else None)
     interp.kernel.begin(tree.span.source)

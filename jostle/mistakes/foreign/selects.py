@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 
 from jostle.mistakes.foreign import MEASURES, Nothing, Rows, Unread, parse, unread, words
-from jostle.mistakes.habits import Verbs
+from jostle.mistakes.foreign.tables import Verbs
 from jostle.records import replace
 
 _CLAUSES = (

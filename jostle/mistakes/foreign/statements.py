@@ -1,4 +1,4 @@
-"""Statements of other languages: selects of SQL, commands of Stata, and what `habits` reads, as lines of Jostle."""
+"""Statements of other languages: selects of SQL, commands of Stata, and what `tables` reads, as lines of Jostle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from jostle.diagnostics import Diagnostic
 from jostle.language.row_functions import ROW_FUNCTIONS
-from jostle.mistakes.declared import DECLARES, declared
 from jostle.mistakes.foreign import (
     Answer,
     Nothing,
@@ -31,9 +30,10 @@ from jostle.mistakes.foreign import (
     word_of,
     words,
 )  # fmt: skip
-from jostle.mistakes.habits import Verbs
-from jostle.mistakes.selects import CHANGES, changes, select, split
-from jostle.mistakes.terms import is_text, pieces, together
+from jostle.mistakes.foreign.declarations import DECLARES, declared
+from jostle.mistakes.foreign.expressions import is_text, pieces, together
+from jostle.mistakes.foreign.selects import CHANGES, changes, select, split
+from jostle.mistakes.foreign.tables import Verbs
 from jostle.records import replace
 
 _GIVEN = re.compile(r"(?P<release>(?:release|return) +)?(?:(?P<name>\w+) *(?:=(?!=)|<-)\s*)?(?P<value>.+)")

@@ -1,22 +1,22 @@
 """Exposures: which private sources a handle reads, on which paths of their budgets, and with which stability.
 
-For each private source, an exposure has the path in that source's budget tree on which a measurement is charged, and
-the stability: how many rows can change when one protected unit changes. A public handle has no exposures and is
-measured exactly, for nothing. What a handle is of (rows, counts, vectors) is in `handles`; no handle holds a row.
+For each private source, an exposure has the path in the source's budget tree that a measurement is charged to, and the
+stability: the number of rows that can change when one protected unit changes. A public handle has no exposures, and
+measuring it is exact and free. The kinds of handles (rows, counts, vectors) are in `handles`. No handle holds a row.
 
-A source is what is protected, how it is counted, and the meter that counts it. A source's *identity* (the file,
-whatever it is called; the object, if in memory) has one meter in a session: two declarations share the first one's
-budget.
+A source consists of what is protected, the measure that counts it, and the meter. The *identity* of a source (the
+file, under any name, or the object in memory) has one meter in a session: two declarations of it share the budget of
+the first one.
 
-*The register* knows the private sources of a session, and whether they may be measured now. It refuses data that are
-private under one name and public under another. Before every charge it refuses sources that are closed, training on
-private data, and another process than the one that spends.
+*The register* lists the private sources of a session and decides whether they may be measured. It refuses data that
+are private under one name and public under another. Before every charge it refuses closed sources, training on private
+data, and processes other than the one that created the session.
 
-*Faults.* All that runs over private rows is built to be total, and what may be refused is refused before the charge. An
-exception between a charge and its release may still depend on a row (`Guarded`). It becomes a message that depends on
-the program alone, no answer, and sources that are closed for the session: at once, or at the third failure that the
-machine can cause by itself. `Measurement.finish` sees released numbers only and stands outside. The argument is in
-docs/decisions/faults.md; the tests hold the counter of such faults at 0.
+*Faults.* Everything that runs over private rows is designed to be total, and refusals come before the charge. An
+exception between a charge and its release could still depend on a row (`Guarded`). It is replaced by a message that
+depends on the program alone, there is no answer, and the sources are closed for the session: at once, or at the third
+failure of a kind that the machine can cause. `Measurement.finish` sees released numbers only and is not guarded. The
+argument is in docs/decisions/faults.md; the tests keep the counter of such faults at 0.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from jostle.source import Span
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """One protected thing. `simulated` sources stand for public data in training and take seeded noise; those with
-    an `account` are registered, and counted in the ledger too. `closed`, after `outages` or a fault (`kernel.faults`),
-    they are measured no more in this session."""
+    """One protected data set. `simulated` sources stand for public data in training and use seeded noise. Sources with
+    an `account` are registered and also counted in the ledger. A `closed` source, after `outages` or a fault
+    (`Guarded`), cannot be measured again in this session."""
 
     name: str
     measure: Measure
@@ -71,7 +71,7 @@ class Source:
         return (Note(self.span, f"`{self.name}` is declared private here"),) if self.span is not None else ()
 
     def join(self, account: Account, span: Span | None) -> None:
-        """Counts this source in the ledger too, from its total there on."""
+        """Also counts this source in the ledger, starting from its total there."""
         if self.account is None and self.charges:
             what = f"`{self.name}` was spent from before it was registered"
             raise refuse("DataError", what, span, help="start a new session")
@@ -83,13 +83,13 @@ class Source:
 
 
 class Allotment(Struct, eq=False):
-    """An amount that may be spent inside, for each source it meets; `None` is without limit (public calls)."""
+    """An amount that may be spent inside a block, on each source. An amount of None is no limit (public calls)."""
 
     amount: Amount | None
     span: Span | None
     opened_for: Exposures = ()
     meters: dict[int, tuple[Source, Meter]] = field(default_factory=dict)
-    shared_out: Amount | None = None  # what shares of it are of: what was left at the first of them
+    shared_out: Amount | None = None  # the whole that shares refer to: what was left at the first share
 
     @property
     def unit(self) -> str | None:
@@ -106,18 +106,18 @@ class Allotment(Struct, eq=False):
         return self.meters[id(source)][1]
 
     def left(self, source: Source, path: Path, place: int = 0) -> int:
-        """In quanta of the unit, or (place 1) of δ."""
+        """What is left on a path, in quanta of the unit, or of δ for `place` 1."""
         meter, whole = self.meter(source), self.amount
         return 0 if whole is None else (whole.value, whole.delta)[place] - meter.spent[place] + meter.slack(path)[place]
 
 
 class Exposure(Struct, frozen=True):
-    """`agents` are smaller budgets of their own that a charge must fit too (PINQ's agents).
+    """How a handle reads one source. `agents` are smaller budgets that a charge must also fit (PINQ's agents).
 
-    `rows` is how many rows of the handle can change when one protected unit changes, always; None where that has no
-    bound, and nothing can be measured. Where rows have weights, `weight` is how much weight they can have in all, and
-    what counts weights may go by it. Of the groups of one select `each` bounds the rows that a person has in one.
-    `parts` are the plans of parts that it is within, each with the length that the path has there.
+    `rows` bounds the rows of the handle that change when one protected unit changes; None means no bound, and such a
+    handle cannot be measured. For weighted rows `weight` bounds their total weight, which measurements of weights may
+    use. `each` bounds a person's rows in one group of a select. `parts` are the plans of the enclosing parts, each with
+    the length of the path there.
     """
 
     source: Source
@@ -131,7 +131,7 @@ class Exposure(Struct, frozen=True):
 
     @classmethod
     def of(cls, source: Source, unit: Unit) -> Exposure:
-        """That of a table of a source as it was declared."""
+        """The exposure of a source's table as declared."""
         return cls(source, (), unit.distance, weight=1 if unit.weighted else None, declared=unit)
 
     @property
@@ -140,11 +140,11 @@ class Exposure(Struct, frozen=True):
 
     @property
     def stability(self) -> int:
-        """The rows that can change, at least one so that noise has a scale; refused where they are not bounded."""
+        """The number of rows that can change, at least 1 so that noise has a scale. Refused without a bound."""
         return self.bounded()
 
     def bounded(self, span: Span | None = None) -> int:
-        if self.rows is None or self.rows > 2**53:  # which no double tells from one more
+        if self.rows is None or self.rows > 2**53:  # beyond, doubles are not exact
             raise refuse("UnboundedSum", ANY_ROWS.format(f"of `{self.source.name}`"), span, help=BOUNDS)
         if self.source.measure.for_ever and not self.whole_path:
             help = "the amount for ever is of periods one by one: `t[period = 2026-01-05]`, `partition(t, period)`"
@@ -153,17 +153,17 @@ class Exposure(Struct, frozen=True):
 
     @property
     def digest_facts(self) -> tuple[str, int]:
-        """What of it decides an answer, beside the plan: for `plan.digest`."""
+        """What affects an answer beside the plan, for `plan.digest`."""
         return ("Exposure", self.rows or 0)
 
     @property
     def whole_path(self) -> Path:
-        """The start of the path, up to a part that has all rows of each of its units: those of a period."""
+        """The start of the path up to a period, a part that contains all rows of each of its protected units."""
         return self.path[:1] if self.path and self.path[0][0] == self.source.periods else ()
 
     @property
     def weighted_stability(self) -> int:
-        """For measurements that count each row by its weight (1 where rows have none)."""
+        """The stability for measurements that add up weights; a row without a weight counts as 1."""
         return self.stability if self.weight is None else self.weight
 
 
@@ -171,7 +171,7 @@ Exposures = tuple[Exposure, ...]
 
 
 def extended(exposures: Exposures, label: object, key: object, plan: object = None) -> Exposures:
-    """Those of a part, whose rows are what `plan` leaves."""
+    """The exposures of a part: `label` and `key` extend the paths, and `plan` selects its rows."""
     return tuple(replace(e, path=(*e.path, (label, key)), parts=(*e.parts, (len(e.path) + 1, plan))) for e in exposures)
 
 
@@ -185,7 +185,7 @@ class Handle:
 
     @property
     def measures(self) -> list[Measure]:
-        """How each source that it reads is counted."""
+        """The measure of each source, with `in_parts` for a path on which a unit may have several rows."""
         if not any(map(attrgetter("path"), self.exposures)):
             return list(map(attrgetter("source.measure"), self.exposures))
         parts = [(e.source.measure, bool(e.path) and e.stability > 1) for e in self.exposures]
@@ -200,17 +200,17 @@ class Handle:
 MOST_OUTAGES = 3
 """Failures of the machine or of a server, of one source in one session, before it is closed."""
 OUTAGES = (MemoryError, OSError)
-"""With an engine's refusals of its data, what keeps these from being read: it names no cell, and the charge stays."""
+"""Failures that keep data from being read, beside refusals of an engine. Messages name no cell; the charge stays."""
 
 
 class Counter:
-    """How many faults there were in this process."""
+    """The number of faults in this process."""
 
     faults = 0
 
 
 class Guarded:
-    """Reading private rows and adding noise to what was read. Faults on public data are raised as they are."""
+    """The context of reading private rows and adding noise. Exceptions on public data are raised unchanged."""
 
     def __init__(self, exposures: Exposures, span: Span | None) -> None:
         self._exposures, self._span = exposures, span
@@ -246,16 +246,16 @@ _HELP = (
 
 
 def closed(name: str, span: Span | None) -> Refusal:
-    """That a source cannot be measured any more in this session."""
+    """The refusal of a source that is closed for this session."""
     return refuse(
         "DataError", f"`{name}` is closed for this session, since measuring it failed after a charge", span,
         help="what was released before is kept; start a new session to go on")  # fmt: skip
 
 
 class Register:
-    """The sources of a session by the parts of their identity, and which parts were read as public.
+    """The private sources of a session by the parts of their identity, and the parts that were read as public.
 
-    A table of a source's persons has an identity of its own, and its own unit.
+    A table of persons that belongs to a source has its own identity and unit.
     """
 
     def __init__(self) -> None:
@@ -263,11 +263,11 @@ class Register:
         self._public: set[Hashable] = set()
         self.names: dict[str, Source] = {}
         self._training, self._process = 0, os.getpid()
-        self.opens = True  # in a run of `best_run`, which may leave no trace, nothing is opened that was not before
+        self.opens = True  # False in a run of `best_run`, which must leave no trace and so may not open new data
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """While this is open, no private source may be measured."""
+        """A context in which no private source may be measured."""
         self._training += 1
         try:
             yield
@@ -277,7 +277,7 @@ class Register:
     def declare(
         self, name: str, identity: Hashable, measure: Measure, unit: Unit, span: Span | None, noise: Noise | None = None
     ) -> Source:
-        """The source of `identity`, new or as it was first declared; seeded `noise` makes it a simulated one."""
+        """The source of `identity`, new or as first declared. With seeded `noise` it is a simulated one."""
         owner, *others = {self._private.get(part) for part in parts_of(identity)}
         if owner is None or others:
             source = Source.declared(name, measure, unit, span, noise)
@@ -291,7 +291,7 @@ class Register:
         return source
 
     def link(self, name: str, identity: Hashable, source: Source, unit: Unit, span: Span | None) -> Source:
-        """Makes `identity` a table of a source, under its budget."""
+        """Registers `identity` as a table of a source, under its budget."""
         self.need_opening(span)
         if self._public & parts_of(identity):
             what = f"`{name}` is declared private, yet the same data were read as public before"
@@ -316,19 +316,18 @@ class Register:
             raise refuse("TypeError", "a run of `best_run` opens and names no data", span, help="do it before")
 
     def accounts(self) -> list[Account]:
-        """Those of registered sources."""
+        """The accounts of registered sources."""
         return [source.account for source in self.names.values() if source.account is not None]
 
     def need_open(self, exposures: Exposures, span: Span | None = None) -> None:
-        """Refuses private sources of others, while training, in another process, or closed, and rows without a bound.
-
-        Every charge asks this first, and so does everything that holds exact private values.
+        """Refuses private sources of other sessions, closed ones, any in training or in another process, and rows
+        without a bound. Every charge calls this first, and so does everything that holds exact private values.
         """
         for exposure in exposures:
             exposure.bounded(span)
             source = exposure.source
             if not any(source is own for own, _ in self._private.values()):
-                if source.simulated:  # it stands for public data of a training
+                if source.simulated:  # stands for public training data
                     continue
                 raise refuse("DataError", f"`{source.name}` is of another session, or a copy", span, help="declare it")
             if source.closed:

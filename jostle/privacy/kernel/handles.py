@@ -1,7 +1,7 @@
-"""Handles: what a program holds in place of data.
+"""Handles: the values that stand for data in a program.
 
-A handle is a plan over sources, with what is publicly known of it (schema, shape, names) and its `exposures`. No handle
-holds a row.
+A handle is a plan over sources, with its public facts (schema, shape, names) and its `exposures`. No handle holds a
+row.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from jostle.plan.plan import WEIGHT_BITS, Categories, Column, Domain, Integer, K
 from jostle.plan.schemas import BY_KINDS, Facts, Values, check_steps, key_of
 from jostle.privacy.kernel.exposures import Handle
 
-VALUES = "values"  # what a program calls the cells of a cube
+VALUES = "values"  # the name of a cube's cells in programs
 UNWEIGHTED = "declare the source without `weighted`, or use a measurement that adds up weights"
 
 
 class Origin:
-    """A declaration, equal to another of the same facts. Hashed once: it stands in the path of every charge."""
+    """A declaration, equal to others with the same facts. The hash is stored, since every charge uses it."""
 
     __slots__ = ("_facts", "_hash")
 
@@ -42,8 +42,8 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class Table(Handle):
-    """Rows. `origin` is the declaration while the table was only filtered since it, else `None`; `facts` tell what else
-    is publicly known of its columns."""
+    """A table of rows. `origin` is the declaration if the table was only filtered since, else None. `facts` has further
+    public facts about its columns."""
 
     plan: Plan
     schema: tuple[tuple[str, Domain], ...]
@@ -58,30 +58,30 @@ class Table(Handle):
         return dict(self.schema)
 
     def bounds_of(self, expr: RowExpr) -> tuple[float, float] | None:
-        """The ends between which an expression is known to lie: finite numbers, the lower one first."""
+        """The known bounds of an expression, finite, the lower one first; None without any."""
         ends = self.facts.bounds(expr, self.domains)
         return ends if ends is not None and -math.inf < ends[0] <= ends[1] < math.inf else None
 
     def key_of(self, expr: RowExpr, over: Values | None, limit: int) -> Key | None:
-        """A group key over listed values, or those that the expression is known to have; None where there are none."""
+        """A group key over `over`, or over the known values of the expression; None if these are not known."""
         return key_of(expr, over, self.domains, limit, self.facts)
 
 
 class Counted(Struct, frozen=True, eq=False, weakref=True):
-    """Cells from a counted array, which the vault holds under this very object for as long as it lives."""
+    """Cells of an array of counts, which the vault stores under this object for as long as it lives."""
 
 
 class Tallied(Struct, frozen=True):
-    """Cells by counting the rows of a table under public keys."""
+    """Cells that count the rows of a table by public keys."""
 
     plan: Plan
     keys: tuple[Key, ...]
 
 
 class Restricted(Struct, frozen=True, eq=False):
-    """The cells of `base` where a public `mask` says so, which broadcasts to their shape; the others are 0.
+    """The cells of `base` where a public `mask` is true (broadcast to their shape); the others are 0.
 
-    Histories know it by the condition on the dimensions that it was made of.
+    `condition`, on the dimensions, is what the mask was computed from, and identifies it in the ledger.
     """
 
     base: Cells
@@ -94,7 +94,7 @@ class Restricted(Struct, frozen=True, eq=False):
 
 
 class Summed(Struct, frozen=True):
-    """Cells that ask an engine for their sums themselves, exact integers in units of 2^-`bits`."""
+    """Cells that are exact sums computed by an engine, in units of 2^-`bits`."""
 
     bits: ClassVar[int]
 
@@ -107,7 +107,7 @@ Cells = Counted | Tallied | Summed | Restricted
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cube(Handle):
-    """Counts over public dimensions `names` (x, y, z or the histogram's own) of the given shape."""
+    """Counts over public dimensions `names` (x, y, z or the histogram's own) with the given shape."""
 
     cells: Cells
     names: tuple[str, ...]
@@ -120,7 +120,7 @@ class Cube(Handle):
 
     @property
     def bits(self) -> int:
-        """Cells are whole multiples of 2^-bits: sums of weights, where rows have them."""
+        """Cells are whole multiples of 2^-bits; 0 for counts, more for sums of weights."""
         cells = self.cells
         while isinstance(cells, Restricted):
             cells = cells.base
@@ -133,7 +133,7 @@ class Cube(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnHandle(Handle):
-    """A column of a table: its name and domain are public, its cells are not."""
+    """A column of a table. Its name and domain are public; its cells are not."""
 
     table: Table
     name: str
@@ -145,9 +145,9 @@ class ColumnHandle(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors(Handle, Summands):
-    """Rows as real vectors within a ball of a public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`).
+    """Rows as real vectors within a ball of public `radius` in the norm `l2` or `sup` (`privacy.rows.norms`).
 
-    A coordinate is (column − centre) / scale, computed by `exprs`; means and scales are public.
+    A coordinate is (column − centre) / scale, computed by `exprs`. Centres and scales are public.
     """
 
     plan: Plan
@@ -160,16 +160,16 @@ class Vectors(Handle, Summands):
 
 
 def need_counts(cube: Cube) -> None:
-    """Refuses cells that are sums of weights."""
+    """Refuses a cube whose cells are sums of weights."""
     if cube.bits:
         raise refuse("TypeError", "this is measured of counts of rows, and these have weights", help=UNWEIGHTED)
 
 
 def partition_label(handle: Table | Cube, expr: RowExpr, *, exact: bool) -> object:
-    """The partition that a part belongs to: parts under one label must be disjoint, whoever made them.
+    """The label of the partition that a part belongs to. Parts under one label must be disjoint.
 
-    `exact` parts are where the column equals the key, the others where its floor does. The two agree where every
-    value of the column is whole or a text; elsewhere 1.5 would be both in part 1 and in part 1.5, so they differ.
+    An `exact` part has the rows whose column equals the key, other parts those whose floor does. Both agree if every
+    value of the column is whole or a text. Otherwise 1.5 would be in part 1 and in part 1.5, so the labels differ.
     """
     if handle.origin is None or not isinstance(expr, Column):
         return object()

@@ -1,8 +1,8 @@
-"""Charging: the one place where spending is decided.
+"""The kernel: the only place that charges budgets.
 
-A measurement is priced from its plan alone, tested on every meter that is open (the allotments, then the source)
-and added to all of them. Only then does its mechanism read data and draw noise. Nothing is given back. Every
-refusal here depends on amounts, paths and names, which are public.
+A measurement is priced from its plan alone. The price is tested against every open meter (the allotments, then the
+source) and added to all of them. Only then does the mechanism read data and draw noise. Charges are never refunded.
+Refusals depend only on amounts, paths and names, which are public.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ A_RUN = "a run of `best_run`"
 
 
 class Answering(Protocol):
-    """What measurements read exact integers from. The kernel asks it one thing and hands it to `Measurement.read`."""
+    """The source of exact integers, which the kernel passes to `Measurement.read`."""
 
     def check(self, question: object) -> None:
-        """Refuses a measurement that cannot be read, from public facts."""
+        """Refuses a measurement that cannot be read. The decision uses public facts only."""
 
 
 class Balance(Struct):
-    """What is left of a prepaid amount: `units` of its `whole`, and `room` in δ for the discreteness of its noise."""
+    """The rest of a prepaid amount: `units` of its `whole`, and `room`, the δ reserved for discrete noise."""
 
     whole: int
     units: int
@@ -47,14 +47,14 @@ class Balance(Struct):
 
 
 class Kernel:
-    """The state of spending in a session: registered sources, the stack of open allotments, prepaid balances.
+    """The spending of one session: registered sources, the stack of open allotments, and prepaid balances.
 
-    All of it belongs to the process that made the kernel. A forked copy of it pays for nothing private. What reads
-    private rows is no attribute of a kernel that others use, and the engine is none at all. `owes` is set at a charge.
+    A kernel works only in the process that created it; a forked copy cannot measure private data. The reader of private
+    rows is a private attribute, and the kernel has no reference to the engine. `owes` is set by every charge.
     """
 
     def __init__(self, register: Register, reader: Answering, events: Stream) -> None:
-        """`reading.vault` makes a register and the reader that goes with it."""
+        """`reading.vault` creates a register together with its reader."""
         self.register, self.events, self.owes = register, events, False
         self.need_open = register.need_open
         self._reader = reader
@@ -68,7 +68,7 @@ class Kernel:
 
     @contextmanager
     def allot(self, amount: Amount | None, span: Span | None, opened_for: Exposures = ()) -> Iterator[Allotment]:
-        """Opens an allotment; refused where it exceeds the one around it or what is left on `opened_for`'s paths."""
+        """Opens an allotment. Refused if it exceeds the enclosing one or what is left on the paths of `opened_for`."""
         if amount is not None:
             self._test_opening(amount, span, opened_for)
         allotment = Allotment(amount, span, opened_for)
@@ -83,12 +83,12 @@ class Kernel:
         return self._stack[-1] if self._stack else None
 
     def amounts(self) -> list[tuple[Amount, Span | None]]:
-        """Those of the allotments that are open, from the outermost on, and where they were opened."""
+        """The amounts of the open allotments, outermost first, with the places that opened them."""
         return [(one.amount, one.span) for one in self._stack if one.amount is not None]
 
     @contextmanager
     def training(self) -> Iterator[None]:
-        """While this is open, no private source may be charged and the allotments around do not count."""
+        """A context in which no private source can be charged and the enclosing allotments do not apply."""
         if self.in_a_run:
             raise refuse("TypeError", f"{A_RUN} learns no choice", help="call the choice once before")
         around, self._stack, self._paid = (self._stack, self._paid), [], None
@@ -100,13 +100,13 @@ class Kernel:
 
     @property
     def in_a_run(self) -> bool:
-        """Whether a run of `best_run` goes on, whatever pays for it: it may leave no trace but what it gives."""
+        """Whether a run of `best_run` is in progress. Such a run must leave no trace except its result."""
         return not self.register.opens
 
     @contextmanager
     def _inside(self, bought: Bought, opens: bool) -> Iterator[None]:
-        """In it what was bought pays for all, and an allotment of its amount is charged alone. What was bought before
-        pays for nothing in it, and what is bought in it for nothing after it."""
+        """A context in which `bought` pays for every measurement, limited by one allotment of its amount. Earlier
+        balances cannot be used inside, and balances bought inside cannot be used afterwards."""
         around = self._stack, self._balances, self._paid, self.register.opens
         self._stack, self._balances = [Allotment(bought.amount, None, bought.exposures)], WeakKeyDictionary()
         self._paid, self.register.opens = bought, opens
@@ -117,7 +117,7 @@ class Kernel:
 
     @contextmanager
     def pay_ahead(self, purchase: Question, span: Span | None) -> Iterator[None]:
-        """Charges what is bought, which pays for what is measured inside and for nothing else."""
+        """Charges `purchase`, which pays for the measurements inside this context and for nothing else."""
         bought: Bought = self.measure(purchase, span)
         del self._balances[bought]
         with self._inside(bought, self.register.opens):
@@ -125,8 +125,8 @@ class Kernel:
 
     @contextmanager
     def _unseen(self, each: Bought) -> Iterator[None]:
-        """One run of several that were paid for as a whole, of which one is shown; nothing is reported."""
-        with self._lock, self.events.silent(), self._inside(each, False):  # what other threads charge waits
+        """The context of one of several runs that were paid for together and of which one is released. No events."""
+        with self._lock, self.events.silent(), self._inside(each, False):  # charges of other threads wait
             yield
 
     def _test_opening(self, amount: Amount, span: Span | None, opened_for: Exposures) -> None:
@@ -146,11 +146,11 @@ class Kernel:
     # The door ------------------------------------------------------------------------------------
 
     def measure(self, measurement: Measurement[Any, R], span: Span | None = None) -> R:
-        """Prices, admits, commits, reads, releases and reports, in this order, once.
+        """Prices, admits, commits, reads, releases and reports a measurement, in this order, and returns its answer.
 
-        What is refused is refused before the charge, from public facts. Nothing is given back. After the charge nothing
-        may depend on a row: what fails all the same closes the source (`kernel.faults`). Public data are measured
-        exactly and for nothing.
+        All refusals come before the charge and depend on public facts only. Charges are never refunded. After the
+        charge no outcome may depend on a row, so an exception there closes the source (`Guarded`). Public data are
+        measured exactly and cost nothing.
         """
         exposures, noise = measurement.exposures, common_noise(measurement.exposures)
         if len(exposures) > 1 and len({id(e.source) for e in exposures}) < len(exposures):
@@ -175,7 +175,7 @@ class Kernel:
         return value
 
     def _pay(self, measurement: Question, span: Span | None) -> None:
-        """Charges the price, or takes it from a prepaid amount; refused before anything is read."""
+        """Charges the price, or takes it from a prepaid amount. Refusals come before anything is read."""
         payment, exposures, self.owes = measurement.paid_by(), measurement.exposures, True
         self.need_open(exposures, span)
         with self._lock:
@@ -191,8 +191,8 @@ class Kernel:
     # Charges -------------------------------------------------------------------------------------
 
     def _charge(self, measurement: Question, span: Span | None) -> None:
-        """Charges every source met, or none: all meters are tested before anything is added. What was paid before costs
-        the sources nothing, and is written down all the same."""
+        """Charges every source of the measurement or none: all meters are tested before anything is added. A
+        measurement that was paid for earlier is recorded, but adds nothing to the sources."""
         exposures, price, paid = measurement.exposures, measurement.price, measurement.was_paid()
         for exposure in exposures:
             check_unit(price.amount, exposure.source, span)
@@ -209,11 +209,11 @@ class Kernel:
             exposure.source.charges.append((measurement.title, price.amount, "", span))
 
     def _holders(self, exposure: Exposure) -> tuple[Allotment, ...]:
-        """The allotments that are open, and the agents where nothing was paid ahead."""
+        """The open allotments, and the agents of the exposure unless the measurement is prepaid."""
         return (*reversed(self._stack), *(exposure.agents if self._paid is None else ()))
 
     def _test_allotments(self, exposures: Exposures, price: Price, span: Span | None) -> None:
-        """Refuses what does not fit every allotment that is open, and every agent that it has not paid."""
+        """Refuses a price that exceeds an open allotment or an agent."""
         plain = (price.amount.value, price.amount.delta)
         for exposure in exposures:
             for allotment in self._holders(exposure):
@@ -242,7 +242,7 @@ class Kernel:
         return balance
 
     def _withdraw(self, payment: Payment, exposures: Exposures, span: Span | None) -> None:
-        """Takes a part of a prepaid amount that was paid for these very data, or for what holds them; or refuses."""
+        """Takes a part of a prepaid amount. Refused unless it was paid for these data or for data that contain them."""
         if not payment.prepaid.covers(exposures):
             raise refuse("TypeError", "this was paid for other data", span, help="`prepaid(rows)` of the same rows")
         balance = self._balance(payment.prepaid, span)
@@ -257,7 +257,7 @@ class Kernel:
         balance.room -= payment.room
 
     def _settle(self, costs: list[tuple[Exposure, Path, Cost]], of: Question, paid: bool, span: Span | None) -> None:
-        """What registered sources lose is on disk when this returns; where it is not, nothing was charged."""
+        """Writes the charges of registered sources to the ledger. If that fails, nothing was charged."""
         lost = [
             Charge(account, e.source.meter, path, (0,) * len(cost) if paid else cost, str(e.source.unit))
             for e, path, cost in costs if (account := e.source.account) is not None
@@ -268,7 +268,7 @@ class Kernel:
             raise self._over_budget(registered[full], of.price, span)
 
     def charge_again(self, exposures: Exposures, price: Price, what: str, span: Span | None) -> None:
-        """For an answer given before: the allotments are charged as they were then, and the sources are not."""
+        """Charges the allotments, and not the sources, for an answer that was released earlier."""
         self.need_open(exposures, span)
         with self._lock:
             self._test_allotments(exposures, price, span)
@@ -277,15 +277,15 @@ class Kernel:
                 exposure.source.charges.append((what, price.amount, ", given before", span))
 
     def begin(self, program: Text) -> None:
-        """A program begins: what registered sources are charged from here on is its doing."""
+        """Records the program to which later charges of registered sources belong."""
         self._program = program
         for account in self.register.accounts():
             account.begin()
 
     def left_of(self, exposure: Exposure) -> tuple[int, int]:
-        """What is left for a handle, in quanta of the unit and of δ: of its source on its path, and of its agents.
+        """What is left for a handle, in quanta of the unit and of δ: the least of its source's path and its agents.
 
-        Of a source in the account that `spent` reports, so that both add up to its budget.
+        The figure of the source uses the same account as `spent`, so that both add up to the budget.
         """
         source, path = exposure.source, exposure.path
         value, delta = source.measure.left_exactly(source.meter.spent, source.meter.slack(path))
@@ -296,7 +296,7 @@ class Kernel:
         return value, delta
 
     def _over_budget(self, exposure: Exposure, price: Price, span: Span | None) -> Refusal:
-        """Says which place of the budget is full."""
+        """The refusal of a price, which names the part of the budget that it exceeds."""
         source, path, amount = exposure.source, _charged_path(exposure, price), price.amount
         whose, measure, slack = f"the budget of `{source.name}`", source.measure, source.meter.slack(path)
         value, delta = measure.left_exactly(source.meter.spent, slack)
@@ -325,7 +325,7 @@ class Kernel:
 
 
 def _charges_of(source: Source | None) -> tuple[Note, ...]:
-    """Where a source was charged before, the last eight places."""
+    """Notes with the last eight places that charged a source."""
     earlier = source.charges if source is not None else []
     times = Counter((at, f"{what}: {amount}{tail}") for what, amount, tail, at in earlier if at is not None)
     return tuple(
@@ -335,7 +335,7 @@ def _charges_of(source: Source | None) -> tuple[Note, ...]:
 
 
 def _charged_path(exposure: Exposure, price: Price) -> Path:
-    """Where a charge counts: with a δ₀ as a whole, since δ is not linear in how many of a unit's rows a part has."""
+    """The path of a charge. With a δ₀ it is the whole source, since δ is not linear in a unit's rows in a part."""
     measure = exposure.source.measure
     if not exposure.path:
         return ()
@@ -346,14 +346,13 @@ def _charged_path(exposure: Exposure, price: Price) -> Path:
 
 
 def _cost(exposure: Exposure, price: Price) -> tuple[Path, Cost]:
-    """Where a charge counts, and what it adds to its source's total. Gaussian noise on some of a unit's rows has no
-    plain sum."""
+    """The path of a charge and its cost there. Gaussian noise on some of a unit's rows is not counted in plain sums."""
     path = _charged_path(exposure, price)
     return path, exposure.source.measure.cost(price, bool(path) and exposure.stability > 1)
 
 
 def check_unit(amount: Amount, source: Source, span: Span | None = None, of_delta: Span | None = None) -> None:
-    """Refuses an amount in a unit, or with a delta, that the budget of a source has not."""
+    """Refuses an amount whose unit or delta the budget of the source does not have."""
     if amount.unit != source.measure.limit.unit:
         what = f"`{source.name}` is counted in {source.measure.unit}, and {amount.unit} was given"
         raise refuse("TypeError", what, span, help=f"write `with {source.measure.unit} 0.1`", notes=source.notes)

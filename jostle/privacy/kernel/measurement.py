@@ -1,8 +1,8 @@
-"""What the door takes: a measurement, complete before anything is charged.
+"""Measurements: the argument of `Kernel.measure`, complete before anything is charged.
 
-A measurement is made from public facts. It knows its exposures, its price and what it is for; how to `read` exact
-whole numbers, how to `release` them with noise, and how to `finish` what was released. `Kernel.measure` does the
-rest, in one order: price, admit, commit, read, release, event, finish. A reader exists inside the door only.
+A measurement is built from public facts. It states its exposures, its price and its purpose, and implements `read`
+(exact integers), `release` (the same with noise) and `finish` (the answer from released numbers). `Kernel.measure`
+calls them in a fixed order: price, admit, commit, read, release, event, finish. Only the kernel holds a reader.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ R = TypeVar("R")
 
 
 class Measured(Struct, frozen=True):
-    """What a trace shows of one release: the law of its noise, its amount, and how far a row can move it.
+    """The trace record of one release: the law of its noise, its amount, its sensitivity and its stability.
 
-    `sensitivity` is per changed row, in the units of what is released. `stability` is how many rows, or how much
-    weight, a protected unit can change.
+    `sensitivity` is per changed row, in the units of the released number. `stability` is the number of rows, or the
+    weight, that one protected unit can change.
     """
 
     what: str
@@ -46,12 +46,12 @@ class Measured(Struct, frozen=True):
     part: float | None = None
     """The share of a prepaid amount that paid for it."""
     direct: bool = False
-    """Whether what is released is the noisy number itself, so that its noise is its error."""
+    """Whether the noisy number itself is released, so that its noise is its error."""
     uses: Mapping[str, float] = struct_field(default_factory=dict)
-    """Of a number that several aggregates are made of, the amount that each of them has."""
+    """The amount of each aggregate, if several are computed from this number."""
 
     def fields(self, exposures: Exposures, whole: Amount | None = None) -> dict[str, Any]:
-        """`whole`: what was paid ahead, of which this has a part."""
+        """The fields of the trace event. `whole` is the prepaid amount that this is a part of."""
         because = {"because": self.how.because} if isinstance(self.how, Additive) and self.how.because else {}
         amount = self.how.amount
         price = {amount.unit: as_float(amount.value)} | ({"delta": as_float(amount.delta)} if amount.delta else {})
@@ -65,7 +65,7 @@ class Measured(Struct, frozen=True):
 
 
 class Release(Struct, Generic[R], frozen=True):
-    """What leaves: a value, and what a trace shows of it. `rest` is measured next, within the same price."""
+    """A released value with its trace records. `rest` is measured next, at no further price."""
 
     value: R
     measured: tuple[Measured, ...] = ()
@@ -73,18 +73,18 @@ class Release(Struct, Generic[R], frozen=True):
 
 
 class Bought(Struct, frozen=True, eq=False, weakref=True):
-    """What one charge bought: the name of a balance, which the kernel keeps. It holds nothing that can be spent."""
+    """The key of a balance that one charge bought. The kernel keeps the balance; this object cannot be spent."""
 
     exposures: Exposures
     amount: Amount
-    """Of what pays for whatever is measured: what all of that may spend together."""
+    """The limit on everything that is measured inside, if it pays for arbitrary measurements."""
 
     def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
-        """Refuses what it does not pay for."""
+        """Refuses a measurement that this does not pay for."""
         raise NotImplementedError
 
     def covers(self, exposures: Exposures) -> bool:
-        """Whether this was paid on every source of `exposures`, on their paths or above, with no agent left out."""
+        """Whether this was charged to every source of `exposures`, on the same or a shorter path, with all agents."""
         return all(
             any(
                 p.source is e.source and p.path == e.path[: len(p.path)] and set(e.agents) <= set(p.agents)
@@ -95,7 +95,7 @@ class Bought(Struct, frozen=True, eq=False, weakref=True):
 
 
 class Payment(Struct, frozen=True):
-    """A part of a prepaid amount: `units` of its whole, and `room` in δ."""
+    """A part of a prepaid amount: `units` of the whole, and `room`, the δ that it takes."""
 
     prepaid: Bought
     units: int
@@ -104,65 +104,65 @@ class Payment(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Measurement(ABC, Generic[E, R]):
-    """A question to private data, or to public data, which are answered exactly and for nothing (`noise` is None)."""
+    """A measurement of private data, or of public data, which is exact and costs nothing (`noise` is None)."""
 
     exposures: Exposures
-    """The private sources that it is charged to; none where the data are public."""
+    """The private sources that are charged; empty for public data."""
 
     title: str
-    """What a history calls it."""
+    """The name in histories."""
 
     how: Any
-    """The law of its noise at its amount; none where the data are public."""
+    """The law of the noise at the given amount; None for public data."""
 
     subject: object = field(default=None, kw_only=True)
-    """Everything public that decides the answer, as a ledger writes it down."""
+    """All public facts that determine the answer, as the ledger records them."""
 
     each: Bought | None = field(default=None, kw_only=True)
-    """Of one that stands for runs of a program, of which one is shown: what pays for each. What it reads is how to open
-    one, a context in which measurements are charged to this and reported nowhere."""
+    """For a set of runs of which one is released: what pays for each run. `release` then receives a factory of contexts
+    in which measurements are charged to this balance and emit no events."""
 
     remembers = False
-    """Whether what is measured remembers it, so that a run that may leave no trace is refused."""
+    """Whether the measured object keeps state, so that runs that must leave no trace may not measure it."""
 
     called = ""
-    """What a ledger calls its mechanism, where that is not what its noise is called."""
+    """The name of the mechanism in the ledger, if it differs from the name of the noise."""
 
     @property
     def price(self) -> Price:
-        """What it costs each of them."""
+        """The price, which each exposed source is charged."""
         if self.how is None:
             raise refuse("NoEpsilon", "public data have no price")
         price: Price = self.how.price
         return price
 
     def paid_by(self) -> Payment | None:
-        """The part of a prepaid amount that pays for it, in place of a charge."""
+        """The part of a prepaid amount that pays for this instead of a charge; None without one."""
         return None
 
     def was_paid(self) -> bool:
-        """Whether its price was charged before, as the ledger of its source says: then only allotments are charged."""
+        """Whether the ledger shows that the price was charged earlier. Then only the allotments are charged."""
         return False
 
     def buys(self) -> tuple[int, float] | None:
-        """Of one that pays for others: the units, and the room in δ, that its result stands for."""
+        """The units and the room in δ of the balance that this opens; None if it opens none."""
         return None
 
     @property
     def purpose(self) -> ChargePurpose:
-        """The mechanism, and what it measures, as a ledger writes them down."""
+        """The mechanism and the subject, as the ledger records them."""
         return ChargePurpose(self.called or (self.how.mechanism if self.how is not None else ""), self.subject)
 
     @abstractmethod
     def read(self, reader: Any) -> E:
-        """The exact whole numbers, from a `privacy.reading.vault.Reader`."""
+        """The exact integers, from a `privacy.reading.vault.Reader`."""
 
     @abstractmethod
     def release(self, exact: E, noise: Noise | None) -> Release[R]:
-        """What leaves, with noise of this measurement's scale; a function of `exact`, of public facts and of noise."""
+        """The release, a function of `exact`, of public facts and of the noise that it draws."""
 
     def finish(self, released: Any) -> R:
-        """The answer, calculated of released numbers and public facts alone; here they are the answer."""
+        """The answer, computed from released numbers and public facts only; by default the released value itself."""
         answer: R = released
         return answer
 
@@ -171,18 +171,18 @@ class Measurement(ABC, Generic[E, R]):
 class LinearMeasurement(Measurement["Sequence[Ints]", R]):
     """Vectors of exact integers with noise: counts, sums, pairs, histograms, strategies, blocks, cubes and scores.
 
-    An instance says what is read, a vector each of `linear`, and calculates its answer of the noisy numbers (`finish`).
+    A subclass implements `read`, which returns one vector for each of `linear`, and `finish`.
     """
 
     linear: tuple[Linear, ...]
 
     def widths(self) -> Sequence[NDArray[np.generic] | None]:
-        """For each vector how wide the noise of its numbers is (`Linear.release`); none where all have one width."""
+        """For each vector the noise widths of its numbers (`Linear.release`); None if all have the same width."""
         return (None,) * len(self.linear)
 
     @abstractmethod
     def measured(self) -> tuple[Measured, ...]:
-        """What a trace reports, of private data."""
+        """The trace records for private data."""
 
     def release(self, exact: Sequence[Ints], noise: Noise | None) -> Release[Any]:
         vectors = zip(self.linear, exact, self.widths(), strict=True)
@@ -191,14 +191,14 @@ class LinearMeasurement(Measurement["Sequence[Ints]", R]):
 
 
 def needed(amount: Amount | None) -> Amount:
-    """The amount of a private measurement."""
+    """`amount`; refused with `NoEpsilon` if it is None."""
     if amount is None:
         raise refuse("NoEpsilon", "this reads private data and says no epsilon", help="add `with epsilon 0.1`")
     return amount
 
 
 def common_noise(exposures: Exposures) -> Noise | None:
-    """The noise of a measurement of these sources, which are all private or all simulated; none of public data."""
+    """The noise generator of these sources, which must be all private or all simulated; None for public data."""
     if not exposures:
         return None
     if len(exposures) > 1 and len({e.source.simulated for e in exposures}) != 1:
@@ -208,10 +208,10 @@ def common_noise(exposures: Exposures) -> Noise | None:
 
 
 def stability_of(handle: Handle) -> int:
-    """The largest number of rows of a protected unit: noise is scaled for the source that needs most."""
+    """The largest number of rows that a protected unit of any source can change. Noise is scaled by it."""
     return max(map(attrgetter("stability"), handle.exposures), default=0)
 
 
 def weighted_stability_of(handle: Handle) -> int:
-    """The same for what counts rows by their weights; where they have none, by 1 each."""
+    """The same for measurements that add up weights; a row without a weight counts as 1."""
     return max(map(attrgetter("weighted_stability"), handle.exposures), default=0)

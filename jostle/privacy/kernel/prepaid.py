@@ -1,21 +1,21 @@
-"""Several measurements for one charge: a `Prepaid` holds what was paid for, and its parts pay for noisy sums.
+"""Prepaid amounts: one charge that pays for several noisy sums, each with a part of it.
 
-*Argument.* What is bought is either pure ε, of which a part s buys ε·s of Laplace noise (parts add up), or μ: that
-everything bought together is no easier to tell apart than N(0, 1) from N(μ, 1). A part s buys Gaussian noise with
-Σ_blocks (sensitivity / σ)² = s·μ². That an adaptive sequence of such releases with Σ s ≤ 1, also when what is asked
-next and with which part depends on what was seen, stays within μ: let W be a Brownian motion that drifts with rate
-b, 0 under one database and 1 under its neighbour. Given the past, a release with (sensitivity/σ)² = v is, up to a map
-that both sides know, one number from N(0, 1) or from N(√v, 1). So is the increment of W over the next stretch of
-time v, which is independent of what W did before. So all releases are a function of the path of W up to μ², and of
-that path W(μ²) is a sufficient statistic: N(0, μ²) against N(μ², μ²). (Smith & Thakurta 2022; Koskela, Tobaben &
-Honkela 2022.) Hence δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), with equality where all is used (Balle & Wang 2018).
+*Argument.* The charge buys either pure ε, of which a part s gives Laplace noise for ε·s (parts add up), or μ: all
+releases together are no easier to distinguish than N(0, 1) from N(μ, 1). A part s gives Gaussian noise with
+Σ_blocks (sensitivity / σ)² = s·μ². An adaptive sequence of such releases with Σ s ≤ 1 stays within μ, also if each
+question and its part depend on earlier answers. Proof: let W be a Brownian motion with drift b, which is 0 under one
+database and 1 under its neighbour. Given the past, a release with (sensitivity/σ)² = v is, up to a map that both sides
+know, one number from N(0, 1) or from N(√v, 1). So is the increment of W over the next interval of length v, which is
+independent of the earlier path. So all releases are a function of the path of W up to μ², of which W(μ²) is a
+sufficient statistic: N(0, μ²) against N(μ², μ²) (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2022). Hence
+δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), with equality if everything is used (Balle & Wang 2018).
 
-*Whole numbers.* The noise is discrete. Let D(k) ∝ exp(−k²/2σ²) and R the law of N(0, σ²) rounded to whole numbers,
-which is post-processing of Gaussian noise on a whole number. R(k) = c·D(k)·∫ exp(−t²/2σ²)·cosh(kt/σ²) dt over
-|t| ≤ ½ with c ≥ 1 (Poisson summation), and so R(k) ≥ D(k)·exp(−1/8σ²): the two laws are within 1/(8σ²) in total
-variation. n draws with deviations σ_i, however adaptive, are within τ = Σ 1/(8σ_i²), which adds (1 + e^ε)·τ to δ:
-a SLACK part of δ is kept for it, and a part that would need more is refused. Under a budget counted in zCDP nothing is
-kept back, since there discrete noise has the same ρ as continuous (Canonne, Kamath & Steinke 2020) and μ² = 2ρ.
+*Discrete noise.* Let D(k) ∝ exp(−k²/2σ²), and let R be the law of N(0, σ²) rounded to integers, which is
+post-processing of Gaussian noise on an integer. R(k) = c·D(k)·∫ exp(−t²/2σ²)·cosh(kt/σ²) dt over |t| ≤ ½ with c ≥ 1
+(Poisson summation), so R(k) ≥ D(k)·exp(−1/8σ²), and the total variation distance of both laws is at most 1/(8σ²). For
+n draws with deviations σ_i, also adaptive ones, it is at most τ = Σ 1/(8σ_i²), which adds (1 + e^ε)·τ to δ. The part
+SLACK of δ is reserved for this, and a measurement that needs more is refused. Under zCDP nothing is reserved, since
+discrete noise has the same ρ as continuous noise (Canonne, Kamath & Steinke 2020) and μ² = 2ρ.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ WHOLE = 2**40
 
 SLACK = 2.0**-10
 EXACT_UP_TO = 12.0
-"""Of ε: beyond it (1 + e^ε)·τ would be too much, and the conversion from zCDP, which needs no slack, is as good."""
+"""The largest ε for it. Beyond, (1 + e^ε)·τ is too large, and the conversion from zCDP, without slack, is as good."""
 
 
 class Prepaid(Bought, frozen=True):
-    """What pays for noisy sums: `strength` is ε for Laplace noise and μ for Gaussian.
+    """A balance for noisy sums. `strength` is ε for Laplace noise and μ for Gaussian noise.
 
-    `single`: it pays for one measurement, and its event says so.
+    `single`: it pays for one measurement, whose event says so.
     """
 
     how: Additive
     strength: float
-    discrete: bool  # whether its balance has room for the discreteness of noise
+    discrete: bool  # whether its balance reserves δ for discrete noise
     single: bool
 
     def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
-        """Refuses what is of other data than these, and what no ρ covers."""
+        """Refuses measurements of other data, and those that are not counted in ρ."""
         if not self.covers(measurement.exposures):
             help = "measure data that `in_rho` was given, or what is made of them"
             raise refuse("TypeError", "`in_rho` pays for other data", span, help=help)
@@ -69,16 +69,16 @@ class Prepaid(Bought, frozen=True):
         return self.how.kind is Gaussian
 
     def part(self, share: float) -> float:
-        """ε or μ of a share of the whole."""
+        """The ε or μ of a share of the whole."""
         part = units_of(share) / WHOLE
         return (self.strength * math.sqrt(part) if self.gaussian else self.strength * part) * (1 - 2.0**-40)
 
     def room(self, deviation: float, many: int) -> float:
-        """What `many` discrete draws of at least this deviation, in steps of their grid, need in δ."""
+        """The δ for `many` discrete draws. `deviation` is their least, in steps of the grid."""
         return many / (8 * deviation * deviation) if self.discrete and self.gaussian else 0.0
 
     def payment(self, share: float, room: float) -> Payment:
-        """A share of the balance."""
+        """The payment of a share of the whole."""
         return Payment(self, units_of(share), room)
 
 
@@ -91,7 +91,7 @@ def units_of(share: float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Prepayment(Measurement[None, Prepaid]):
-    """What buys several measurements of one handle at once: it reads nothing."""
+    """The measurement that buys a `Prepaid` for one handle. It reads nothing."""
 
     handle: Handle
     single: bool
@@ -103,12 +103,12 @@ class Prepayment(Measurement[None, Prepaid]):
 
     @classmethod
     def by(cls, handle: Handle, how: Additive, single: bool) -> Prepayment:
-        """The same by a noise that was chosen, for a `single` measurement or for several."""
+        """The same with a given noise `how`, for a `single` measurement or for several."""
         return cls(handle.exposures, "prepaid", how, handle, single, subject=handle)
 
     @cached_property
     def bought(self) -> tuple[float, float]:
-        """ε for Laplace noise or μ for Gaussian, and the room in δ for the discreteness of noise."""
+        """The ε (Laplace noise) or μ (Gaussian noise), and the δ reserved for discrete noise."""
         amount = self.how.amount
         value, delta = as_float(amount.value), self.how.delta
         if self.how.kind is Laplace:

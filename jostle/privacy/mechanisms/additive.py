@@ -1,12 +1,12 @@
 """Additive noise on exact integers, discrete Laplace or discrete Gaussian: the one linear measurement, `Linear`.
 
 *Argument.* Let f map data to integers (in units of 2^-bits) with ‖f(D) − f(D′)‖₁ ≤ Δ₁ and ‖·‖₂ ≤ Δ₂ for neighbours.
-Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009); discrete Gaussian noise of
-deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the one charged, a whole number of quanta,
+Discrete Laplace noise of scale b = Δ₁/ε on every coordinate is ε-DP (Ghosh et al. 2009). Discrete Gaussian noise of
+deviation σ is Δ₂²/(2σ²)-zCDP (Canonne et al. 2020, Thm. 4). The amount is the charged one, a whole number of quanta,
 and the scale is rounded up.
 
-*Which of the two.* Where both could be drawn and the program does not say `via`, the one with the smaller deviation at
-the same charge is drawn. It is found by the public Δ₁ and Δ₂ (docs/privacy/mechanisms.md, "Laplace or Gaussian").
+*Choice of noise.* If both are possible and the program does not say `via`, the noise with the smaller deviation at the
+same charge is used. The comparison uses the public Δ₁ and Δ₂ (docs/privacy/mechanisms.md, "Laplace or Gaussian").
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def share(amount: Amount, parts: int) -> Amount:
-    """An equal part of an amount; what does not divide is left over, on the safe side."""
+    """An equal part of an amount, rounded down."""
     return Amount(amount.unit, amount.value // parts, amount.delta // parts)
 
 
@@ -42,9 +42,9 @@ def sum_prices(whole: Amount, prices: Sequence[definitions.Price]) -> definition
 
 
 class Additive(Struct, frozen=True):
-    """A choice of noise for one amount; `because` says what decided, where something had to be.
+    """The kind of noise for one amount. `because` gives the reason, if there was a choice.
 
-    `delta` is the δ that it uses of the amount's, by how its sources are counted (`definitions.used_delta`).
+    `delta` is the part of the amount's δ that is used, which depends on the measure (`definitions.used_delta`).
     """
 
     amount: Amount
@@ -71,7 +71,7 @@ class Additive(Struct, frozen=True):
     def fitted(
         cls, amount: Amount, via: str | None, measures: Sequence[definitions.Measure], l1: float = 1.0, l2: float = 1.0
     ) -> Additive:
-        """The noise of a measurement with these sensitivities, in any unit: the smaller one, unless `via` names one."""
+        """The smaller noise for these sensitivities (in any unit), or the one that `via` names."""
         first = cls.of(amount, via, measures)
         if via is not None or first.kind is Laplace or not l2 > 0:
             return first
@@ -98,24 +98,23 @@ class Additive(Struct, frozen=True):
 
     @property
     def strength(self) -> float:
-        """ε of Laplace noise, and of Gaussian noise μ = √(2ρ): a sensitivity over it is the scale."""
+        """ε for Laplace noise, μ = √(2ρ) for Gaussian noise. The scale is a sensitivity divided by it."""
         value = as_float(self.amount.value)
         if self.kind is Laplace:
             return definitions.pure_epsilon(value) if self.amount.unit == "rho" else value
         return definitions.root_two_rho(value if self.amount.unit == "rho" else definitions.rho_of(value, self.delta))
 
     def law(self, l1: float, l2: float) -> Laplace | Gaussian:
-        """The noise for these sensitivities, in the units they are given in, of which it is an integer."""
+        """The noise law for these sensitivities, an integer in the same units."""
         return self.kind((l1 if self.kind is Laplace else l2) / self.strength, step=1.0)
 
 
 class Linear(Struct, frozen=True):
-    """Noise on a vector of exact integers: what every measurement that adds noise is an instance of.
+    """Noise on a vector of exact integers, the common part of all measurements that add noise.
 
-    The integers are in steps of 2^-`bits`. Between neighbours they differ by at most `l1` steps in ℓ₁ and `l2` in ℓ₂;
-    where `release` is given widths, each over its own. `strength` is ε for Laplace noise, and μ = √(2ρ) for Gaussian
-    noise. Each integer is brought within ±2^62 first, which moves no two vectors further apart, so that the sum of it
-    and its noise is exact in 64 bits.
+    The integers are in steps of 2^-`bits`. Between neighbours they differ by at most `l1` steps in ℓ₁ and `l2` in ℓ₂,
+    each divided by its width if `release` is given widths. `strength` is ε for Laplace noise and μ = √(2ρ) for Gaussian
+    noise. Integers are first clamped to ±2^62, which increases no distance, so that adding noise is exact in 64 bits.
     """
 
     kind: type[Laplace | Gaussian]
@@ -126,27 +125,27 @@ class Linear(Struct, frozen=True):
 
     @classmethod
     def of(cls, how: Additive | None, l1: float, l2: float, bits: int = 0) -> Linear:
-        """A vector on which all of an amount is spent; of public data, without an amount, it is exact."""
+        """A vector that the whole amount is spent on. Without an amount (public data) it is exact."""
         return cls(Laplace, math.inf, l1, l2, bits) if how is None else cls(how.kind, how.strength, l1, l2, bits)
 
     def part(self, share: float) -> Linear:
-        """The same with a share of the amount: shares add up, of ε and of ρ."""
+        """The same with a share of the amount. Shares add up, both in ε and in ρ."""
         return replace(self, strength=self.strength * (share if self.kind is Laplace else math.sqrt(share)))
 
     @property
     def scale(self) -> float:
-        """Of the noise, in steps; 0 where no row moves the vector."""
+        """The scale of the noise in steps; 0 if no row affects the vector."""
         return (self.l1 if self.kind is Laplace else self.l2) / self.strength
 
     @property
     def law(self) -> Laplace | Gaussian:
-        """The noise of a number of width 1, in the units of what is released."""
+        """The noise law of a number of width 1, in the units of the released numbers."""
         unit = 2.0**-self.bits
         return self.kind(self.scale * unit, step=unit)
 
     def release(self, exact: ArrayLike, noise: Noise | None, widths: NDArray[np.generic] | None = None) -> Floats:
-        """The noisy numbers in the shape of the exact ones, as doubles in units of 1; of width w, with w times the
-        noise. Only where no row moves them, or data are public, they are exact."""
+        """The noisy numbers as doubles in units of 1, in the shape of `exact`. A number of width w has w times the
+        noise. They are exact only if no row affects them or data are public."""
         values, scale = fixed_width(exact), self.scale
         if self.l1 and noise is not None and not scale:
             raise TypeError("what rows move is not released without noise")
@@ -164,11 +163,11 @@ class Linear(Struct, frozen=True):
 
 
 class InCube(Linear, frozen=True):
-    """The same of `many` integers, of which each differs by at most `l1` steps between neighbours: pure ε.
+    """Noise on `many` integers, each of which differs by at most `l1` steps between neighbours. Pure ε-DP.
 
-    *Argument.* P(z) ∝ exp(−max |zᵢ|·ε/l1), and max |zᵢ + vᵢ| ≤ max |zᵢ| + l1 where all |vᵢ| ≤ l1: no probability
-    changes by more than a factor e^ε. The K-norm mechanism (Hardt & Talwar 2010) of a cube, on whole numbers. Its
-    deviation is 0.41 of that of Laplace noise of scale many·l1/ε for many of them, and equal to it for one.
+    *Argument.* P(z) ∝ exp(−max |zᵢ|·ε/l1), and max |zᵢ + vᵢ| ≤ max |zᵢ| + l1 if all |vᵢ| ≤ l1, so no probability
+    changes by more than a factor e^ε. This is the K-norm mechanism (Hardt & Talwar 2010) of a cube, on integers. For
+    one number it is Laplace noise; for many its deviation is 0.41 of that of Laplace noise of scale many·l1/ε.
     """
 
     many: int = 1

@@ -1,10 +1,10 @@
 """A partition of a cube by a walk down a public tree.
 
-*The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016) splits a block v of more than one cell where
+*The walk* (DAWA's first stage, and PrivTree of Zhang, Xiao and Xie 2016) splits a block v of more than one cell if
 max(θ − δ, s(v) − depth(v)·δ) + noise > θ. Here s(v) = min_c Σ_{i∈v} |x_i − c|, or Σ_{i∈v} x_i. With θ, δ and the scale
-λ of `constants` it is ε-differentially private for one row more or less (docs/privacy/least_cost_partition.md). Only
-the buckets leave. A tree is an order of the cells and a level for every place between two of them, whatever numbers
-these are: a block of depth d is a run of cells with no level below d inside. Levels below 0 are split without looking.
+λ of `constants` it is ε-DP for adding or removing one row (docs/privacy/least_cost_partition.md). Only the buckets are
+released. A tree is an order of the cells and a level for each boundary between two of them. A block of depth d is a run
+of cells without a level below d inside. Boundaries of a level below 0 are split without a test.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Draw = Callable[[float, int], Ints]
 
 GRID = 2.0**-20
 DECAY = math.log(2)
-"""δ/λ. A larger one allows a smaller λ but holds deep blocks back more."""
+"""δ/λ. A larger value allows a smaller λ, but makes deep blocks less likely to be split."""
 
 TOP_SCALE = 2.0**52
 """The largest noise scale, in grid units, for which 64-bit integers cannot overflow in the walk."""
 
 
 class Constants(Struct, frozen=True):
-    """λ and δ of a walk, in grid units; δ is a whole number, λ is the scale of the noise."""
+    """λ, the scale of the noise, and δ, an integer, in grid units."""
 
     scale: float
     decay: int
@@ -39,9 +39,9 @@ class Constants(Struct, frozen=True):
 
 @lru_cache(maxsize=256)
 def constants(epsilon: float, decay: float = DECAY) -> Constants:
-    """The smallest λ for which the proof gives a loss of at most `epsilon`, with δ = `decay`·λ rounded up.
+    """The smallest λ for which the proof bounds the loss by `epsilon`, with δ = `decay`·λ rounded up.
 
-    `epsilon` is positive and finite, `decay` at least 0.1. A `BadAmount` where it is too small for exact integers.
+    `epsilon` is positive and finite, `decay` at least 0.1. Raises `BadAmount` if ε is too small for exact integers.
     """
     low, high = 0.0, (2 + 1 / decay + 10) / epsilon + 10 / decay
     while loss_bound(high, decay) > epsilon:
@@ -60,8 +60,8 @@ def constants(epsilon: float, decay: float = DECAY) -> Constants:
 def loss_bound(scale: float, decay: float) -> float:
     """The proof's bound on the privacy loss of one row, for λ = `scale` in rows and δ ≥ `decay`·λ.
 
-    (1/λ)·(2 + Σ_{r≥1} min(1, 1/(2e^{rδ/λ − (1+g)/λ} − 1))): the tail beyond the summed terms is bounded by a
-    geometric series.
+    (1/λ)·(2 + Σ_{r≥1} min(1, 1/(2e^{rδ/λ − (1+g)/λ} − 1))). The tail beyond the summed terms is bounded by a geometric
+    series.
     """
     total, shift, r = 2.0, (1 + GRID) / scale, 1
     while r * decay - shift < 40:
@@ -80,11 +80,11 @@ def walk(
     decay: float = DECAY,
     by: str = "deviation",
 ) -> Ints:
-    """A partition of the cells into blocks of a tree that halves the axes: labels from 0, of the shape of `counts`.
+    """A partition of the cells into blocks of a tree that halves the axes: labels from 0, in the shape of `counts`.
 
-    `counts` is an exact cube of rows, ≥ 0. A split halves every axis that is not yet down to cells. The first
-    `public_splits` levels (3 in one dimension and 2 in more, if left out) are split whatever the counts are, and spend
-    nothing. In one dimension labels rise with the cells. The rest is as for `walk_tree`.
+    `counts` is an exact cube of rows, ≥ 0. A split halves every axis of more than one cell. The first `public_splits`
+    levels (3 in one dimension and 2 in more, by default) are split without a test and at no cost. In one dimension
+    labels rise with the cells. The other arguments are those of `walk_tree`.
     """
     if public_splits is None:
         public_splits = 3 if counts.ndim == 1 else 2
@@ -104,10 +104,10 @@ def walk_tree(
 ) -> Ints:
     """A partition of the cells into blocks of a public tree: labels from 0, flat.
 
-    `draw(scale, size)` gives `size` fresh discrete Laplace integers, P(k) ∝ exp(−|k|/scale); it is called at most once
-    a level. `theta` is in units of λ. `by` is the score: the `deviation` from the median, or the `count` of rows.
+    `draw(scale, size)` returns `size` new discrete Laplace integers, P(k) ∝ exp(−|k|/scale). It is called at most once
+    per level. `theta` is in units of λ. `by` is the score: the `deviation` from the median, or the `count` of rows.
 
-    Privacy: `epsilon`-differentially private for one row more or less; `theta`, `decay` and the tree must be public.
+    Privacy: `epsilon`-DP for adding or removing one row. `theta`, `decay` and the tree must be public.
     """
     tuned = constants(epsilon, decay)
     threshold = round(theta * tuned.scale)
@@ -133,7 +133,7 @@ def walk_tree(
 
 
 def deviations(values: Ints, sizes: Ints) -> Ints:
-    """min_c Σ|x − c| over blocks of so many values, which stand one after the other."""
+    """min_c Σ|x − c| for consecutive blocks of the given sizes."""
     firsts = np.cumsum(sizes) - sizes
     result = np.zeros(len(sizes), dtype=np.int64)
     for size in np.unique(sizes).tolist():
@@ -147,13 +147,13 @@ SCORES: dict[str, Callable[[Ints, Ints], Ints]] = {
     "deviation": deviations,
     "count": lambda values, sizes: np.asarray(np.add.reduceat(values, np.cumsum(sizes) - sizes)),
 }
-"""Each moves by at most 1 with a row, and never grows from a block to a part of it: all that the proof asks."""
+"""Each changes by at most 1 with a row, and is at most as large for a part of a block: the proof needs no more."""
 
 
 def halving_tree(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """The tree whose every level halves all axes that are longer than a cell, as an order of the cells and levels.
+    """The tree in which every level halves all axes longer than one cell, as an order of the cells and levels.
 
-    A cell i of n stands at leaf ⌊i·2^k/n⌋ of its axis, so the halves are even for every n.
+    Cell i of n is at leaf ⌊i·2^k/n⌋ of its axis, so the halves are even for every n.
     """
     bits = [max(0, (cells - 1).bit_length()) for cells in shape]
     places = [np.arange(cells) * (1 << k) // cells for cells, k in zip(shape, bits, strict=True)]
@@ -166,7 +166,7 @@ def halving_tree(shape: tuple[int, ...]) -> tuple[Ints, Ints]:
         key = 2 * key + bit.reshape([-1 if a == axis else 1 for a in range(len(shape))])
     order = np.argsort(key, axis=None) if len(shape) > 1 else np.arange(key.size)
     leaves = key.ravel()[order]
-    highest = np.frexp(leaves[1:] ^ leaves[:-1])[1]  # of the bits in which neighbours differ, from 1
+    highest = np.frexp(leaves[1:] ^ leaves[:-1])[1]  # the highest bit in which neighbours differ, from 1
     return order, np.append(0, (sum(bits) - highest) // len(shape))
 
 
@@ -174,13 +174,13 @@ MOST_LEVELS = 64
 
 
 def along(counts: Ints, axis: int) -> Ints:
-    """The sums of `counts` over all axes but one: one row moves one of them, by 1."""
+    """The sums of `counts` over all axes but `axis`. One row changes one of them by 1."""
     others = tuple(a for a in range(counts.ndim) if a != axis)
     return np.asarray(np.clip(counts, 0, 2**40).sum(axis=others, dtype=np.int64))
 
 
 def public_tree(order: Any, levels: Any, cells: int) -> tuple[Ints, Ints]:
-    """A tree over `cells` cells, its levels renumbered 0, 1, 2, … (−1 for all below 0); refused where it is none."""
+    """A valid tree over `cells` cells with levels renumbered 0, 1, 2, … (−1 for all below 0); refused otherwise."""
     for numbers in (order, levels):
         if not (isinstance(numbers, np.ndarray) or all(isinstance(number, (int, float)) for number in numbers)):
             raise refuse("TypeError", "a tree is two lists of numbers")

@@ -2,20 +2,20 @@
 
 A strategy is public data, a list of blocks; each maps the cells x to answers:
 
-* `groups`: `labels` (a group for every flattened cell, −1 for none), `weight` (a number or one a group):
+* `groups`: `labels` (the group of every flattened cell, −1 for none) and `weight` (one number, or one per group);
   answers[g] = weight[g] · Σ_{labels = g} x;
-* `matrix`: `labels` map cells to b buckets, answers = matrix · (bucket counts);
-* `boxes`: `lows`, `highs` (m × d, inclusive), `weight`: weighted sums over boxes;
-* `signed`: `axes`, for each dimension `labels` and `signs` (±1) of its positions and a `size`; `weight`: sums like
-  those of `groups`, whose groups are all products of the axes' groups and whose cells count by the product of their
-  signs. Nothing of the size of the cube is kept, so that all wavelets of a million cells are one short list.
+* `matrix`: `labels` map cells to b buckets; answers = matrix · (bucket counts);
+* `boxes`: `lows`, `highs` (m × d, inclusive) and `weight`; weighted sums over boxes;
+* `signed`: `axes`, with `labels` and `signs` (±1) for the positions of each dimension and a `size`, and `weight`. The
+  sums are like those of `groups`, with one group for each product of the axes' groups and the product of the signs as
+  a factor. No array has the size of the cube, so that all wavelets of a million cells are one short list.
 
-*Argument.* Weights are first rounded to a grid of 2^-bits and everything after is exact integer arithmetic. So a
-row in cell c moves the answers by exactly the c-th column of an integer matrix; its largest ℓ₁ (ℓ₂) column norm,
-computed here and not taken from the strategy, times the stability, is the sensitivity. Counts are clamped to 2^31
-first, which is 1-Lipschitz, and the grid is coarse enough that no sum reaches 2^62. Nothing of the strategy is
-trusted: a wrong one costs accuracy only. Cells that are sums of weights move by at most the changed weight in ℓ₁,
-spread over several of them; a norm is convex, so the largest column bounds that too.
+*Argument.* Weights are rounded to a grid of 2^-bits, and everything after that is exact integer arithmetic. So a row
+in cell c changes the answers by exactly the c-th column of an integer matrix. The largest ℓ₁ (ℓ₂) norm of a column,
+computed here and not taken from the strategy, times the stability is the sensitivity. Counts are first clamped to
+2^31, which is 1-Lipschitz, and the grid is coarse enough that no sum reaches 2^62. The strategy is not trusted: a wrong
+one costs accuracy only. Cells that are sums of weights change by at most the changed weight in ℓ₁, possibly spread over
+several cells. Norms are convex, so the largest column bounds this too.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from jostle.lazy import Array, Ints, np
 
 MOST_COUNT = 2**31 - 1
 MOST_GROUPS = 2**26
-"""Of a block, as many as the largest cube has cells: memory goes by it."""
+"""The largest number of groups in a block, equal to the cells of the largest cube; it bounds memory."""
 KEPT = 2**12
-"""Cells of which strategies are kept."""
+"""The largest number of cells for which the strategy of every cell is cached."""
 Block = Mapping[str, Any]
 
 
 class Strategy:
     """A checked strategy over cells of `shape`, with integer weights in units of 2^-bits.
 
-    Cells may be sums of weights themselves, in units of 2^-`cell_bits`; answers then are in units of both.
+    If cells are sums of weights, in units of 2^-`cell_bits`, answers are in units of 2^-(bits + cell_bits).
     """
 
     def __init__(self, blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> None:
@@ -51,11 +51,11 @@ class Strategy:
             weights = [_largest_weight(block) for block in blocks]
         except (KeyError, TypeError, ValueError):
             raise refuse("ValueError", "a strategy has a block that cannot be read") from None
-        # Each is looked at by itself: `max` passes over a NaN, which would become −2^63 on the grid.
+        # Each weight is tested alone: `max` ignores a NaN, which would become −2^63 on the grid.
         if not all(math.isfinite(w) for w in weights) or not 2.0**-500 < max(weights) < 2.0**500:
             raise refuse("ValueError", "a strategy needs finite weights that are not all zero")
         most = max(weights)
-        # whole · 2^31 · cells < 2^62, and a grid no coarser than 2^-30 of the largest weight is pointless to refine
+        # whole · 2^31 · cells < 2^62; a grid finer than 2^-30 of the largest weight has no use
         whole = all(b["kind"] != "matrix" and bool(np.all(np.asarray(b.get("weight", 1.0)) == 1.0)) for b in blocks)
         fine = max(0, min(20 if cell_bits else 30, 30 - math.ceil(math.log2(self.cells))))
         self.bits = 0 if whole else fine - math.frexp(most)[1]
@@ -98,15 +98,15 @@ class Strategy:
         raise refuse("ValueError", f"unknown kind of block `{kind}` in a strategy")
 
     def ratios(self) -> list[Any]:
-        """For each block, the weights that were asked over those that were measured, where a group has one.
+        """For each block the requested weights divided by the rounded ones.
 
-        Released answers are multiplied by it, so that the grid, coarse for a million cells, does not show in them.
+        Released answers are multiplied by it, so that the grid, coarse for a million cells, does not bias them.
         """
         return [block["ratio"] for block in self.blocks]
 
     @property
     def sizes(self) -> list[int]:
-        """How many answers each block has."""
+        """The number of answers of each block."""
         return [
             math.prod(size for _, _, size in block["axes"]) if block["kind"] == "signed"
             else block["size"] if block["kind"] == "groups"
@@ -116,7 +116,7 @@ class Strategy:
 
     @cached_property
     def norms(self) -> tuple[int, float]:
-        """The largest ℓ₁ and ℓ₂ norms of a column, in units of 2^-bits."""
+        """The largest ℓ₁ norm and the largest ℓ₂ norm of a column, in units of 2^-bits."""
         l1, l2 = np.zeros(self.cells, dtype=np.int64), np.zeros(self.cells)
         for block in self.blocks:
             if block["kind"] == "boxes":
@@ -147,7 +147,7 @@ class Strategy:
     def answers(self, counts: Ints) -> list[Ints]:
         """The exact answers of every block to cells `counts`, in units of 2^-bits."""
         cells = np.minimum(counts, self._most_cell)
-        # of weights, sums may leave 64 bits before they are clamped: then in Python's integers
+        # sums of weights may exceed 64 bits before they are clamped: Python integers then
         kind = np.int64 if self._small or cells.sum(dtype=float) * self._most_weight < 2.0**61 else object
         cells = cells.astype(kind, copy=False)
         flat = cells.ravel()
@@ -173,12 +173,12 @@ class Strategy:
 
 
 def every_cell(size: int) -> list[Block]:
-    """The strategy that measures each of `size` cells by itself."""
+    """The strategy that measures each of `size` cells."""
     return _every_cell(size) if size <= KEPT else _every_cell.__wrapped__(size)
 
 
 def checked(blocks: Sequence[Block], shape: tuple[int, ...], cell_bits: int = 0) -> Strategy:
-    """`blocks` as a strategy; `every_cell` of few cells, which nobody can write to, is looked at once."""
+    """`blocks` as a strategy. The read-only `every_cell` of few cells is checked once."""
     size = math.prod(shape)
     alone = size <= KEPT and blocks is _every_cell(size)
     return _every_cell_checked(shape, cell_bits) if alone else Strategy(blocks, shape, cell_bits)
@@ -197,14 +197,14 @@ def _every_cell_checked(shape: tuple[int, ...], cell_bits: int) -> Strategy:
 
 
 def _rounded(weight: Any) -> dict[str, Any]:
-    """Integer weights for these, none that is not 0 rounded to 0; and the ratio between them."""
+    """Integer weights, where only 0 becomes 0, and the ratio of the given weights to them."""
     near = fixed_width(np.where(np.abs(weight) < 0.5, np.sign(weight), np.rint(weight)))
     ratio = np.divide(weight, near, out=np.ones(np.shape(weight)), where=near != 0)
     return {"weight": near if near.ndim else int(near), "ratio": ratio}
 
 
 def _integers(values: Any) -> Ints:
-    """Public integers of a strategy; refused where one has no value."""
+    """The integers of a strategy; refused if one is NaN or infinite."""
     array = np.asarray(values)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise refuse("ValueError", "a strategy has a number without a value")
@@ -224,7 +224,7 @@ def _axis(axis: Mapping[str, Any], side: int) -> tuple[Ints, Ints, int]:
 
 
 def _signed_sums(cells: Ints, axes: list[Any]) -> Ints:
-    """Sums of cells by the product of their signs, one axis after another; flat, in the order of the groups."""
+    """Sums of cells times the product of their signs, one axis after another; flat, in the order of the groups."""
     for axis, (labels, signs, size) in enumerate(axes):
         lines = np.moveaxis(cells, axis, 0)
         covered = labels >= 0
@@ -254,7 +254,7 @@ def _check_size(groups: int) -> None:
 
 
 def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> Ints:
-    """In how many boxes each cell lies, by a difference array."""
+    """The number of boxes that contain each cell, by a difference array."""
     marks = np.zeros(tuple(s + 1 for s in shape), dtype=np.int64)
     lows, ends = block["lows"], block["highs"] + 1
     for corner in np.ndindex(*(2,) * len(shape)):
@@ -266,7 +266,7 @@ def _coverage(block: dict[str, Any], shape: tuple[int, ...]) -> Ints:
 
 
 def box_sums(cells: Array, lows: Ints, highs: Ints) -> Array:
-    """Sums over boxes by prefix sums, of the kind of `cells`: exact where those are integers."""
+    """Sums over boxes by prefix sums, with the dtype of `cells`: exact for integers."""
     prefix = cells
     for axis in range(cells.ndim):
         prefix = np.cumsum(prefix, axis=axis)

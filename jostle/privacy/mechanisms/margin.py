@@ -1,14 +1,13 @@
-"""The large margin mechanism, watches for a threshold, rankings and stopping: what one-sided noise is for.
+"""Mechanisms with one-sided noise: large margin selection, sparse vectors (watches), rankings and random stopping.
 
-Sorted, the scores have margins d_ℓ = q₍₁₎ − q₍ℓ₊₁₎, rising in ℓ. A sparse vector looks for the first ℓ whose margin is
-above a public threshold T_ℓ; among the ℓ largest scores, or among all, the exponential mechanism selects (Chaudhuri,
-Hsu and Song 2014). Two scores part by at most R between neighbours, so that each d_ℓ moves by at most R either way. The
-first half of ε finds ℓ, and the second selects, b = R/(ε/2); both have half of δ.
+The sorted scores have margins d_ℓ = q₍₁₎ − q₍ℓ₊₁₎, rising in ℓ. A sparse vector finds the first ℓ whose margin is above
+a public threshold T_ℓ. The exponential mechanism selects among the ℓ largest scores, or among all if there is no such ℓ
+(Chaudhuri, Hsu and Song 2014). The difference of two scores changes by at most R between neighbours, so each d_ℓ
+changes by at most R. Half of ε finds ℓ, and half selects, b = R/(ε/2). Both have half of δ.
 
 The noise is geometric, P(k) = (1 − p)·p^k for k = 0, 1, … with p = e^(−1/b): discrete Laplace noise z, folded to z or
-−z − 1. So it is drawn by the sampler of every other release, exactly, and comparisons are of whole numbers. Moving a
-draw up by s makes it less likely by e^(−s/b) and by no more, which is all that the proofs in docs/privacy/selection.md
-ask of it.
+−z − 1. It is drawn exactly by the common sampler, and only integers are compared. The probability of a draw that is
+larger by s is smaller by at most e^(−s/b), which is all that the proofs in docs/privacy/selection.md need.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from jostle.privacy.mechanisms.noise import Noise, fits, fraction
 from jostle.privacy.mechanisms.selection import Selection
 
 WIDEST = 2.0**40
-"""Of a scale: a draw that 64 bits cannot hold then has a probability below exp(−2^22), which is none."""
+"""The largest scale. A draw that 64 bits cannot hold then has a probability below exp(−2^22), which is negligible."""
 
 CLAMP = 2**61
-"""Scores and thresholds are clamped to ± this (which moves no two numbers apart), so that no sum wraps."""
+"""Scores and thresholds are clamped to ± this value, which increases no difference, so that no sum overflows."""
 
 
 def stability_price(amount: Amount) -> Price:
-    """Of stability-based selection of keys: ε-DP noise, and δ for a key that only one person has."""
+    """The price of stability-based selection of keys: ε-DP noise, and δ for keys that only one person has."""
     return Price(amount, pure_price(amount).rho, amount.delta, pure=True)
 
 
 class Compared(Struct, frozen=True):
-    """A number was compared with a threshold; each had one-sided exponential noise less its mean.
+    """The law of comparing a number with a threshold, both with one-sided exponential noise less its mean.
 
-    `scale` is that of the number's noise, `threshold` that of the threshold's. Only the answer is released.
+    `scale` is the scale of the number's noise, `threshold` that of the threshold's noise. Only the result is released.
     """
 
     scale: float
@@ -53,11 +52,11 @@ class Compared(Struct, frozen=True):
 
     @property
     def trace_fields(self) -> dict[str, object]:
-        """What a trace shows beside the scale: how far from the threshold an answer is right, with 95 %."""
+        """Trace fields beside the scale: the distance from the threshold beyond which an answer is right with 95 %."""
         return {"within": self.half_width(), "of": "of the threshold"}
 
     def half_width(self, level: float = LEVEL) -> float:
-        """With probability `level` the noise of one comparison is at most this, to either side."""
+        """The bound that the noise of one comparison stays within, on either side, with probability `level`."""
         low, high = 0.0, -(self.scale + self.threshold) * math.log1p(-level) + abs(self.scale - self.threshold)
         while high - low > 1e-12 * high:
             middle = (low + high) / 2
@@ -65,7 +64,7 @@ class Compared(Struct, frozen=True):
         return high
 
     def _beyond(self, wide: float) -> float:
-        """That the noise is further out: both ends of the difference of two exponentials, less its mean."""
+        """P(|noise| > wide) for the difference of two exponentials less its mean."""
         both, mean = self.scale + self.threshold, self.scale - self.threshold
 
         def above(x: float) -> float:
@@ -77,29 +76,29 @@ class Compared(Struct, frozen=True):
 
 
 def check_scale(scale: float) -> None:
-    """Refuses noise that is too wide: before anything is charged."""
+    """Refuses a scale above `WIDEST`, before anything is charged."""
     if scale > WIDEST:
         raise refuse("BadAmount", "too little epsilon for noise on whole numbers", help="ask for more epsilon")
 
 
 def largest_scale(scale: float) -> float:
-    """That of no noise of this scale is larger, as samplers round it up: a threshold that holds back a δ goes by it."""
+    """The scale after the samplers have rounded it up. Thresholds that bound a δ must use this scale."""
     above = scale * (1 + 2.0**-40)
     t, s = fraction(above) if fits(scale) else (above, 1)
     return t / s
 
 
 def geometric(noise: Noise, size: int, scale: float) -> Ints:
-    """`size` draws of one-sided noise of this scale, which is at most WIDEST."""
+    """`size` draws of one-sided noise. The scale is at most `WIDEST`."""
     values = noise.laplace(np.zeros(size, dtype=np.int64), scale)
     return np.where(values >= 0, values, -1 - values)
 
 
 def ranked(noisy: Ints, count: int) -> tuple[list[int], list[int]]:
-    """The places of the `count` largest numbers, in order, and by how much each leads the next.
+    """The indices of the `count` largest numbers, in order, and the lead of each over the next.
 
-    Of equal ones the first comes first, and one that stands behind must be larger by 1 to come before: a lead is what
-    is left of that, at least 0. The last one leads the best of all that are left out, if there are any.
+    Ties go to the lower index, so a number must exceed one of lower index by 1 to precede it. A lead is the rest of the
+    difference, at least 0. The last lead is over the best number that is left out, if there is one.
     """
     order = [int(place) for place in (-noisy).argsort(kind="stable")]
     places, left_out = order[:count], order[count:]
@@ -114,9 +113,8 @@ def _lead(noisy: Ints, ahead: int, behind: int) -> int:
 
 
 class WatchScales(Struct, frozen=True):
-    """The noise of a watch in steps of its grid: of its `threshold`, of each `question`, and of each `number` told.
-
-    A threshold lasts for `each` answers above; then a new one is drawn.
+    """The noise scales of a sparse vector in steps of its grid: of the `threshold`, of each `question`, and of each
+    released `number`. A threshold is used for `each` positive answers; then its noise is drawn again.
     """
 
     threshold: float
@@ -126,10 +124,10 @@ class WatchScales(Struct, frozen=True):
 
     @classmethod
     def of(cls, epsilon: float, reach: float, apart: float, each: int, numbers: bool) -> WatchScales:
-        """Those of `each` answers above at ε in all, where a question moves by `reach` and two by `apart` from another.
+        """The scales for `each` positive answers. A question changes by at most `reach`, a difference by `apart`.
 
-        Half of ε is for numbers, where they are released. The rest is shared so that the noise of one comparison has
-        the least variance b² + c², given reach/b + each·apart/c.
+        Half of ε is for numbers, if they are released. The rest is divided so that the variance b² + c² of the noise of
+        one comparison is least, given reach/b + each·apart/c.
         """
         rest = epsilon / 2 if numbers else epsilon
         threshold = rest / (1 + (each * apart / reach) ** (2 / 3))
@@ -143,22 +141,21 @@ class WatchScales(Struct, frozen=True):
 
     @property
     def excess(self) -> int:
-        """The mean of a question's noise less that of the threshold's, rounded: public, and taken off."""
+        """The mean of a question's noise less that of the threshold's, rounded. It is public, and subtracted."""
         return round(_mean(self.question) - _mean(self.threshold))
 
 
 def _mean(scale: float) -> float:
-    """Of one-sided noise."""
+    """The mean of one-sided noise."""
     return math.exp(-1 / scale) / -math.expm1(-1 / scale)
 
 
-HALF_OF_DELTA = 0.5 - 1e-9  # which is more than logarithms of doubles take
+HALF_OF_DELTA = 0.5 - 1e-9  # the margin exceeds the rounding of logarithms in doubles
 
 
 class MarginScales(Struct, frozen=True):
-    """In steps of the grid: noise of the `threshold` and of each `question` (a margin), and of the `selection`.
-
-    `reach` is R, ε and δ those of the whole.
+    """The noise scales of a selection by margin, in steps of the grid: `threshold`, each `question` (a margin), and
+    `selection`. `reach` is R, and `delta` the δ of the whole.
     """
 
     reach: int
@@ -169,8 +166,8 @@ class MarginScales(Struct, frozen=True):
 
     @classmethod
     def of(cls, reach: int, epsilon: float, delta: float) -> MarginScales:
-        """A margin moves by R either way: R/threshold + 2R/question is the first half of ε. The two are shared so that
-        `threshold` + `question`·ln(2/δ), about what a margin has to have, is least."""
+        """The scales for ε and δ of the whole. A margin changes by at most R, so R/threshold + 2R/question is ε/2. It is
+        divided so that `threshold` + `question`·ln(2/δ), about the margin that is needed, is least."""
         first = epsilon / 2
         root = math.sqrt(2 * max(1.0, math.log(2 / delta)))
         threshold = reach * (1 + root) / first
@@ -183,10 +180,9 @@ class MarginScales(Struct, frozen=True):
         return max(self.threshold, self.question, self.selection)
 
     def thresholds(self, most: int) -> Ints:
-        """T_1, …, T_most: a margin that passes is at least G = R + b·ln(ℓ/(δ/2)), but for a chance of δ/2 in all.
-
-        One that is smaller passes where its noise is above T − G + τ: with probability e^{−(T − G)/c}·E[e^{−τ/c}] at
-        most, which is δ/2 ÷ ℓ(ℓ + 1).
+        """T_1, …, T_most such that every margin that passes is at least G = R + b·ln(ℓ/(δ/2)), except with
+        probability δ/2 in all. A smaller margin passes only if its noise is above T − G + τ, with probability at most
+        e^{−(T − G)/c}·E[e^{−τ/c}], which is δ/2 ÷ ℓ(ℓ + 1).
         """
         number, question = np.arange(1, most + 1, dtype=float), largest_scale(self.question)
         margin = self.reach + largest_scale(self.selection) * np.log(number / (self.delta * HALF_OF_DELTA))
@@ -196,9 +192,9 @@ class MarginScales(Struct, frozen=True):
 
 
 def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
-    """The places of the fewest scores that stand clear of the others, the largest first; all where none do.
+    """The indices of the fewest scores with a large margin over the others, the largest first; all without one.
 
-    `values` within ±2^61, two at least.
+    `values`: at least two integers within ±2^61.
     """
     order = (-values).argsort(kind="stable")
     margins = values[order[0]] - values[order[1:]]
@@ -208,13 +204,13 @@ def clear(values: Ints, scales: MarginScales, noise: Noise) -> Ints:
 
 
 class Approximate(Selection, frozen=True):
-    """What takes one amount as a whole; `delta` is the δ that it uses of the amount's."""
+    """A selection that spends one amount as a whole. `delta` is the part of the amount's δ that it uses."""
 
     delta: float = 0.0
 
     @property
     def price(self) -> Price:
-        """On two neighbours an (ε, δ)-DP mechanism is ε-DP outside an event of δ (Kairouz, Oh & Viswanath 2015)."""
+        """An (ε, δ)-DP mechanism is ε-DP outside an event of probability δ (Kairouz, Oh & Viswanath 2015)."""
         return stability_price(self.amount)
 
 
@@ -223,7 +219,7 @@ class LargeMargin(Approximate, frozen=True):
 
     @classmethod
     def within(cls, amount: Amount, measures: Sequence[Measure]) -> LargeMargin:
-        """Raises `BadAmount` without a δ, and where ε is too little."""
+        """Raises `BadAmount` without a δ, or if ε is too small."""
         if not amount.delta:
             help = "`with epsilon 1 delta 1e-6`, of a source with `budget epsilon e, delta d`; or use `noisy_max`"
             raise refuse("BadAmount", "a selection by margin needs a delta", help=help)
@@ -232,24 +228,24 @@ class LargeMargin(Approximate, frozen=True):
         return cls(amount, True, 1, used_delta(amount, measures))
 
     def scales(self, reach: int) -> MarginScales:
-        """The noise for scores of which two part by at most `reach`."""
+        """The noise for scores whose differences change by at most `reach`."""
         return MarginScales.of(reach, as_float(self.amount.value), self.delta)
 
 
 PARTS = {"geometric": 3, "logarithmic": 2}
-"""How many parts of a run's ε the best of many costs, by the law of how many there are."""
+"""The price of the best of many runs, as a multiple of the ε of one run, by the law of the number of runs."""
 TO_A_GOOD_ONE = 2
-"""The same of the first good one, among a geometric number of them."""
+"""The same for the first good run among a geometric number of runs."""
 MOST_RUNS = 100_000
 FAIR = 2**15
-"""Of `Noise.sample`: a fair bit."""
+"""The share of `Noise.sample` that gives a fair bit."""
 
 
 class Stopping(Struct, frozen=True):
-    """How many runs there are, `runs` in the mean and at least one, and which of them is shown.
+    """The law of the number of runs (`runs` in the mean, at least 1), and which run is released.
 
-    Geometric, P(k) = (1 − γ)^(k − 1)·γ, or logarithmic, P(k) ∝ (1 − γ)^k/k, with γ = 1/`odds`. What is shown is the
-    best run, or the first whose score is `good`, and then there are no more.
+    Geometric, P(k) = (1 − γ)^(k − 1)·γ, or logarithmic, P(k) ∝ (1 − γ)^k/k, with γ = 1/`odds`. The best run is
+    released, or, if `good` is given, the first one whose score reaches it, which is the last.
     """
 
     runs: float
@@ -260,7 +256,7 @@ class Stopping(Struct, frozen=True):
 
     @classmethod
     def of(cls, runs: float, law: str, good: float | None) -> Stopping:
-        """With the least whole `odds` for which there are no fewer runs in the mean. Raises `ValueError`."""
+        """The law with the least integer `odds` for which the mean is at least `runs`. Raises `ValueError`."""
         if law not in PARTS:
             raise refuse("ValueError", f"no law of how many runs there are is called `{law}`",
                          help='`law = "geometric"`, or "logarithmic"')  # fmt: skip
@@ -277,7 +273,7 @@ class Stopping(Struct, frozen=True):
 
     @property
     def parts(self) -> int:
-        """How many parts of the ε of one run all of them cost."""
+        """The price of all runs as a multiple of the ε of one run."""
         return PARTS[self.law] if self.good is None else TO_A_GOOD_ONE
 
     @property
@@ -289,8 +285,8 @@ class Stopping(Struct, frozen=True):
         return {"law": self.law, "parts": self.parts} | ({} if self.good is None else {"good": self.good})
 
     def draw(self, noise: Noise) -> int:
-        """A number of runs. Each stops with γ; of logarithmic ones k survive to the next with k/(k + 1), or all is
-        drawn anew: so k is left with (1 − γ)^(k − 1)·γ·1/k."""
+        """A random number of runs. Each is the last with probability γ. For the logarithmic law, k continues to k + 1
+        with probability k/(k + 1) or the count starts again, so k has probability ∝ (1 − γ)^(k − 1)·γ·1/k."""
         many = 1
         while below(noise, self.odds):
             if self.law == "logarithmic" and not below(noise, many + 1):
@@ -301,7 +297,7 @@ class Stopping(Struct, frozen=True):
 
 
 def below(noise: Noise, bound: int) -> int:
-    """A uniform integer in 0 … bound − 1, of fair bits: numbers that are too large are drawn again."""
+    """A uniform integer in 0 … bound − 1 from fair bits. Numbers that are too large are drawn again."""
     bits = (bound - 1).bit_length()
     while True:
         number = sum(int(bit) << place for place, bit in enumerate(noise.sample(bits, FAIR)))

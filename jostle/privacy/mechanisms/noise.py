@@ -1,36 +1,36 @@
-"""Noise for private releases, exact and from the operating system's generator: single values, vectors and selections.
+"""Exact noise for private releases from the operating system's generator: single values, vectors and selections.
 
-Single values, and scales beyond those that fit here, are drawn by OpenDP's integer mechanisms, which saturate at 64
-bits (post-processing). Vectors of noise, and selections among many candidates, are drawn here in a ninth to a fortieth
-of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise never under-covers a charge.
-`SeededNoise` in `jostle.simulate` has the same verbs for public data.
+Single values, and scales outside the range of this module, are drawn by OpenDP's integer mechanisms, which saturate at
+64 bits (post-processing). Vectors of noise, and selections among many candidates, are drawn here in a ninth to a
+fortieth of the time (docs/decisions/vector_noise.md). Scales are rounded up, so that noise is never too small for its
+charge. `SeededNoise` in `jostle.simulate` has the same methods for public data.
 
 *Law.* P(k) ∝ exp(−|k|·s/t), by Canonne, Kamath & Steinke 2020 (Algorithms 1 and 2) on all elements at once, in 64-bit
-integers: no floating point enters after the scale has been rounded up to a fraction t/s. Uniform integers below m come
-from 64-bit words by rejection. Bernoulli(exp(−n/d)), n ≤ d, asks for Bernoulli(n/(d·K)) with K = 1, 2, … until one
-fails, and answers whether K is odd; with t < 2^33 no product reaches 2^63 unless K exceeds 2^30, which has probability
-below 1/(2^30)!. Bernoulli(1/e) trials are counted by the first bits of one uniform number, which is compared with
-binary digits of e^−k.
+integers. No floating point is used after the scale is rounded up to a fraction t/s. Uniform integers below m come from
+64-bit words by rejection. Bernoulli(exp(−n/d)), n ≤ d, draws Bernoulli(n/(d·K)) for K = 1, 2, … until one fails, and
+returns whether K is odd. With t < 2^33 no product reaches 2^63 unless K exceeds 2^30, which has probability below
+1/(2^30)!. Bernoulli(1/e) trials are counted by comparing the first bits of one uniform number with the binary digits
+of e^−k.
 
 *Gaussian noise.* P(i) ∝ exp(−i²/2σ²), by Karney 2016 (Algorithm D) with a fraction σ = t/s. For i ≥ 0 let k be the
-whole part of i/σ and x = r/t the rest: i²/2σ² = (k + x)²/2 = k²/2 + k·x + x²/2. k is drawn with P(k) ∝ exp(−k²/2): as
-k² = 2k − 1 + (k − 1)², by a count of Bernoulli(1/e) that stays with probability exp(−(k − 1)²/2). i is even among ⌈σ⌉
-whole numbers from kσ on, if it is below (k + 1)σ, and stays with probability exp(−x)^k·exp(−x²/2); for the last,
-Bernoulli(n/(d·K)) is Bernoulli(x) and Bernoulli(x/2K). Half of the numbers become −i, and −0 is drawn again. k is at
-most 2^20 (e^(−2^39) is none).
+integer part of i/σ and x = r/t the rest: i²/2σ² = (k + x)²/2 = k²/2 + k·x + x²/2. k is drawn with P(k) ∝ exp(−k²/2):
+since k² = 2k − 1 + (k − 1)², by a count of Bernoulli(1/e) that is accepted with probability exp(−(k − 1)²/2). i is
+uniform among ⌈σ⌉ integers from kσ on, if it is below (k + 1)σ, and accepted with probability exp(−x)^k·exp(−x²/2). For
+the last factor, Bernoulli(n/(d·K)) is Bernoulli(x) and Bernoulli(x/2K). Half of the numbers become −i, and −0 is drawn
+again. k is at most 2^20 (e^(−2^39) is negligible).
 
-*Selections.* A candidate that lacks g to the best score is let through with probability exp(−g/scale), each by itself.
-An even choice among those let through is permute-and-flip, whose law is that of noisy max with exponential noise
-(McKenna & Sheldon 2020; Ding et al. 2021). Where candidates are drawn evenly until one is let through it is the
-exponential mechanism's, P(i) ∝ exp(−g/scale). A gap beyond 2^20 scales counts as so many: e^(−2^20) is none.
+*Selections.* A candidate whose score is g below the best is accepted with probability exp(−g/scale), independently. A
+uniform choice among the accepted ones is permute-and-flip, which has the law of noisy max with exponential noise
+(McKenna & Sheldon 2020; Ding et al. 2021). Drawing candidates uniformly until one is accepted is the exponential
+mechanism, P(i) ∝ exp(−g/scale). Gaps are limited to 2^20 scales: e^(−2^20) is negligible.
 
-*In a cube.* P(z) ∝ exp(−max |zᵢ|/b) for d whole numbers z: z is even among the (2r + 1)^d points of a cube, with P(r) ∝
-(2r + 1)^d·exp(−r/b), since Σ exp(−r/b) over r ≥ max |zᵢ| is in proportion to exp(−max |zᵢ|/b). A sum of d + 1 numbers
-with P(k) ∝ exp(−k/b) is r with C(r + d, d)·exp(−r/b). It is kept with Π (2r + 1)/(2r + 2i) over i = 1 … d, which
-is (2r + 1)^d over 2^d·d!·C(r + d, d). Scales are up to 2^44 here: products stay below 2^63 unless K exceeds 2^19.
+*In a cube.* P(z) ∝ exp(−max |zᵢ|/b) for d integers z. z is uniform among the (2r + 1)^d points of a cube, with P(r) ∝
+(2r + 1)^d·exp(−r/b), since Σ exp(−r/b) over r ≥ max |zᵢ| is proportional to exp(−max |zᵢ|/b). A sum of d + 1 numbers
+with P(k) ∝ exp(−k/b) is r with probability ∝ C(r + d, d)·exp(−r/b). It is accepted with Π (2r + 1)/(2r + 2i) over
+i = 1 … d, (2r + 1)^d/(2^d·d!·C(r + d, d)). Scales are at most 2^44: products stay below 2^63 unless K exceeds 2^19.
 
-No word is kept, so that a process that forks never shares noise with its child. `tests/privacy/mechanisms` holds both
-samplers and the closed forms against each other.
+No random words are stored, so a forked process never shares noise with its parent. `tests/privacy/mechanisms` compares
+both samplers with each other and with the closed forms.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from jostle.diagnostics import refuse
 from jostle.integers import fixed_width, same_bits
 from jostle.lazy import Bools, Ints, NDArray, np
 
-SMALLEST, LARGEST = 2.0**-16, 2.0**32  # of the scales that fit; others are OpenDP's
+SMALLEST, LARGEST = 2.0**-16, 2.0**32  # scales of this module's samplers; OpenDP draws others
 SHARES = 2**16  # a Poisson sample keeps each unit with a probability that is a whole number of these
 
 
@@ -56,7 +56,7 @@ def fits(scale: float) -> bool:
 
 
 def fraction(scale: float) -> tuple[int, int]:
-    """(t, s) with t/s ≥ scale, t < 2^33, and t/s within a relative 2^-30 where the scale is at least 1."""
+    """(t, s) with t/s ≥ scale and t < 2^33. If the scale is at least 1, t/s is within a relative 2^-30 of it."""
     s = 1 << max(0, 31 - max(0, math.frexp(scale)[1]))
     return math.ceil(math.ldexp(scale, s.bit_length() - 1)), s
 
@@ -87,7 +87,7 @@ def discrete_gaussian(size: int, sigma: float) -> Ints:
 
 
 def _signed(size: int, attempts: Callable[[int], tuple[Ints, Ints]]) -> Ints:
-    """`size` numbers with signs, from attempts of which some give a number from 0 on: their places, and the numbers."""
+    """`size` numbers with random signs. `attempts(n)` returns the places and numbers (≥ 0) of successful attempts."""
     out, todo = np.empty(size, dtype=np.int64), np.arange(size)
     while todo.size:
         at, numbers = attempts(todo.size)
@@ -108,7 +108,7 @@ def _bernoulli_halves(numbers: Ints) -> Bools:
 
 
 def _magnitudes(size: int, scale: float) -> tuple[Ints, Ints]:
-    """Which of `size` attempts gave a whole number k with P(k) ∝ exp(−k/scale), and these numbers."""
+    """The places of those of `size` attempts that gave an integer k, P(k) ∝ exp(−k/scale), and these integers."""
     t, s = fraction(scale)
     rest = _below(size, t)
     accepted = np.flatnonzero(_bernoulli_exp(rest, t))
@@ -116,7 +116,7 @@ def _magnitudes(size: int, scale: float) -> tuple[Ints, Ints]:
 
 
 def in_cube(size: int, scale: float) -> Ints:
-    """`size` whole numbers z, P(z) ∝ exp(−max |zᵢ|/scale), of a scale of at most 2^44 and at most 2^12 numbers."""
+    """`size` integers z, P(z) ∝ exp(−max |zᵢ|/scale). The scale is at most 2^44 and the size at most 2^12."""
     while True:
         parts: Ints = np.empty(0, dtype=np.int64)
         while parts.size <= size:
@@ -127,13 +127,13 @@ def in_cube(size: int, scale: float) -> Ints:
 
 
 def permute_and_flip(scores: Ints, scale: float) -> int:
-    """The place of a score that is nearly the largest, by noisy max with exponential noise; ±2^62 at most."""
+    """The index selected by noisy max with exponential noise. Scores are clamped to ±2^62."""
     through = np.flatnonzero(_let_through(_gaps(scores), scale))
     return int(through[_below(1, len(through))[0]])
 
 
 def exponential_mechanism(scores: Ints, scale: float) -> int:
-    """The place of a score that is nearly the largest, P(i) ∝ exp(score/scale); ±2^62 at most."""
+    """The index selected by the exponential mechanism, P(i) ∝ exp(score/scale). Scores are clamped to ±2^62."""
     gaps = _gaps(scores)
     while True:
         at = _below(gaps.size, gaps.size)
@@ -143,7 +143,7 @@ def exponential_mechanism(scores: Ints, scale: float) -> int:
 
 
 def _gaps(scores: Ints) -> NDArray[np.uint64]:
-    """What each score lacks to the largest: below 2^63, also where their difference is no int64."""
+    """The gap of each score to the largest, below 2^63, also if the difference does not fit int64."""
     flat = fixed_width(scores.ravel())
     gaps: NDArray[np.uint64] = (flat.max() - flat).view(np.uint64)
     return gaps
@@ -164,11 +164,11 @@ def _words(size: int) -> NDArray[np.uint64]:
 
 
 def _below(size: int, bound: int) -> NDArray[np.uint64]:
-    """So many uniform integers in 0 … bound − 1: words at or above the last multiple of the bound are drawn again."""
+    """`size` uniform integers in 0 … bound − 1. Words from the incomplete interval are drawn again."""
     if bound == 1:
         return np.zeros(size, dtype=np.uint64)
     words, short = _words(size), 2**64 % bound
-    # the incomplete stretch, moved to the front
+    # the incomplete interval, moved to the front
     bad = np.flatnonzero(words < short)
     if bad.size:
         words = words.copy()
@@ -179,7 +179,7 @@ def _below(size: int, bound: int) -> NDArray[np.uint64]:
 
 
 def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int, squared: bool = False) -> Bools:
-    """True with probability exp(−n/d) for each n ≤ d; `squared`: with exp(−(n/d)²/2)."""
+    """True with probability exp(−n/d) for each n ≤ d; if `squared`, with exp(−(n/d)²/2)."""
     odd = np.ones(len(numerators), dtype=bool)
     alive = np.arange(len(numerators))
     k = 1
@@ -194,29 +194,29 @@ def _bernoulli_exp(numerators: NDArray[np.uint64], denominator: int, squared: bo
 
 
 def _geometric(size: int) -> Ints:
-    """How often Bernoulli(1/e) succeeds before it fails: the number of powers e^−k, k ≥ 1, above a uniform number."""
+    """The successes of Bernoulli(1/e) before the first failure: the powers e^−k, k ≥ 1, above a uniform number."""
     words, powers = _words((size + 1) // 2).view(np.uint32)[:size], _powers()
     place = powers.searchsorted(words)
     above = same_bits(MOST - place)
-    for at in np.flatnonzero(powers.take(place, mode="clip") == words):  # its first bits are those of one of them
+    for at in np.flatnonzero(powers.take(place, mode="clip") == words):  # the first bits equal those of a power
         above[at] -= not _is_less(int(above[at]))
-    rest = np.flatnonzero(above == MOST)  # evenly anywhere below e^−MOST
+    rest = np.flatnonzero(above == MOST)  # uniform below e^−MOST
     if rest.size:
         above[rest] += _geometric(rest.size)
     return above
 
 
-MOST, FIRST = 16, 32  # powers that a uniform number is compared with, by so many bits
+MOST, FIRST = 16, 32  # how many powers a uniform number is compared with, and by how many bits
 
 
 @lru_cache(maxsize=1)
 def _powers() -> NDArray[np.uint32]:
-    """The first FIRST binary digits of e^−k, k = MOST … 1, all of which differ."""
+    """The first FIRST binary digits of e^−k, k = MOST … 1. They are distinct."""
     return np.array([_digits(k, FIRST) for k in range(MOST, 0, -1)], dtype=np.uint32)
 
 
 def _digits(k: int, bits: int) -> int:
-    """⌊2^bits·e^−k⌋, by partial sums of the series: from the k-th on, e^−k lies between each and the next."""
+    """⌊2^bits·e^−k⌋ by partial sums of the series. From the k-th on, e^−k lies between consecutive ones."""
     place, power, total, whole, before = 0, 1, 1, 1, -1
     while place <= k or (total << bits) // whole != before:
         before = (total << bits) // whole
@@ -226,7 +226,7 @@ def _digits(k: int, bits: int) -> int:
 
 
 def _is_less(k: int) -> bool:
-    """Whether a uniform number is below e^−k that has the same FIRST bits: more bits are drawn until one differs."""
+    """Whether a uniform number with the same FIRST bits as e^−k is below it. Draws more bits until one differs."""
     bits = FIRST
     while True:
         bits += 64
@@ -236,7 +236,7 @@ def _is_less(k: int) -> bool:
 
 
 class Noise(Protocol):
-    """The draws that mechanisms are made of; all on int64 arrays, element by element."""
+    """The random draws of mechanisms, on int64 arrays, element by element."""
 
     def laplace(self, values: Ints, scale: float) -> Ints: ...
     def gaussian(self, values: Ints, sigma: float) -> Ints: ...
@@ -247,17 +247,17 @@ class Noise(Protocol):
 
 
 def needed_noise(noise: Noise | None) -> Noise:
-    """The noise of what is never measured of public data."""
+    """`noise`; refused if it is None, for measurements of private data only."""
     if noise is None:
         raise refuse("TypeError", "this is measured of private data only")
     return noise
 
 
-VECTOR, MANY = 64, 256  # from this many values on, and candidates, the samplers for vectors
+VECTOR, MANY = 64, 256  # the least number of values, and of candidates, for the samplers of this module
 
 
 class SecureNoise:
-    """Draws single values through OpenDP; vectors, and selections among many, by the samplers of this module."""
+    """Noise from OpenDP for single values, and from this module for vectors and selections among many candidates."""
 
     def laplace(self, values: Ints, scale: float) -> Ints:
         """Adds discrete Laplace noise; ε = sensitivity / scale in ℓ₁. Values lie within ±2^62."""
@@ -272,23 +272,23 @@ class SecureNoise:
         return _apply(_gaussian(_up(sigma)), values)
 
     def cube(self, values: Ints, scale: float) -> Ints:
-        """Adds noise that lies evenly in a cube (`in_cube`); ε = sensitivity / scale in the largest coordinate."""
+        """Adds noise of `in_cube`; ε = sensitivity / scale in the largest coordinate."""
         return values + in_cube(values.size, _up(scale)).reshape(values.shape)
 
     def noisy_max(self, scores: Ints, scale: float) -> int:
-        """Selects by report noisy max with exponential noise; ε = 2·sensitivity / scale, or half when monotone."""
+        """Report noisy max with exponential noise; ε = 2·sensitivity / scale, or half of it if monotone."""
         if scores.size >= MANY and fits(scale):
             return permute_and_flip(scores, _up(scale))
         return int(_selection(_up(scale), "exponential")(scores.ravel().tolist()))
 
     def gumbel_max(self, scores: Ints, scale: float) -> int:
-        """The exponential mechanism, P(i) ∝ exp(score/scale): ε as above, and a range of it (ε²/8-zCDP)."""
+        """The exponential mechanism, P(i) ∝ exp(score/scale); ε as above, and bounded range (ε²/8-zCDP)."""
         if scores.size >= MANY and fits(scale):
             return exponential_mechanism(scores, _up(scale))
         return int(_selection(_up(scale), "gumbel")(scores.ravel().tolist()))
 
     def sample(self, size: int, share: int) -> Bools:
-        """A secret Poisson sample: each of `size` with probability kept/2^16 (`sampler.SHARES`)."""
+        """A secret Poisson sample: each of `size` units with probability `share`/2^16."""
         return np.frombuffer(os.urandom(2 * size), dtype=np.uint16) < share
 
 
@@ -301,7 +301,7 @@ def _apply(mechanism: Any, values: Ints) -> Ints:
 
 
 class _Asyncio(ModuleType):
-    """Stands for `asyncio` until something of it is asked for."""
+    """A stand-in for `asyncio` that imports it on first use."""
 
     def __getattr__(self, name: str) -> object:
         if sys.modules.get("asyncio") is self:
@@ -311,8 +311,8 @@ class _Asyncio(ModuleType):
         return getattr(asyncio, name)
 
 
-# `opendp.prelude` would import scikit-learn; the parts are named one by one. What marks deprecated functions (`wrapt`)
-# imports `asyncio`, which takes longer to load than OpenDP and is not used.
+# `opendp.prelude` would import scikit-learn, so the parts are imported one by one. `wrapt`, which marks deprecated
+# functions, imports `asyncio`, which takes longer to load than OpenDP and is not used.
 
 
 @lru_cache(maxsize=1)

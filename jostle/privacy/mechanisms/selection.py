@@ -1,10 +1,10 @@
-"""Selection: the index of the (nearly) largest of private scores, by report noisy max, or of the `count` largest.
+"""Selection by report noisy max: the index of the (nearly) largest private score, or of the `count` largest.
 
-Let score j move by δ_j between neighbours, and R = max δ − min δ: at most 2kΔ for scores of sensitivity Δ and k changed
-rows, kΔ where all of them move the same way (monotone). Noise of scale R/ε is ε-DP: exponential noise
-(permute-and-flip's law, the better one at a given ε), or where a budget is counted in zCDP Gumbel noise, which costs
-ε²/8. The `count` largest are chosen one after the other, each with an equal part. docs/privacy/mechanisms.md has the
-argument.
+Let score j change by δ_j between neighbours, and R = max δ − min δ. R is at most 2kΔ for scores of sensitivity Δ and k
+changed rows, and kΔ if all scores change in the same direction (monotone). Noise of scale R/ε is ε-DP. It is
+exponential noise (the law of permute-and-flip, better at a given ε), or, if the budget is counted in zCDP, Gumbel
+noise, which costs ε²/8. The `count` largest are selected one after the other, each with an equal part. The argument is
+in docs/privacy/mechanisms.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COUNTED_IN_ZCDP = ("zcdp", "approximate")
 
 
 class Selection(Struct, frozen=True):
-    """A selection of `count` within one amount. A delta does nothing for it."""
+    """A selection of `count` indices within one amount. A delta of the amount is not used."""
 
     amount: Amount
     gumbel: bool
@@ -32,7 +32,7 @@ class Selection(Struct, frozen=True):
 
     @classmethod
     def of(cls, amount: Amount, measures: Sequence[Measure], count: int = 1, exponential: bool = False) -> Selection:
-        """`exponential`: with exponential noise, however its sources are counted."""
+        """`exponential`: use exponential noise whatever the measure."""
         if amount.value == 0:
             raise refuse("BadAmount", "too little to share among the parts of this measurement")
         plain = Amount(amount.unit, amount.value)
@@ -54,15 +54,15 @@ class Selection(Struct, frozen=True):
 
     @property
     def epsilon(self) -> float:
-        """The ε of each of `count`; in ρ, that of which ρ is `count`·ε²/8 (for exponential noise (count·ε)·tanh of its
-        half)."""
+        """The ε of each of the `count` selections. An amount in ρ is `count`·ε²/8 for Gumbel noise, and
+        (count·ε)·tanh(count·ε/2) for exponential noise."""
         value = as_float(self.amount.value)
         if self.amount.unit == "rho":
             return 2 * root_two_rho(value / self.count) if self.gumbel else pure_epsilon(value) / self.count
         return value / self.count
 
     def scale(self, reach: float, monotone: bool) -> float:
-        """Of the noise, for scores that k changed rows move by at most `reach` = kΔ each."""
+        """The scale of the noise for scores that k changed rows change by at most `reach` = kΔ each."""
         return (1 if monotone else 2) * reach / self.epsilon
 
     def choose(self, noise: Noise, scores: Ints, scale: float) -> int:

@@ -1,10 +1,10 @@
-"""Keys of an open domain, under δ: a key is shown only when its noisy count passes a threshold.
+"""Keys of an open domain, under δ: a key is released only if its noisy count passes a threshold.
 
-One protected unit has at most k rows, at most r of them with one key. Laplace noise has the scale k/ε and the threshold
-T = r + (k/ε)·ln(k/δ); Gaussian noise the deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), with half of δ for its ρ where
-that is counted by (ε, δ). The noise with the lower threshold is taken. Keys alone are found in rounds, and the keys
-with the most rows are chosen one after the other, in however many groups a person is. docs/privacy/mechanisms.md has
-the arguments ("Keys of an open domain").
+A protected unit has at most k rows, at most r of them with one key. Laplace noise has scale k/ε and the threshold is
+T = r + (k/ε)·ln(k/δ). Gaussian noise has deviation σ = √(kr)/μ and T = r + 1 + σ·z(δ/k), with half of δ for its ρ if
+the budget is counted by (ε, δ). The noise with the lower threshold is used. Keys alone are searched in rounds. The keys
+with the most rows are selected one after the other, whatever the number of a person's groups. The arguments are in
+docs/privacy/mechanisms.md ("Keys of an open domain").
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
 
-SAFE = 1 + 2.0**-30  # what quantiles and roots are calculated to
+SAFE = 1 + 2.0**-30  # more than the rounding of quantiles and roots
 
 
 def key_mechanism(amount: Amount, measures: Sequence[Measure], rows: int, each: int) -> tuple[Additive, Price]:
-    """The noise for keys of which a unit has at most `rows` rows, `each` of one key: the one with the lower threshold,
-    and its price."""
+    """The noise with the lower threshold, and its price, for units of at most `rows` rows, `each` of one key."""
     laplace = Additive.of(amount, Laplace.name, measures)
     gaussian = replace(laplace, kind=Gaussian, delta=laplace.delta / 2)
     price = replace(gaussian_price(amount, gaussian.delta), delta0=amount.delta)
@@ -44,7 +43,7 @@ def key_mechanism(amount: Amount, measures: Sequence[Measure], rows: int, each: 
 
 
 def threshold(how: Additive, rows: int, each: int) -> float:
-    """What the noisy count of a key has to pass."""
+    """The threshold for the noisy count of a key."""
     scale, part = SAFE * largest_scale(_linear(how, rows, each).scale), how.delta / rows
     if how.kind is Laplace:
         return each - scale * math.log(part)
@@ -58,9 +57,9 @@ def _linear(how: Additive, rows: int, each: int) -> Linear:
 def select_keys(
     tally: tuple[Any, Any], how: Additive, noise: Noise, rows: int, each: int
 ) -> tuple[list[Any], list[float], Laplace | Gaussian]:
-    """Keys in order with their noisy counts, and the law of these, from all values and how many rows have each.
+    """Selected keys in order, their noisy counts, and the law of these. `tally` has all values and their counts.
 
-    A unit has at most `rows` rows, and `each` of one key.
+    A unit has at most `rows` rows, and at most `each` of one key.
     """
     values, counts = tally
     linear, least = _linear(how, rows, each), threshold(how, rows, each)
@@ -70,43 +69,43 @@ def select_keys(
 
 
 LOOK, SHARES = 0.15, (0.05, 0.1, 0.7)
-"""Of an amount, what the look at buckets of keys has, and what each round has, and of δ in proportion. So ordered since
-what the first rounds find is left out of the last."""
+"""The shares of the amount for the first measurement of buckets and for each round; δ is divided in proportion. The
+last round is the largest, since it leaves out what earlier rounds released."""
 LEVELS = (8.0, 4.0, 1.0)
-"""How far above 0 the weight of a bucket has to be, in scales of its noise, for its keys to count in each round."""
+"""The least weight of a bucket, in scales of its noise, for its keys to take part in each round."""
 BUCKETS = 2**14
-Tally = tuple[Sequence[tuple[Any, ...]], Any]  # different values, and how many rows have each
+Tally = tuple[Sequence[tuple[Any, ...]], Any]  # distinct values, and the number of rows of each
 WEIGHT_BITS = 20
-LARGEST = 4096  # of how many groups a threshold looks at each number
+LARGEST = 4096  # up to this number of groups a threshold is computed for each number
 
 
 class KeyLook(Struct, frozen=True):
-    """Noisy weights of public buckets of keys, of persons who give 1 in all to their buckets, however many."""
+    """Noisy weights of public buckets of keys. Each person distributes a total weight of 1 over their buckets."""
 
     how: Additive
     share: float
 
     @property
     def linear(self) -> Linear:
-        """The noise of weights: a person moves them by 1 in all, in the norm of the noise."""
+        """The noise of weights. A person changes them by 1 in all, in the norm of the noise."""
         one = (1 << WEIGHT_BITS) * SAFE
         return Linear.of(self.how, one, one, WEIGHT_BITS).part(self.share)
 
     def weight(self, groups: int) -> int:
-        """What a person with so many groups gives each of them, in steps: rounded down, 1 in all at most."""
+        """The weight of each of a person's `groups`, in steps, rounded down so that the total is at most 1."""
         if self.how.kind is Laplace:
             return (1 << WEIGHT_BITS) // groups
         return math.isqrt((1 << 2 * WEIGHT_BITS) // groups)
 
     def weights(self, tally: Tally) -> dict[tuple[Any, ...], int]:
-        """The weight of each key in steps, of how many persons have a key and, last in the tuple, how many groups."""
+        """The weight of each key in steps. Values of `tally` are a key and, last, the number of a person's groups."""
         weights: Counter[tuple[object, ...]] = Counter()
         for (*key, groups), persons in zip(tally[0], np.asarray(tally[1]).tolist(), strict=True):
             weights[tuple(key)] += persons * self.weight(max(1, int(groups)))
         return weights
 
     def scores(self, tally: Tally, noise: Noise) -> Floats:
-        """The noisy weight of every bucket, also of those that nobody has, in scales of the noise."""
+        """The noisy weight of every bucket, also of empty ones, in scales of the noise."""
         exact = np.zeros(BUCKETS, dtype=np.int64)
         for (bucket,), weight in self.weights(tally).items():
             exact[int(bucket)] = weight
@@ -114,35 +113,35 @@ class KeyLook(Struct, frozen=True):
 
 
 class KeyRound(KeyLook, frozen=True):
-    """One of the rounds in which keys are found, of persons with at most `groups` groups each, in buckets whose scores
-    are above a level."""
+    """One round of the search for keys of persons with at most `groups` groups each, in buckets whose scores are above
+    `level`."""
 
     groups: int
     level: float
 
     @property
     def threshold(self) -> float:
-        """What a noisy weight has to pass, so that keys of one person alone do with a probability of at most δ."""
+        """The threshold for noisy weights. Keys of a single person pass it with a probability of at most δ."""
         several = range(1, min(self.groups, LARGEST) + 1)
         above = max([self._passes(t, t) for t in several])
         return above if self.groups <= LARGEST else max(above, self._passes(LARGEST, self.groups))
 
     def _passes(self, groups: int, keys: int) -> float:
-        """What `keys` weights of a person with `groups` groups pass with a probability of δ, in all."""
+        """The number that `keys` weights of a person with `groups` groups pass with a total probability of δ."""
         scale, part = SAFE * largest_scale(self.linear.scale), self.how.delta * (self.share / sum(SHARES)) / SAFE / keys
         above = scale * (-math.log(part) if self.how.kind is Laplace else -NormalDist().inv_cdf(part))
         return math.ldexp(self.weight(groups) + 1 + above, -WEIGHT_BITS)
 
     def select(self, tally: Tally, noise: Noise, earlier: Collection[Any]) -> list[Any]:
-        """The keys whose noisy weights pass; what was shown before is not shown again."""
+        """The keys whose noisy weights pass the threshold, without those of `earlier` rounds."""
         weights, least, gone = self.weights(tally), self.threshold, set(earlier)
         noisy = self.linear.release(list(weights.values()), noise).tolist()
         return [key for key, weight in zip(weights, noisy, strict=True) if weight > least and key not in gone]
 
 
 def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tuple[KeyLook, tuple[KeyRound, ...], Price]:
-    """The look and the rounds for keys of persons with at most `groups` groups each, and their price: with the noise by
-    which fewer persons, with twice so many groups each, make a key known, since the look is at all that they have."""
+    """The look and the rounds for persons with at most `groups` groups each, and their price. The noise is the one that
+    needs fewer persons per key, if each had twice as many groups, since the look counts all of them."""
     laplace = Additive.of(amount, Laplace.name, measures)
     gaussian = replace(laplace, kind=Gaussian, delta=laplace.delta / 2, because="fewer persons make a key known by it")
     price = replace(gaussian_price(amount, gaussian.delta), delta0=amount.delta)
@@ -154,15 +153,15 @@ def key_rounds(amount: Amount, measures: Sequence[Measure], groups: int) -> tupl
 
 
 CANDIDATES = 2**12
-"""Among how many keys the largest are chosen: those that have more rows than the next one after so many."""
+"""The largest are selected among this many keys: those with more rows than the next key after them."""
 MOST_LARGEST = 2**10
 
 
 class LargestKeys(Selection, frozen=True):
-    """The `count` keys with the most rows, one after the other, or as many as come before a threshold.
+    """Selects the `count` keys with the most rows, one after the other, or fewer if a threshold is selected first.
 
-    A person has any number of keys, and at most `each` rows of one. Keys that one of two neighbours alone chooses
-    among come before the threshold with a probability of at most `delta`; outside of that they are so many choices.
+    A person has any number of keys, and at most `each` rows of one. A key that is a candidate in only one of two
+    neighbours is selected before the threshold with probability at most `delta`; else these are `count` selections.
     """
 
     each: int = 1
@@ -175,7 +174,7 @@ class LargestKeys(Selection, frozen=True):
 
     @property
     def threshold(self) -> int:
-        """The rows above the least that are as good as ending: CANDIDATES keys of `each` rows pass with δ/`count`."""
+        """The score of ending, in rows above the least: CANDIDATES keys of `each` rows exceed it with δ/`count`."""
         return math.ceil(self.each + SAFE * largest_scale(self.width) * math.log(CANDIDATES * self.count / self.delta))
 
     @property
@@ -183,7 +182,7 @@ class LargestKeys(Selection, frozen=True):
         return Selected(self.width, CANDIDATES, "rows")
 
     def select(self, tally: tuple[Any, Any], noise: Noise) -> list[Any]:
-        """The keys in the order in which they are chosen, from all values and how many rows have each."""
+        """The keys in the order of selection. `tally` has all values and their counts."""
         values, counts = tally[0], fixed_width(tally[1])
         least = int(np.sort(counts)[-CANDIDATES - 1]) if counts.size > CANDIDATES else 0
         left = np.append(np.flatnonzero(counts > least), -1)
@@ -199,8 +198,8 @@ class LargestKeys(Selection, frozen=True):
 
 
 def largest_keys(amount: Amount, measures: Sequence[Measure], count: int, each: int) -> tuple[LargestKeys, Amount]:
-    """The choice of keys with half of an amount, and the other half, which is for their aggregates: of ε, or of the ρ
-    that it means with half of δ, by which the threshold is the lower one."""
+    """The selection of keys with half of an amount, and the other half, for their aggregates. Halves are of ε, or of
+    the ρ that ε means with half of δ, whichever has the lower threshold."""
     delta, ways = used_delta(amount, measures), []
     rho = gaussian_price(amount, delta / 2).rho
     for unit, value, part in ((amount.unit, amount.value, delta), ("rho", rho, delta / 2)):

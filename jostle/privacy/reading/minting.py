@@ -1,8 +1,8 @@
-"""Handles of what a program declares, opens or simulates: only `privacy` makes them.
+"""Creates the handles of data that a program declares, opens or simulates. Only `privacy` creates handles.
 
-A private handle is made of a declared source. A public one is made of data that no private source of the session is
-made of, which the register is asked here. A simulated source has seeded noise and a budget of its own, and stands
-before public data only.
+A private handle belongs to a declared source. A public handle is of data that belong to no private source of the
+session, which is tested here with the register. A simulated source has seeded noise and its own budget, and is used
+with public data only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def private_table(
     source: Source, key: str, schema: Schema, never: Sequence[str] = (), unit: Unit | None = None,
     owners: Owners | None = None, facts: Facts = BY_KINDS,
 ) -> Table:  # fmt: skip
-    """A table of a source's persons: its described columns, of which `never` are never missing. `unit` is its own;
-    `owners` say whose a row is. Where it has periods, a last column `period` is the first day of a row's."""
+    """A table of a source: its described columns, where those in `never` are never missing. `unit` is the table's own,
+    and `owners` tells whose a row is. With periods, a last column `period` has the first day of the row's period."""
     unit, scan = unit or source.unit, Scan(key, schema)
     by: tuple[str | tuple[str, str], ...] = () if owners is not None else unit.columns
     each, _, day = unit.each.partition(" of ")
@@ -41,14 +41,14 @@ def private_table(
     plan, schema = with_period(plan, schema, day, each, facts) if each else (plan, schema)
     table = Table((Exposure.of(source, unit),), plan, schema, origin=origin, facts=facts)
     periods = partition_label(table, Column(schema[-1][0]), exact=True) if each else None
-    if periods != (source.periods or periods):  # what is a person's rows of a period there, is not here
+    if periods != (source.periods or periods):  # a person's rows in a period would differ
         raise refuse("DataError", f"`{source.name}` has these rows in other periods", help="describe both alike")
     source.periods = periods
     return table
 
 
 def private_cube(data: PublicData, source: Source, cells: Ints, names: Sequence[str]) -> Cube:
-    """Private counts. Declared again they may have changed: a row of this cell may be in another one there."""
+    """Private counts. Each declaration is a new origin, since a row may be in another cell of another declaration."""
     return Cube((Exposure.of(source, source.unit),), data.keep(cells), tuple(names), cells.shape, origin=object())
 
 
@@ -56,19 +56,19 @@ def public_table(
     data: PublicData, key: str, schema: Schema, identity: object, span: Span | None, never: Sequence[str] = (),
     facts: Facts = BY_KINDS,
 ) -> Table:  # fmt: skip
-    """A public table; refused where `identity` is that of a private source."""
+    """A public table. Refused if `identity` belongs to a private source."""
     data.read_publicly(identity, span)
     plan = filled(Scan(key, schema), schema, never)
     return Table((), plan, schema, origin=Origin(key, schema, never), facts=facts)
 
 
 def listed_table(schema: Schema, rows: Sequence[tuple[Any, ...]], facts: Facts = BY_KINDS) -> Table:
-    """A public table of rows that a program states: no source is read."""
+    """A public table of rows that are written in a program. No source is read."""
     return Table((), Listed(schema, tuple(rows)), schema, facts=facts)
 
 
 def known_table(table: Table, schema: Schema) -> Table:
-    """A public table of whose columns more is known, by its rows, than it says."""
+    """A public table with a narrower schema, which its rows satisfy."""
     need_public(table, "rows", "measure them")
     return replace(table, plan=Known(table.plan, schema), schema=schema, origin=None)
 
@@ -76,7 +76,7 @@ def known_table(table: Table, schema: Schema) -> Table:
 def public_cube(
     data: PublicData, cells: Ints, names: Sequence[str], identity: object = None, span: Span | None = None
 ) -> Cube:
-    """Public counts; refused where `identity` is that of a private source."""
+    """Public counts. Refused if `identity` belongs to a private source."""
     if identity is not None:
         data.read_publicly(identity, span)
     return Cube((), data.keep(cells), tuple(names), cells.shape, origin=identity)
@@ -104,5 +104,5 @@ def simulated(handle: Any, source: Source, stability: int) -> Any:
 
 
 def exposed(source: Source) -> Exposures:
-    """The exposures of a source itself, for which an allotment is opened."""
+    """The exposures of a source itself, for opening an allotment."""
     return (Exposure(source),)

@@ -1,7 +1,7 @@
-"""Exact answers about public data, and the data sets that a session opens: the engine's face to the rest of the system.
+"""Exact answers about public data, and the opening of data sets: what the rest of the system sees of the engine.
 
-Every question about a handle refuses a private one; nothing here is charged. Of private data two things are answered,
-since they are public: the number of rows of a source that declares `public size`, in all and by its declared groups.
+Every question refuses private handles, and nothing here is charged. The exceptions are public facts about private data:
+the number of rows of a source that declares `public size`, in all and by its declared groups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PublicData:
     def __init__(
         self, engine: Engine, keep: Callable[[Ints], Counted], cells: Callable[[Cube], Ints], register: Register
     ) -> None:
-        """`keep` and `cells` are those of the reader, which stays with the kernel."""
+        """`keep` and `cells` are methods of the reader, which only the kernel holds."""
         self._engine, self._keep, self._cells, self._register = engine, keep, cells, register
         self._rows: LruCache[tuple[dict[str, Any], Floats]] = LruCache(STORED)
         self._remembered: LruCache[Any] = LruCache(STORED)
@@ -44,7 +44,7 @@ class PublicData:
 
     @property
     def remote(self) -> str:
-        """The source by which a program names data of the engine's server; empty where the engine is here."""
+        """The kind of source that names data on the engine's server; empty for a local engine."""
         return self._engine.remote
 
     @property
@@ -54,7 +54,7 @@ class PublicData:
 
     @property
     def objects(self) -> Any:
-        """What is known of the data in memory that were opened: names and identities (`readers.filesets`)."""
+        """The names and identities of opened data in memory (`readers.filesets`)."""
         return self._engine.objects
 
     def file(self, path: str | os.PathLike[str]) -> OpenFile:
@@ -62,41 +62,41 @@ class PublicData:
         return self._engine.file(path)
 
     def open(self, origin: Any, *, public: bool, names: tuple[str, ...] = ()) -> Opened:
-        """Makes a data set known to the engine, as `Engine.open` describes."""
+        """Opens a data set, as `Engine.open` describes."""
         return self._engine.open(origin, public=public, names=names)
 
     def rest(self) -> None:
-        """Nothing is asked for a while."""
+        """Tells the engine that no question follows for a while."""
         self._engine.rest()
 
     def read_publicly(self, identity: Hashable, span: Span | None) -> None:
-        """Notes that data are public; refused where a private source has their identity."""
+        """Registers data as public. Refused if a private source has their identity."""
         self._register.read_publicly(identity, span)
 
     def guess(self, data: Opened, span: Span | None) -> Schema:
-        """Domains for a public data set without a description; refused where a private source has its identity."""
+        """Domains for a public data set without a description. Refused if a private source has its identity."""
         self.read_publicly(data.identity, span)
         schema: Schema | None = self._remembered.get(data.key)
         return self._remembered.put(data.key, self._engine.guess(data.key)) if schema is None else schema
 
     def stamps(self, handle: Table | Vectors) -> list[str]:
-        """A text for each data set that a public handle reads, which changes when its cells do."""
+        """For each data set that a public handle reads a text that changes when its cells do."""
         need_public(handle, "rows", "measure them")
         return [self._engine.stamp(key) for key in [scan.data for scan in _below(handle.plan)]]
 
     # Cubes and vectors -------------------------------------------------------------------------------
 
     def keep(self, cells: Ints) -> Counted:
-        """Holds an array of counts for as long as the returned key lives."""
+        """Stores an array of counts for as long as the returned key lives."""
         return self._keep(cells)
 
     def cells(self, cube: Cube) -> Ints:
-        """The exact counts of a public cube, in its shape. Do not write to it."""
+        """The exact counts of a public cube, in its shape, not to be modified."""
         need_public(cube, "counts", "measure them")
         return self._cells(cube)
 
     def vectors(self, rows: Vectors) -> Floats:
-        """The rows of public vectors (n, d), as the columns have them."""
+        """The rows of public vectors (n, d), in the units of the columns."""
         need_public(rows, "rows", "sum them with noise")
         read = list(self._engine.vectors(rows.plan, rows.exprs, 2**16))
         points = np.concatenate(read) if read else np.zeros((0, len(rows.names)))
@@ -139,7 +139,7 @@ class PublicData:
         return self._engine.exact(table.plan, keys, terms)
 
     def remembered(self, table: Table, work: Callable[[], T], size: int = 0) -> T:
-        """What `work` calculates of a public table, always the same, stored with a weight of `size` bytes."""
+        """The result of `work`, a function of a public table alone, cached with a weight of `size` bytes."""
         need_public(table, "rows", "measure them")
         value: T | None = self._remembered.get(table.plan)
         return self._remembered.put(table.plan, work(), size) if value is None else value
@@ -147,18 +147,18 @@ class PublicData:
     # Public sizes of private sources -----------------------------------------------------------------
 
     def rows_of_scan(self, table: Table, scan: Scan) -> int:
-        """The number of rows of the scan below a table: the table is public, or its source's size is."""
+        """The number of rows of a scan below a table. The table, or its source's size, must be public."""
         if not all(e.unit.public_size for e in table.exposures) or scan not in _below(table.plan):
             raise refuse("PrivateValue", f"the size of `{table.exposures[0].source.name}` is not public")
         return self._engine.rows(scan)
 
     def group_sizes(self, table: Table, keys: tuple[Key, ...]) -> Array:
-        """The number of rows in all, or by columns whose groups are public, of a source whose size is public.
+        """The number of rows, in all or by columns with public groups, of a source whose size is public.
 
-        *Argument.* Neighbours differ in one row, and the row in its place has the same cells in these columns: its
-        values of them, which follow from the cells, are the same under any description (also of columns that are never
-        missing). So is every count of rows by some of these values. Nothing else of such a source is public: rows
-        that were filtered or joined, and groups by anything that is calculated, may differ in number.
+        *Argument.* Neighbours differ in one row, and the row that replaces it has the same cells in these columns. So
+        its values there, which follow from the cells, are the same under any description (also for columns that are
+        never missing), and so is every count of rows by these values. Nothing else of such a source is public: filtered
+        or joined rows, and groups by computed values, may differ in number.
         """
         if not sizes_are_public(table, [key.expr for key in keys]):
             raise refuse("PrivateValue", f"the groups of `{table.exposures[0].source.name}` are not public")
@@ -168,7 +168,7 @@ class PublicData:
 
 
 def as_read(table: Table) -> Table:
-    """The rows that a table is made of by filters and derived columns, with what stands for cells that are missing."""
+    """The table without its filters and derived columns, but with the replacements of missing cells."""
     plan = table.plan
     while isinstance(plan, Filter | Derive) and not isinstance(unfilled(plan), Scan):
         plan = plan.source
@@ -176,7 +176,7 @@ def as_read(table: Table) -> Table:
 
 
 def sizes_are_public(table: Table, keys: Sequence[RowExpr | None]) -> bool:
-    """Whether the numbers of rows of a private table by these keys are public (`PublicData.group_sizes`)."""
+    """Whether counts of a private table by these keys are public (`PublicData.group_sizes`)."""
     for unit in [exposure.unit for exposure in table.exposures]:
         if not unit.public_size or not all(isinstance(key, Column) and key.name in unit.groups for key in keys):
             return False

@@ -1,7 +1,7 @@
-"""Where exact cells are, and what measurements read exact numbers of private rows from.
+"""The reader of exact private numbers, and the store of exact cells.
 
-Counted arrays are held, and the counts of rows made from plans are kept while they fit in `LIMIT` bytes, oldest out
-first. A reader is held by the kernel, and handed to `Measurement.read` and to nothing else.
+Arrays of counts are stored, and counts of rows by plans are cached in up to `LIMIT` bytes, the oldest dropped first.
+The kernel holds the reader and passes it to `Measurement.read` and to nothing else.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ LIMIT = 512 * 2**20
 
 
 class Reader:
-    """`answers` are an engine's, or `speed.fast`, which says the same. `need_open` is that of a `Register`."""
+    """Reads from `answers`, an engine or `speed.fast`, which returns the same. `need_open` is a `Register`'s."""
 
     def __init__(self, answers: Answers, need_open: Callable[[Exposures], None] = lambda exposures: None) -> None:
         self.answers, self._need_open = answers, need_open
-        self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by what is split
+        self.split_scores: LruCache[int] = LruCache(0)  # exact scores of `scores.splits`, by node
         self._arrays: WeakKeyDictionary[Counted, Ints] = WeakKeyDictionary()
         self._kept: LruCache[Ints] = LruCache(LIMIT)
-        self.steps: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # exact sums, noise: no handle's
+        self.steps: WeakKeyDictionary[object, object] = WeakKeyDictionary()  # exact sums and noise of running answers
 
     def check(self, question: object) -> None:
-        """Refuses, before anything is charged, what the engine cannot answer as every engine does."""
+        """Refuses a question that this engine cannot answer as the others do, before anything is charged."""
         self.answers.check(question)
 
     def keep(self, array: Ints) -> Counted:
-        """Holds a counted array for as long as the returned key lives."""
+        """Stores an array of counts for as long as the returned key lives."""
         key = Counted()
         self._arrays[key] = array
         return key
 
     def cells(self, cube: Cube) -> Ints:
-        """The exact counts of a cube, int64, in its shape. Do not write to it. Sums of weights are no counts."""
+        """The exact counts of a cube, int64, in its shape, not to be modified. Refused for sums of weights."""
         need_counts(cube)
         return self.units(cube)
 
     def units(self, cube: Cube) -> Ints:
-        """The exact cells of a cube in units of 2^-`cube.bits`, in its shape: int64, and of weights, sums of which may
-        leave 64 bits, Python's integers where they do. Do not write to it."""
+        """The exact cells of a cube in units of 2^-`cube.bits`, in its shape, not to be modified: int64, or Python
+        integers for weights whose sums may exceed 64 bits."""
         self._need_open(cube.exposures)
         cells = self._cells(cube.cells, cube)
         wide = cube.bits and float(np.abs(cells).sum(dtype=float)) >= 2.0**62
         return np.asarray(cells, dtype=object) if wide else cells
 
     def all_units(self, cubes: Sequence[Cube]) -> list[Ints]:
-        """The cells of several cubes: what those of one table ask is counted in one pass, where it can be."""
+        """The cells of several cubes, in one pass over the rows if they are of the same table."""
         for cube in cubes:
             self._need_open(cube.exposures)
         histograms = [c.cells for c in cubes if isinstance(c.cells, Tallied) and not c.weighted]
@@ -89,15 +89,15 @@ K = TypeVar("K", bound=Kernel)
 
 
 def kernel_over(engine: Engine, events: Stream, answers: Answers | None = None) -> tuple[Kernel, PublicData]:
-    """A session's `Kernel` and the engine's face to public data."""
+    """A session's `Kernel` and its access to public data."""
     return assembled(engine, events, Kernel, answers)
 
 
 def assembled(engine: Engine, events: Stream, kind: type[K], answers: Answers | None = None) -> tuple[K, PublicData]:
-    """A kernel whose door alone reads private rows of `engine`, and what answers about its public data.
+    """A kernel, whose `measure` alone reads private rows of `engine`, and the access to its public data.
 
-    `answers` say what the engine would, faster. Whoever has the engine has the rows: a session makes one here and gives
-    it to nobody else.
+    `answers` returns what the engine would, faster. A reference to the engine gives access to the rows, so a session
+    creates its engine and passes it to nothing but this function.
     """
     register = Register()
     reader = Reader(engine if answers is None else answers, register.need_open)

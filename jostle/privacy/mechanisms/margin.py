@@ -166,7 +166,7 @@ class MarginScales(Struct, frozen=True):
 
     @classmethod
     def of(cls, reach: int, epsilon: float, delta: float) -> MarginScales:
-        """The scales for ε and δ of the whole. A margin changes by at most R, so R/threshold + 2R/question is ε/2. It is
+        """The scales for the whole ε and δ. A margin changes by at most R, so R/threshold + 2R/question is ε/2. It is
         divided so that `threshold` + `question`·ln(2/δ), about the margin that is needed, is least."""
         first = epsilon / 2
         root = math.sqrt(2 * max(1.0, math.log(2 / delta)))

@@ -97,7 +97,7 @@ def simulated_source(amount: Amount, noise: Noise) -> Source:
 
 
 def simulated(handle: Any, source: Source, stability: int) -> Any:
-    """A public handle as if it were of a simulated source."""
+    """A public handle with the exposure of a simulated source."""
     if not isinstance(handle, Handle) or handle.private or not source.simulated:
         raise refuse("PrivateValue", "only public data are simulated with")
     return replace(handle, exposures=(Exposure(source, (), stability),))

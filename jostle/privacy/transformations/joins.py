@@ -1,20 +1,20 @@
-"""Joins and unions, each with its stability: by how many rows k changed rows of a table change the result.
+"""Joins and unions, each with its stability: the rows of the result that change if k rows of a table change.
 
-Rows meet where their keys are equal; a side of a `left`, `right` or `full` join keeps its rows that meet none as well.
+Rows with equal keys are paired. A `left`, `right` or `full` join also keeps the unmatched rows of one or both sides.
 The proofs are in docs/privacy/transformations.md, and in docs/privacy/elastic.md for joins without a bound.
 
-* *With a public table*, f ≥ 1 the most rows that one key has there: k·f where rows of the private side, or none, are
-  kept; k·2f where rows of the public side are.
-* *Two private sides* need `up to m`: k·2m rows for each side; if a source is on both, the sums add. *A table with
-  itself*, by the same columns on both sides: k·(4m − 2).
-* *Weights.* A join with a public table gives each copy of a row its weight, and a row that met none its own. Refused
-  are `up to`, and what keeps public rows beside rows with weights.
+* *With a public table*, where f ≥ 1 is the largest number of its rows with one key: k·f if unmatched public rows are
+  dropped, and k·2f if they are kept.
+* *Two private sides* need `up to m`: k·2m for each side. If a source is on both sides, both add up. *A table with
+  itself*, on the same columns: k·(4m − 2).
+* *Weights.* In a join with a public table every copy of a row has the row's weight, and an unmatched row keeps its own.
+  `up to` is refused, and so are unmatched public rows beside rows with weights.
 * *Private tables without a bound* (`FreeJoin`): one unit of a source changes at most `moves` rows, a sum of products of
-  *frequencies*, the most rows of a table that have one value of some columns.
+  *frequencies*. A frequency is the largest number of rows of a table that agree in some columns.
 * *A union*: Σ kᵢ over the tables that read a source, at the common prefix of their paths. Weights are kept and add up;
-  a row without one weighs 1.
-* *The common table* of several, below their filters and derived columns, is exposed within every agent of theirs, at
-  their common path up to the first part outside of which it has rows.
+  a row without a weight counts as 1.
+* *The common table* of several, below their filters and derived columns, has all of their agents. Its path is their
+  common path, up to the first part that does not contain all of its rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from jostle.records import replace
 
 
 def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposures:
-    """Of something made from several handles: one exposure a source, at the common prefix, stabilities summed."""
+    """The exposures of a combination of handles: one per source, at the common prefix, with stabilities added up."""
     joined: dict[int, Exposure] = {}
     for side, factor in zip(sides, factors, strict=True):
         for new in side:
@@ -47,7 +47,7 @@ def join_exposures(sides: Iterable[Exposures], factors: Iterable[int]) -> Exposu
             rows = None if old.rows is None or new.rows is None else old.rows + new.rows * factor
             weight = None if old.weight is None or new.weight is None else old.weight + new.weight * factor
             agents = tuple(dict.fromkeys((*old.agents, *new.agents)))
-            declared = new.declared if old.declared == new.declared else replace(new.unit, at_most=None)  # of one alone
+            declared = new.declared if old.declared == new.declared else replace(new.unit, at_most=None)
             path = common_prefix(old.path, new.path)
             joined[id(new.source)] = Exposure(new.source, path, rows, agents, weight, declared=declared)
     return tuple(joined.values())
@@ -60,9 +60,9 @@ def common_prefix(a: Path, b: Path) -> Path:
 def join(
     data: PublicData, left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str = "inner"
 ) -> Table:
-    """Rows of both sides that agree on pairs of columns, a left one and a right one each.
+    """Pairs of rows that agree on `on`, pairs of a left and a right column.
 
-    `kind` is `inner`, or says of which side rows without a partner are kept: `left`, `right` or `full`.
+    `kind` is `inner`, or `left`, `right` or `full`, which keep the unmatched rows of one or both sides.
     """
     check_keys(left, right, on)
     _check_sides(left, right, on, most, kind)
@@ -72,12 +72,12 @@ def join(
 
 
 def _schema(plan: p.Plan, like: Table) -> tuple[tuple[str, p.Domain], ...]:
-    """The columns of a plan, with what is known of them as of those of a table."""
+    """The schema of a plan, by the facts of the table `like`."""
     return tuple(schema_of(plan, like.facts).items())
 
 
 def _check_sides(left: Table, right: Table, on: Sequence[tuple[str, str]], most: int | None, kind: str) -> None:
-    """Refuses private sides without a bound, and weights beside a bound or public rows without a partner."""
+    """Refuses two private sides without a bound, and weights with a bound or with unmatched public rows."""
     names = ", ".join(mine if mine == theirs else f"{mine} = {theirs}" for mine, theirs in on)
     if left.private and right.private and most is None:
         help = f"write `join … on {names} up to 3`, or for a count `with epsilon 1 delta 1e-6 via smooth`"
@@ -98,7 +98,7 @@ def _check_sides(left: Table, right: Table, on: Sequence[tuple[str, str]], most:
 
 
 def _exposures(data: PublicData, left: Table, right: Table, plan: p.Join) -> Exposures:
-    """What a join depends on, and by how many rows, as above."""
+    """The exposures of a join, with the stabilities above."""
     most, mine, theirs = plan.most, plan.on, plan.theirs or plan.on
     sides = (right, theirs, plan.kind in ("right", "full")), (left, mine, plan.kind in ("left", "full"))
     factors = [2 * most if most else _factor(data, *side) for side in sides]
@@ -109,13 +109,13 @@ def _exposures(data: PublicData, left: Table, right: Table, plan: p.Join) -> Exp
 
 
 def _of_same_persons(left: Table, right: Table) -> bool:
-    """Whether a person's rows of one side can be joined with their own of the other."""
+    """Whether both sides have rows of the same persons, which can be joined person by person."""
     sources = {id(exposure.source) for exposure in (*left.exposures, *right.exposures)}
     return len(sources) == 1 and all(p.has_persons(side.plan) and not side.weighted for side in (left, right))
 
 
 def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None:
-    """Refuses key columns that are not there, or of two kinds."""
+    """Refuses key columns that are missing or differ in kind."""
     for mine, theirs in on:
         need_column(left.domains, mine)
         need_column(right.domains, theirs)
@@ -125,9 +125,9 @@ def check_keys(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> None
 
 
 def made_of(plan: p.Plan, names: tuple[str, ...]) -> tuple[p.Plan, tuple[str, ...]]:
-    """What a plan is made of by filters and derived columns, and what these columns of it are called there.
+    """The plan below filters and derived columns, and the names of the columns `names` there.
 
-    A row of the plan is one of those rows, and its columns have the same cells.
+    Each row of the plan is one of those rows, with the same cells in these columns.
     """
     while isinstance(plan, p.Filter | p.Derive):
         if isinstance(plan, p.Derive):
@@ -141,8 +141,8 @@ def made_of(plan: p.Plan, names: tuple[str, ...]) -> tuple[p.Plan, tuple[str, ..
 
 
 def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> int:
-    """By how many rows one row changes a join with a public side, whose rows without a partner may stay (`outer`): the
-    most rows of one key, a public number (1 where the side is private, and unused), or twice that."""
+    """The rows by which one row changes a join with a public side: the largest number of its rows with one key, which
+    is public, or twice that if unmatched rows of the side are kept (`outer`). 1 for a private side, and unused."""
     if table.private:
         return 1
     plan = p.GroupRows(
@@ -160,11 +160,11 @@ def _factor(data: PublicData, table: Table, on: Sequence[str], outer: bool) -> i
 MOST_TABLES = 6
 
 Place = tuple[int, str]
-"""A column of the tables that are joined: which table, and the column's name there."""
+"""A column of the joined tables: the number of the table, and the column's name there."""
 
 
 class Side(Struct, frozen=True):
-    """A table of such a join, and what it is joined with those before it on: their columns, and its own."""
+    """A table of a join without a bound, joined with the tables before it on their columns `mine` = its `theirs`."""
 
     plan: p.Plan
     exposures: Exposures
@@ -173,7 +173,7 @@ class Side(Struct, frozen=True):
 
 
 class Frequency(Struct, frozen=True):
-    """The most rows of a table that have one value of these columns, and how far one unit of each source raises it."""
+    """The largest number of rows of a table that agree in these columns. A unit of source i adds at most `grows[i]`."""
 
     plan: p.Plan
     columns: tuple[p.Column, ...]
@@ -181,7 +181,7 @@ class Frequency(Struct, frozen=True):
 
 
 class Product(Struct, frozen=True):
-    """So many times the product of frequencies, by their places in the list of them."""
+    """`times` the product of frequencies, given by their indices."""
 
     times: int
     factors: tuple[int, ...] = ()
@@ -192,9 +192,9 @@ class Product(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class FreeJoin(Table):
-    """Rows of several private tables that met without a bound. Its own exposures have none: the door refuses them.
+    """The join of several private tables without a bound. Its exposures are unbounded, so the kernel refuses them.
 
-    `paid` are those that a measurement by frequencies is charged to.
+    Measurements that use frequencies are charged to `paid`.
     """
 
     joined: p.Plan | None = None
@@ -203,7 +203,7 @@ class FreeJoin(Table):
 
     @property
     def filtered(self) -> bool:
-        """Whether its rows are those that met, each at most once: filtered, with columns of their own, in groups."""
+        """Whether its rows are pairs of the join, each at most once: only filtered, derived or with a place."""
         plan = self.plan
         while plan != self.joined and isinstance(plan, p.Filter | p.Derive | p.Join):
             if isinstance(plan, p.Join) and not isinstance(plan.right, p.Listed):
@@ -212,14 +212,14 @@ class FreeJoin(Table):
         return plan == self.joined
 
     def moves(self) -> tuple[list[Frequency], list[list[Product]]]:
-        """Frequencies, and for each source of `paid` the products that add up to the rows that one unit may change."""
+        """Frequencies, and for each source of `paid` products whose sum bounds the rows that one unit changes."""
         frequencies = _Frequencies(self.sides, self.paid)
         moves = [frequencies.moved(source) for source in range(len(self.paid))]
         return frequencies.items, moves
 
 
 def free_join(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJoin:
-    """All pairs of rows of both sides that agree on pairs of columns, a left one and a right one each."""
+    """All pairs of rows that agree on `on`, pairs of a left and a right column, without a bound."""
     check_keys(left, right, on)
     if left.weighted or right.weighted:
         raise refuse(
@@ -239,19 +239,19 @@ def free_join(left: Table, right: Table, on: Sequence[tuple[str, str]]) -> FreeJ
 
 
 def _bounded(exposures: Exposures) -> Exposures:
-    """Refuses rows of which one unit may have any number."""
+    """Refuses exposures without a bound on the rows of one unit."""
     for exposure in exposures:
         exposure.bounded()
     return exposures
 
 
 def _places(sides: Sequence[Side]) -> Mapping[str, Place]:
-    """Where each column of the join is from: the first table that has one of that name."""
+    """The origin of each column of the join: the first table with a column of that name."""
     return {name: (at, name) for at, side in reversed([*enumerate(sides)]) for name in schema_of(side.plan)}
 
 
 class _Frequencies:
-    """The frequencies that are asked for, each once."""
+    """Collects frequencies, each once."""
 
     def __init__(self, sides: Sequence[Side], paid: Exposures) -> None:
         self.items: list[Frequency] = []
@@ -259,7 +259,7 @@ class _Frequencies:
         self._rows = [[_rows_of(side, at) for side in sides] for at in (exposure.source for exposure in paid)]
 
     def moved(self, source: int) -> list[Product]:
-        """The rows of the join that one unit of the source may change."""
+        """Products whose sum bounds the rows of the join that one unit of the source changes."""
         first, *others = self._rows[source]
         products = [Product(first)] if first else []
         for at, rows in enumerate(others, 1):
@@ -272,7 +272,7 @@ class _Frequencies:
         return products
 
     def _in_join(self, last: int, places: Iterable[Place]) -> tuple[int, ...]:
-        """Of columns of the join of the tables up to the `last`: factors whose product is no less."""
+        """Factors whose product bounds the frequency of columns in the join of the tables up to `last`."""
         own = tuple(name for at, name in places if at == last)
         if last == 0:
             return (self._of(0, own),)
@@ -282,7 +282,7 @@ class _Frequencies:
         return (self._of(last, own), *self._in_join(last - 1, side.mine))
 
     def _of(self, at: int, names: Iterable[str]) -> int:
-        """The place of a table's frequency among those that are found."""
+        """The index of a table's frequency, which is added if it is new."""
         columns = tuple(p.Column(name) for name in sorted(set(names)))
         frequency = Frequency(self._sides[at].plan, columns, tuple(rows[at] for rows in self._rows))
         if frequency not in self.items:
@@ -291,7 +291,7 @@ class _Frequencies:
 
 
 def _rows_of(side: Side, source: object) -> int:
-    """How many rows of a table one unit of a source can change."""
+    """The number of rows of a table that one unit of a source can change."""
     return sum(exposure.bounded() for exposure in side.exposures if exposure.source is source)
 
 
@@ -302,7 +302,7 @@ MOST_UNITED = 1000
 
 
 def union(tables: Sequence[Table]) -> Table:
-    """All rows of the tables, whose columns have the same names and kinds; stabilities add up, by source."""
+    """All rows of the tables, whose columns must have the same names and kinds. Stabilities add up by source."""
     if not 1 <= len(tables) <= MOST_UNITED:
         raise refuse("ValueError", f"a union is of 1 to {MOST_UNITED:,} tables")
     facts = tables[0].facts
@@ -313,12 +313,12 @@ def union(tables: Sequence[Table]) -> Table:
 
 
 def _weighted(table: Table) -> Exposures:
-    """The exposures of a table in a union that has weights: a row without one weighs 1."""
+    """The exposures of a table in a union with weights, where a row without a weight counts as 1."""
     return tuple(e if e.weight is not None else replace(e, weight=e.rows) for e in table.exposures)
 
 
 def common_table(tables: Sequence[Table]) -> Table:
-    """The table below all of these. Refuses those that are not made of one in this way, and rows that have weights."""
+    """The common table below all of these. Refuses tables without one, and rows with weights."""
     first, chains = tables[0], [p.chain(table.plan) for table in tables]
     exposures, parts = first.exposures, [part for e in first.exposures for _, part in e.parts]
     base = next((one for one in chains[0] if one in parts and all(one in chain for chain in chains)), chains[0][-1])
@@ -339,7 +339,7 @@ def common_table(tables: Sequence[Table]) -> Table:
 
 
 def _shared(one: Exposure, other: Exposure, base: p.Plan) -> Exposure:
-    """Of a table below both: at their common path, up to the first part of the other outside of which it has rows."""
+    """The exposure of `base`, below both: their common path, up to the first part that lacks some of its rows."""
     plans = p.chain(base, (p.Filter, p.Derive, p.Truncate, p.GroupRows))
     path = other.path[: min((n - 1 for n, part in other.parts if part not in plans), default=None)]
     agents = tuple(dict.fromkeys((*one.agents, *other.agents)))

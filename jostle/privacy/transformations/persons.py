@@ -1,15 +1,15 @@
-"""Transformations of the rows of persons, each with its stability (docs/privacy/transformations.md, "Persons apart").
+"""Transformations of persons' rows, each with its stability (docs/privacy/transformations.md, "Persons apart").
 
-A function that is applied to every person's rows apart has the stability that it leaves one person of rows:
+The stability of a function that is applied to each person's rows separately is the number of rows that it leaves one
+person:
 
-* `truncate`: groups · rows, and no more than before.
-* `group_rows` by person: 1, or with keys as many as a person has groups: at most the number of public keys, and no more
-  than the rows before. By keys alone, which mixes persons: 2k, and it is no longer known whose a row is.
-* `join_own_rows`: k·k′, also where a row that meets none stays.
+* `truncate`: groups · rows, and at most the stability before.
+* `group_rows` by person: 1, or with keys the number of a person's groups, which is at most the number of public keys
+  and at most the rows before. By keys alone, which mixes persons: 2k, and rows no longer belong to a person.
+* `join_own_rows`: k·k′, also if unmatched rows are kept.
 
-What is spent on parts counts as the largest for a k of the whole table alone. So where a person's rows are bounded
-anew, the result lies on the path of the whole table, and charges on parts add up; or on that of a period, where the
-protected unit is a person's rows of one.
+Charges on parts count as their maximum only if k bounds the rows of the whole table. So after a new bound on a person's
+rows the path is that of the whole table, or of the period if a person's rows in one are protected, and charges add up.
 """
 
 from __future__ import annotations
@@ -33,11 +33,10 @@ def truncate(
     table: Table, keys: Sequence[p.Key | p.RowExpr], groups: int | None, rows: int | None,
     order: p.RowExpr | None = None, descending: bool = False, *, in_all: bool = False,
 ) -> Table:  # fmt: skip
-    """Of each person at most `groups` of the groups by the keys, and `rows` rows in each, or else `in_all`.
+    """Keeps at most `groups` groups of each person and `rows` rows in each, or `rows` rows of a person `in_all`.
 
-    Rows that are in no group of public keys are left out first, so that none of them takes the place of another; not
-    where the first rows `in_all` by an order are asked for, whatever group they are in. A bare expression is a key
-    whose values are not public.
+    Rows outside the groups of public keys are dropped first, so that they do not displace others; but not for the first
+    rows `in_all` by an order, which are of any group. A bare expression is a key whose values are not public.
     """
     _need_persons(table, "contributions are bounded")
     plan = table.plan if in_all and order is not None else _in_listed(table, keys)
@@ -58,16 +57,16 @@ def truncate(
 def group_rows(
     table: Table, person: bool, keys: Sequence[tuple[str, p.Key | p.RowExpr]], terms: Sequence[tuple[str, p.GroupTerm]]
 ) -> Table:
-    """A row for each group of rows, of each person where `person` is true.
+    """One row for each group of rows, or of each person's rows if `person` is true.
 
-    Rows that are in no group of public keys are left out.
+    Rows outside the groups of public keys are dropped.
     """
     if person and table.private:
         _need_persons(table, "rows are grouped by person")
     if table.weighted:
         raise refuse("TypeError", "rows that have weights are not grouped into rows", help="declare without `weighted`")
     if not (person and keys) and any(isinstance(term, p.Beside) for _, term in terms):
-        raise refuse("TypeError", "rows of several persons have no order")  # one would move what stands beside others
+        raise refuse("TypeError", "rows of several persons have no order")  # one row would change its neighbours
     groups = _most_groups(table, [key for _, key in keys])
     exposures = tuple(replace(_bounded(e, groups, None), each=None) for e in table.exposures)
     if not person:
@@ -79,18 +78,18 @@ def group_rows(
 
 
 def persons_of_groups(table: Table, keys: Sequence[tuple[str, p.Key | p.RowExpr]]) -> Table:
-    """A row for each person and group, to be counted by the same keys: in a group a person has one."""
+    """One row for each person and group, to be counted by the same keys: a person has one row in a group."""
     grouped = group_rows(table, True, keys, ())
     return replace(grouped, exposures=tuple(replace(e, each=1) for e in grouped.exposures))
 
 
 GROUPS = p.Column("\0groups")
-"""In how many groups the person of a row is; no program can write its name."""
+"""The number of groups of a row's person. Programs cannot write this name."""
 
 
 def of_persons(table: Table) -> Exposure | None:
-    """The exposure of rows of which it is known whose each is. None of others; and of a part, since a person may have
-    rows in each of several, and weigh as much in each."""
+    """The exposure of a table whose rows belong to known persons; None for others. Also None for a part, since a person
+    may have rows, and a weight of 1, in each of several parts."""
     plan, exposures = table.plan, table.exposures
     if table.weighted or len(exposures) != 1 or exposures[0].path or not exposures[0].unit.columns:
         return None
@@ -98,7 +97,7 @@ def of_persons(table: Table) -> Exposure | None:
 
 
 def groups_of_person(table: Table, keys: Sequence[p.RowExpr]) -> int | None:
-    """In how many groups by open keys a person can be, of rows `of_persons`."""
+    """The largest number of groups by open keys that a person can be in; None if it is not bounded."""
     plan, exposure = table.plan, of_persons(table)
     if exposure is None:
         return None
@@ -106,7 +105,7 @@ def groups_of_person(table: Table, keys: Sequence[p.RowExpr]) -> int | None:
 
 
 def bucket_of(keys: Sequence[p.RowExpr], buckets: int) -> p.RowExpr:
-    """In which of so many public buckets the values of keys are, from 0: a hash of them."""
+    """The public bucket of the values of keys, from 0: a hash of them."""
     return p.Apply("bucket", (p.Constant(float(buckets)), p.Constant(0.0), *keys))
 
 
@@ -114,8 +113,8 @@ BUCKET = p.Column("\0bucket")
 
 
 def persons_by_buckets(table: Table, keys: Sequence[p.RowExpr], buckets: int) -> p.Plan:
-    """A row for each person and bucket of the keys (`BUCKET`), of all rows of persons before some of them count, with
-    how many the person has (`GROUPS`)."""
+    """One row for each person and bucket of the keys (`BUCKET`), from all rows before any truncation, with the number
+    of the person's buckets (`GROUPS`)."""
     rows = table.plan.source if isinstance(table.plan, p.Truncate) else table.plan
     for key in keys:
         rows = p.Filter(rows, p.Apply("not", (p.Apply("missing", (key,)),)))
@@ -127,10 +126,10 @@ def persons_by_buckets(table: Table, keys: Sequence[p.RowExpr], buckets: int) ->
 def persons_by_groups(
     table: Table, keys: Sequence[p.RowExpr], groups: int, earlier: Sequence[tuple[Any, ...]], among: p.RowExpr
 ) -> p.Plan:
-    """A row for each person and group, of at most `groups` groups of each, with how many the person has (`GROUPS`).
+    """One row for each person and group, at most `groups` of each person, with the number that it has (`GROUPS`).
 
-    Rows that are not `among` those of which a condition holds, and those of `earlier` keys, are left out before groups
-    are chosen. They are left out before rows are where some of each count.
+    Rows that do not satisfy the condition `among`, and those of `earlier` keys, are dropped before groups are chosen
+    and before any truncation.
     """
     limit = table.plan if isinstance(table.plan, p.Truncate) else None
     rows = replace(table, plan=p.Filter(table.plan if limit is None else limit.source, among))
@@ -144,14 +143,14 @@ def persons_by_groups(
 
 
 def _without(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any, ...]]) -> p.Plan:
-    """The rows whose values of the expressions are none of those listed, which are all different."""
+    """The rows whose values of the expressions are not in the list `rows`, which has no duplicates."""
     placed = with_place(table, exprs, rows, "left").plan
     own: tuple[tuple[str, p.RowExpr], ...] = tuple([(name, p.Column(name)) for name in table.domains])
     return p.Derive(p.Filter(placed, p.Apply("missing", (p.Column(PLACE),))), own)
 
 
 def _in_listed(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> p.Plan:
-    """The rows that are in a group of every key whose values are public."""
+    """The rows that are in a group of every key with public values."""
     plan = table.plan
     for key in keys:
         plan = p.Filter(plan, _listed(key, table)) if isinstance(key, p.Key) else plan
@@ -159,7 +158,7 @@ def _in_listed(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> p.Plan:
 
 
 def _most_groups(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> int | None:
-    """In how many groups by these keys a person can have rows: of public values, or as many as were left."""
+    """The largest number of groups by these keys that a person can have: by public values, or by a truncation."""
     own, plan = person_columns(table.plan), table.plan
     shared = [
         key for key in keys if not (isinstance((expr := grouped_by(key, table.domains)), p.Column) and expr.name in own)
@@ -175,9 +174,9 @@ def _most_groups(table: Table, keys: Sequence[p.Key | p.RowExpr]) -> int | None:
 
 
 def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind: str = "inner") -> Table:
-    """Rows of two tables of the same persons that are one person's, and agree on pairs of columns.
+    """Pairs of rows of two tables that belong to the same person and agree on `on`, pairs of columns.
 
-    `kind` is `inner`, or `left` where rows of the left side stay that meet none.
+    `kind` is `inner`, or `left`, which keeps unmatched rows of the left side.
     """
     if kind not in ("inner", "left"):
         raise refuse(
@@ -204,10 +203,10 @@ def join_own_rows(left: Table, right: Table, on: Sequence[tuple[str, str]], kind
 
 
 def _bounded(exposure: Exposure, rows: int | None, each: int | None) -> Exposure:
-    """An exposure after a person's rows were bounded; where that made them fewer, on the path of the whole."""
+    """The exposure after a person's rows were bounded. If that reduced them, it is on the path of the whole."""
     if rows is None or (exposure.rows is not None and exposure.rows <= rows):
         return replace(exposure, each=_least(each, exposure.rows))
-    return replace(exposure, rows=max(1, rows), each=each, path=exposure.whole_path)  # times 0 no row of another counts
+    return replace(exposure, rows=max(1, rows), each=each, path=exposure.whole_path)
 
 
 def _least(one: int | None, other: int | None) -> int | None:
@@ -233,7 +232,7 @@ def _need_persons(table: Table, what: str) -> None:
 
 
 def _listed(key: p.Key, table: Table) -> p.RowExpr:
-    """Whether a row is in one of the groups of a key."""
+    """The condition that a row is in one of the groups of a key."""
     value = grouped_by(key, table.domains)
     if isinstance(key.values, range):
         first, last = (key.values[0], key.values[-1]) if key.values else (1, 0)

@@ -1,9 +1,9 @@
-"""Weighted records: handles whose stability is a weight, and stays what it is however often rows are joined.
+"""Weighted records: handles whose stability is a weight, which joins do not increase.
 
-A handle's `weight` is how far its weights can move, in all, when one protected unit changes: Σ|A(x) − A'(x)| in units
-of a row. `weighted` gives every row of a table the weight 1, so that it is the number of rows that can change. Each
-transformation of one collection leaves it as it is, and one of two collections adds theirs up. The arguments, for the
-whole numbers that the engine works with (`plan.records`), are in docs/privacy/weighted.md.
+A handle's `weight` bounds the total change of its weights when one protected unit changes: Σ|A(x) − A'(x)| in units of
+a row. `weighted` gives every row of a table the weight 1, so that it is the number of rows that can change. A
+transformation of one collection does not change it, and one of two collections adds theirs up. The arguments, for the
+integers that the engine works with (`plan.records`), are in docs/privacy/weighted.md.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MOST_PARTS = 10_000
 MOST_HEIGHT = 40
 MOST_STEPS, MOST_IN_ALL = 64, 2**11
 MOST_TABLE_STEPS = 70
-"""Both together, as conditions and columns of one relation, stay within what an engine reads (`plan.kinds.DEPTH`)."""
+"""Together with `MOST_STEPS`, conditions and columns stay within the depth that engines accept (`plan.kinds.DEPTH`)."""
 KINDS = ("number", "text", "boolean")
 REDUCERS = ("count", "sum", "min", "max")
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedRecords(Handle):
-    """Records with weights: a plan, of which it follows what is publicly known of their columns."""
+    """Records with weights, given by a plan, which determines the public facts about their columns."""
 
     plan: rec.Records
     facts: Facts = BY_KINDS
@@ -56,7 +56,7 @@ class WeightedRecords(Handle):
 
 
 def weighted(table: Table) -> WeightedRecords:
-    """The rows of a table, each of weight 1; of k rows that can change, k is the weight that can."""
+    """The rows of a table, each with weight 1. The weight that can change is the number of rows that can."""
     if table.weighted:
         raise refuse(
             "TypeError", "rows that have weights cannot be given new ones", help="declare the source without `weighted`"
@@ -82,13 +82,13 @@ def where(records: WeightedRecords, condition: RowExpr) -> WeightedRecords:
 
 
 def derived(records: WeightedRecords, columns: Sequence[tuple[str, RowExpr]]) -> WeightedRecords:
-    """Records with columns added or redefined; those of which a column has no value are left out."""
+    """Records with columns added or redefined. Records with a missing value are dropped."""
     exprs: dict[str, RowExpr] = {name: Column(name) for name in records.domains}
     return mapped(records, {**exprs, **dict(columns)})
 
 
 def picked(records: WeightedRecords, names: Sequence[str]) -> WeightedRecords:
-    """Only the named columns: the weights of records that become equal add up."""
+    """Only the named columns. The weights of records that become equal add up."""
     for name in names:
         need_column(records.domains, name, "the columns")
     return mapped(records, {name: Column(name) for name in names})
@@ -103,7 +103,7 @@ def mapped(records: WeightedRecords, columns: Mapping[str, RowExpr]) -> Weighted
 
 
 def shaved(records: WeightedRecords, step: float, most: int, name: str) -> WeightedRecords:
-    """Each record as several, of `step` each, told apart by their places 0 … `most` − 1 in the column `name`."""
+    """Divides each record into several of weight `step`, numbered 0 … `most` − 1 in the column `name`."""
     if not 2.0**-60 <= step <= 2.0**40:
         raise refuse("ValueError", "a record is shaved by a weight above 0", help="`shave(records, 0.5)`")
     if not 1 <= most <= MOST_PARTS:
@@ -116,10 +116,10 @@ def shaved(records: WeightedRecords, step: float, most: int, name: str) -> Weigh
 def grouped(
     records: WeightedRecords, by: Sequence[str], name: str, most: int, reducer: str = "count", of: str | None = None
 ) -> WeightedRecords:
-    """For each group of records the sizes of its heaviest ones; of n records of weight 1, n with the weight ½.
+    """For each group of records the sizes of its heaviest ones: for n records of weight 1 it is n, with weight ½.
 
-    In the place of sizes what `sum`, `min` or `max` makes of their column `of`: a function of a set of records, so that
-    it is as stable. Others are refused: of a mean, say, `sum` and `count` are what there is to it.
+    With `sum`, `min` or `max`, that of the column `of` in place of the size, which is a function of a set of records
+    and so as stable. Others are refused; a mean is a `sum` over a `count`.
     """
     for column in by:
         need_column(records.domains, column, "the columns")
@@ -137,7 +137,7 @@ def grouped(
 
 
 def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) -> tuple[float, float]:
-    """The public range of what a reducer gives."""
+    """The public range of a reducer's result."""
     if reducer not in REDUCERS:
         raise refuse(
             "ValueError", f"groups are reduced by {', '.join(REDUCERS)}, not by {reducer!r}",
@@ -161,7 +161,7 @@ def _reduced(records: WeightedRecords, reducer: str, of: str | None, most: int) 
 
 
 def joined(left: WeightedRecords, right: WeightedRecords, on: Sequence[str], most: float) -> WeightedRecords:
-    """Pairs that are equal in the columns `on`, scaled by what all records of the key weigh."""
+    """Pairs that are equal in the columns `on`, with weights divided by the total weight of the key's records."""
     for column in on:
         need_column(left.domains, column, "the columns")
         need_column(right.domains, column, "the columns")
@@ -190,7 +190,7 @@ def combined(how: str, left: WeightedRecords, right: WeightedRecords) -> Weighte
 
 
 def weight_histogram(records: WeightedRecords, dims: Sequence[tuple[str, RowExpr, Any]]) -> Cube:
-    """The weight of all records for each combination of public keys, as the cells of a cube."""
+    """The total weight for each combination of public keys, as the cells of a cube."""
     keys, names, shape = dimensions(dims, records.domains, MOST_CELLS, records.facts)
     for name, expr, _ in dims:
         if kind_of(expr, records.domains) not in KINDS:
@@ -214,7 +214,7 @@ class RecordCells(Summed, frozen=True, cache_hash=True):
 
     @property
     def digest_facts(self) -> rec.Weights:
-        """What they are known by in histories."""
+        """What identifies them in the ledger."""
         return self.weights
 
 

@@ -1,14 +1,14 @@
 """Transformations of handles, each with its stability (docs/privacy/transformations.md).
 
-What is known of a plan is worked out again at every step from the plan's own schema. With k the stability of the input:
+Facts about a plan are derived again at every step from the plan's own schema. Let k be the stability of the input:
 
-* `where`, `derive`, `pick`: a row in is at most one row out: k.
-* `partition` and `D[a = v]`: k in each part; the parts are one partition of the budget tree, where they count as their
-  maximum.
-* `histogram`: a row moves one cell by one: k.
-* `with_place`: a row meets at most one combination of a public list: k. So groups by the place in it cost what groups
-  by one key cost.
-* Where rows have weights, all of these carry the weight that can change along, beside the number of rows.
+* `where`, `derive`, `pick`: k, since one row becomes at most one row.
+* `partition` and `D[a = v]`: k in each part. The parts form one partition of the budget tree, in which their charges
+  count as the maximum.
+* `histogram`: k, since a row changes one cell by 1.
+* `with_place`: k, since a row matches at most one combination of a public list. So groups by the place in the list
+  cost as much as groups by one key.
+* For rows with weights, all of these keep the bound on the changed weight, beside the number of rows.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def where(table: Table, condition: p.RowExpr) -> Table:
 
 
 def cells_where(cube: Cube, condition: p.RowExpr, mask: Bools) -> Cube:
-    """The cells that a public mask leaves, whatever it says; `condition` is what it was made of."""
+    """The cells that a public mask keeps. `condition` is what the mask was computed from."""
     if np.broadcast_shapes(mask.shape, cube.shape) != cube.shape:
         raise refuse("ValueError", f"an array of {mask.shape} is of no cube of {cube.shape}")
     return replace(cube, cells=Restricted(cube.cells, condition, mask))
 
 
 def derive(table: Table, columns: Sequence[tuple[str, p.RowExpr]]) -> Table:
-    """The table with columns added or redefined; their bounds are those of their expressions. One step with the last
-    one, where they are calculated from columns that it leaves as they are."""
+    """The table with columns added or redefined, with the bounds of their expressions. Merged with a `Derive` before it
+    if the expressions use only columns that the latter does not change."""
     domains, plan = dict(table.domains), table.plan
     exprs: dict[str, p.RowExpr] = {name: p.Column(name) for name in domains}
     if isinstance(plan, p.Derive):
@@ -88,8 +88,8 @@ def partition(data: PublicData, table: Table, expr: p.RowExpr, name: str, over: 
 
 
 def split(table: Table, parts: int, salt: int, columns: Sequence[str] = ()) -> list[Table]:
-    """Disjoint parts by a hash of some columns or, without any, of rows as they were before columns were derived, so
-    that rows which have become equal stand apart. A row decides for itself; it carries its hash along."""
+    """Disjoint parts by a hash of some columns or, by default, of the rows before columns were derived, so that rows
+    that have become equal are separated. The part of a row depends on the row alone; its hash is a hidden column."""
     steps, plan = list[p.Derive | p.Filter](), table.plan
     while not columns and isinstance(plan, p.Derive | p.Filter):
         steps.append(plan)
@@ -112,8 +112,8 @@ def split(table: Table, parts: int, salt: int, columns: Sequence[str] = ()) -> l
 def cube_parts(
     cube: Cube, expr: p.RowExpr, name: str, over: Over, codes: Callable[[p.Key], Ints], facts: schemas.Facts
 ) -> list[tuple[object, Cube]]:  # fmt: skip
-    """The same of a cube. `codes` says where each cell stands among the values of a key, a public array: parts by it
-    are disjoint, whatever it says. Those by a dimension, which may meet parts made elsewhere, are by its positions."""
+    """The parts of a cube. `codes` returns the index of each cell among the values of a key, a public array, so parts
+    by it are always disjoint. Parts by a dimension, which may be created elsewhere too, are by its positions."""
     key = schemas.key_of(expr, over, dict(cube.schema), schemas.MOST_KEYS, facts)
     if key is None:
         raise schemas.open_keys(name)
@@ -141,7 +141,7 @@ def rows_where(handle: Table | Cube, column: str, value: Any) -> Table | Cube:
 
 
 def histogram(table: Table, dims: Sequence[tuple[str, p.RowExpr, Any]]) -> Cube:
-    """Counts of rows over public keys, one dimension an expression."""
+    """Counts of rows over public keys, one dimension per expression."""
     keys, names, shape = schemas.dimensions(dims, table.domains, MOST_CELLS, table.facts)
     if (cells := math.prod(shape)) > MOST_CELLS:
         raise too_large(cells)
@@ -149,7 +149,7 @@ def histogram(table: Table, dims: Sequence[tuple[str, p.RowExpr, Any]]) -> Cube:
 
 
 def axis(table: Table, column: p.Column, over: schemas.Values | None) -> p.Key:
-    """The dimension of a histogram that a column is."""
+    """The dimension of a column in a histogram."""
     return schemas.dimensions([(column.name, column, over)], table.domains, MOST_CELLS, table.facts)[0][0]
 
 
@@ -161,7 +161,7 @@ def too_large(cells: int) -> Exception:
 
 
 def limited(handle: Handle, amount: Amount) -> Handle:
-    """An agent: the same handle under a smaller budget of its own, which every charge on it must fit too."""
+    """An agent: the same handle with an additional smaller budget, which every charge on it must fit."""
     for exposure in handle.exposures:
         check_unit(amount, exposure.source)
     agent = Allotment(amount, None)
@@ -196,24 +196,24 @@ def _at(cube: Cube, name: str, number: float) -> Cube:
 
 
 def _plain(value: Any) -> Any:
-    """A key as engines compare it: numbers are doubles, and times have whole microseconds and no offset."""
+    """A key in the form that engines compare: numbers as doubles, times in whole microseconds without an offset."""
     if isinstance(value, date):
         return moment_of(kind_of_moment(value), number_of(value))
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 PLACE, HASH = "\0place", "\0hash"
-"""The columns of places and, with a number, of hashes; no program can write their names."""
+"""The names of the columns of places and, with a number, of hashes. Programs cannot write these names."""
 _STORED = {"text": "text", "date": "date", "time": "time"}
 
 
 def with_place(table: Table, exprs: Sequence[p.RowExpr], rows: Sequence[tuple[Any, ...]], how: str = "inner") -> Table:
-    """The rows whose values of the expressions are listed, with the place of these in the list as a further column.
+    """The rows whose values of the expressions are in the list `rows`, with their index in it as a further column.
 
-    Values are compared as they are. In a `left` join all rows stay. Stability is the table's, since a row of `rows`
-    that stands twice, as an engine compares values, is refused.
+    Values are compared without rounding. A `left` join keeps all rows. The stability is that of the table, since
+    duplicates in `rows`, as an engine compares values, are refused.
     """
-    there = [row for row in (tuple(map(plain, row)) for row in rows) if None not in row]  # which equals nothing
+    there = [row for row in (tuple(map(plain, row)) for row in rows) if None not in row]  # None equals nothing
     if len(set(there)) < len(there):
         raise refuse("ValueError", "a combination of keys stands twice in the list of them", help="list each once")
     for i, expr in enumerate(exprs):

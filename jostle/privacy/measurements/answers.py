@@ -1,4 +1,4 @@
-"""Noisy cells and answers of a cube, or of several, under a public strategy; and private partitions of a cube."""
+"""Noisy cells of one cube or several, noisy answers of a public strategy, and private partitions of a cube."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from jostle.privacy.reading.vault import Reader
 from jostle.privacy.transformations.joins import join_exposures
 
 Answers = tuple[list["Floats"], Laplace | Gaussian | None]
-"""An array a block or a cube, and the law of the noise; none of public data."""
+"""One array per block or cube, and the law of the noise, which is None for public data."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Vector(meas.LinearMeasurement[Answers]):
-    """One vector, of all blocks or of all cubes one after the other."""
+    """A measurement of one vector, the concatenation of all blocks or cubes."""
 
     cubes: tuple[Cube, ...]
     moved: float
-    """How far a row moves it in ℓ₁, in units of what is released."""
+    """The ℓ₁ sensitivity to one row, in units of the released numbers."""
     stability: int
 
     def measured(self) -> tuple[meas.Measured, ...]:
         return (meas.Measured(self.title, self.linear[0].law, self.how, self.moved, self.stability),)
 
     def split(self, numbers: Floats, sizes: Sequence[int]) -> tuple[list[Floats], Laplace | Gaussian | None]:
-        """Its parts, and the law of the noise."""
+        """The parts of the vector, and the law of the noise."""
         return np.split(numbers, np.cumsum(sizes)[:-1]), self.linear[0].law if self.how else None
 
 
@@ -76,9 +76,9 @@ class StrategyAnswers(_Vector):
 class JointCells(_Vector):
     """The cells of several cubes in one measurement, a float array each, in its shape.
 
-    *Argument.* The cubes are one vector. A row moves cube i by at most sᵢ in the ℓ₁ norm, sᵢ its stability (one cell
-    by one, sᵢ times). So it moves the vector by Σsᵢ in ℓ₁ and, since the cubes are different coordinates, by √Σsᵢ² in
-    ℓ₂; and `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
+    *Argument.* The cubes are one vector. One unit changes cube i by at most its stability sᵢ in ℓ₁ (one cell by one, sᵢ
+    times). So it changes the vector by at most Σsᵢ in ℓ₁ and, since cubes are disjoint coordinates, √Σsᵢ² in ℓ₂.
+    `join_exposures` charges the common prefix of their paths, on which each of them is exposed.
     """
 
     @classmethod
@@ -119,8 +119,8 @@ Tuning = Any
 class CellPartition(meas.Measurement["Ints", "Ints"]):
     """DAWA's first stage or (`by = "count"`) PrivTree.
 
-    `axis` walks over the sums along one axis, whose places then get the labels; `tree` walks down a public tree, an
-    order of the cells and their levels (`mechanisms.along_axes`), in place of the one that halves the axes.
+    `axis` partitions the sums along one axis, and labels its positions. `tree` is a public tree, an order of the cells
+    and their levels (`mechanisms.least_cost`), used instead of the one that halves the axes.
     """
 
     cube: Cube
@@ -146,7 +146,7 @@ class CellPartition(meas.Measurement["Ints", "Ints"]):
         subject = facts[:3] if axis is None and tree is None else facts
         partition = cls(cube.exposures, "partition", how, *facts, subject=subject)
         if how is not None:
-            constants(partition.epsilon, partition.decay)  # refuses what is too small for whole numbers
+            constants(partition.epsilon, partition.decay)  # refuses amounts that are too small for integers
         return partition
 
     @property
@@ -156,7 +156,7 @@ class CellPartition(meas.Measurement["Ints", "Ints"]):
 
     @property
     def epsilon(self) -> float:
-        """Of the walk, for one changed row; in ρ, the ε of which every ε-DP mechanism costs at most that."""
+        """The ε of the walk for one changed row; for ρ the largest ε whose ε-DP mechanisms cost at most ρ."""
         if self.how is None:
             return 0.0
         value = as_float(self.how.amount.value)
@@ -196,7 +196,7 @@ def count_partition(cube: Cube, amount: Amount | None, **tuning: Tuning) -> Cell
 
 
 def _check_tuning(tuning: Mapping[str, Any]) -> None:
-    """The walk counts levels in whole numbers: a half one would bring doubles, which round, into its decisions."""
+    """Refuses levels that are not integers, since decisions of the walk must not involve rounded doubles."""
     splits, theta, decay = (tuning.get(name) for name in ("public_splits", "theta", "decay"))
     if set(tuning) - {"public_splits", "theta", "decay"}:
         raise refuse("TypeError", "a partition is tuned by `theta`, `public_splits` and `decay`")

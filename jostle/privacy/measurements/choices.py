@@ -1,13 +1,13 @@
-"""Scores, and selections by them: one noisy score, the index of the largest of several, the largest several.
+"""Measurements of scores: a noisy score, the index of the largest of several, and the largest several.
 
-With exponential noise all scores get it once, at k times the scale of a single selection, and the leads cost nothing
-more. Where sources are counted in zCDP and no leads are asked, Gumbel noise costs less: then one after the other is
-chosen by the exponential mechanism, which is the same law as one draw of Gumbel noise for all (Durfee & Rogers 2019).
-By margin one is chosen among as few as stand clear of the others. The arguments are in docs/privacy/selection.md.
+To select k scores with exponential noise, noise is added to all scores once, at k times the scale of a single
+selection, and the leads are free. If sources are counted in zCDP and no leads are requested, Gumbel noise costs less.
+Then scores are selected one after the other by the exponential mechanism, which has the same law as one draw of Gumbel
+noise for all (Durfee & Rogers 2019). A selection by margin is among the fewest scores that clearly exceed the others.
+The arguments are in docs/privacy/selection.md.
 
-`sum_of`, the sum of an expression as a score, moves as the aggregate `sum` does. Where no term is
-below 0, or none above, all rows move it one way. Its grid is coarser: a score is measured again and again, with wide
-noise at first, and has 2^20 steps within its bounds.
+`sum_of`, the sum of an expression as a score, has the sensitivity of the aggregate `sum`. If all terms have the same
+sign it is monotone. Its grid has 2^20 steps within the bounds, since scores are first measured with wide noise.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, eq=False)
 class OfScores(Measurement["Ints", R]):
-    """What every choice among scores, also of several handles, is of."""
+    """The base of all selections among scores, also of several handles."""
 
     scores: tuple[Score, ...]
     called = "noisy max"
@@ -56,7 +56,7 @@ class OfScores(Measurement["Ints", R]):
 
 @dataclass(frozen=True, eq=False)
 class NoisyScore(LinearMeasurement["float | list[float]"]):
-    """A score with additive noise, or a vector of them of which a row moves one alone: as far as a single one."""
+    """A score with additive noise, or a vector of scores of which a row changes only one."""
 
     score: Score
 
@@ -84,7 +84,7 @@ class NoisyScore(LinearMeasurement["float | list[float]"]):
 
 
 def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
-    """What a choice among scores is charged to, none where all are public; refused where they are not chosen among."""
+    """The exposures of a selection among scores, empty if all are public. Refuses scores that cannot be compared."""
     if not scores:
         raise refuse("ValueError", "there is nothing to choose from")
     if not grouped and any(isinstance(s, Scores) and s.groups for s in scores):
@@ -98,11 +98,11 @@ def joined(scores: Sequence[Score], grouped: bool = True) -> Exposures:
 
 @dataclass(frozen=True, eq=False)
 class NoisyArgmax(OfScores["list[int]"]):
-    """The index of the largest score (`mechanisms.selection`); of every group of `Scores` that come in groups.
+    """The index of the largest score (`mechanisms.selection`), or of the largest in every group of `Scores`.
 
-    Monotone scores need half the noise, where neighbours only add or only remove rows (`_range`). A row moves the
-    scores of one group only. So k rows cost each group what of them is in it, and all groups together no more than
-    one that has them all.
+    Monotone scores need half the noise if neighbours only add or only remove rows (`_range`). A row changes the scores
+    of one group only. So the cost of k rows is divided among the groups that they are in, and the total is at most that
+    of one group that contains all of them.
     """
 
     @classmethod
@@ -151,16 +151,16 @@ class DrawnTree(OfScores["list[int]"]):
 def measured_by(
     scores: Sequence[Score], what: str, law: DrawnLaw, how: Selection, part: float | None = None
 ) -> Measured:
-    """What a trace shows of a measurement of scores: the most that a row moves one of them, and how many rows can."""
+    """The trace record of a measurement of scores: the largest sensitivity, and the stability."""
     stability = max(map(stability_of_score, scores))
     shift = max(s.sensitivity / 2.0**s.bits * stability_of_score(s) for s in scores)
     return Measured(what, law, how, shift / stability, stability, part)
 
 
 def separation(scores: Sequence[Score], exposures: Exposures) -> int:
-    """How far apart one unit can move any two of the scores, in steps of the finest grid: R of the arguments.
+    """R of the arguments: the largest change of the difference of two scores by one unit, in steps of the finest grid.
 
-    With public size the larger bound is used, whichever way scores move.
+    With public size the larger bound, for scores that are not monotone, is used.
     """
     bits = max(s.bits for s in scores)
     shifts = [(s.sensitivity << (bits - s.bits)) * stability_of_score(s) for s in scores]
@@ -171,13 +171,12 @@ def separation(scores: Sequence[Score], exposures: Exposures) -> int:
 
 
 def _range(scores: Sequence[Score], shifts: Sequence[int]) -> int:
-    """How far apart one unit can move any two monotone scores, each of which it moves by at most `shifts`.
+    """The largest change of the difference of two monotone scores, each of which one unit changes by at most `shifts`.
 
-    Of one table, k changed rows are a added and r removed ones, a + r ≤ k, so that every score moves by −rΔ to aΔ: two
-    of them part by kΔ. A filter or a derived column changes nothing of that, nor does what is done with each person's
-    rows apart; a join `up to m` and groups of rows of several persons do: a row may come to one of them and push
-    a row out of another. So two scores of different tables, of which one has such a join, part by
-    the sum of what each can move.
+    For scores of one table, k changed rows are a added and r removed ones, a + r ≤ k. Every score changes by −rΔ to aΔ,
+    and a difference by at most kΔ. Filters, derived columns, and functions of each person's rows do not affect this. A
+    join `up to m` and groups of several persons' rows do: a row may be added to one and displace a row of another. So
+    the difference of scores of two tables, one of which has such a step, changes by at most the sum of both shifts.
     """
     if len({s.base for s in scores}) == 1:
         return max(shifts)
@@ -191,7 +190,7 @@ def _range(scores: Sequence[Score], shifts: Sequence[int]) -> int:
 
 
 def _undivided(base: Handle) -> object:
-    """What the rows of a handle come from: its plan without filters and derived columns, or its counted cells."""
+    """The origin of a handle's rows: its plan without filters and derived columns, or its array of counts."""
     at: Any = base.cells if isinstance(base, Cube) else getattr(base, "plan", base)
     while isinstance(at, (Restricted, Tallied, Filter, Derive)):
         at = at.base if isinstance(at, Restricted) else at.plan if isinstance(at, Tallied) else at.source
@@ -199,10 +198,10 @@ def _undivided(base: Handle) -> object:
 
 
 def _pushes_out(plan: Any) -> bool:
-    """Whether a row that comes to a data set may take a row out of what is made from it, or change one there."""
+    """Whether adding a row to a data set may remove or change a row of the plan's result."""
     if not isinstance(plan, Plan):
         return False
-    if isinstance(plan, GroupRows) and not plan.person:  # a row more changes what a group's row says
+    if isinstance(plan, GroupRows) and not plan.person:  # an added row changes the row of its group
         return True
     if isinstance(plan, Join) and (plan.most is not None or plan.kind != "inner"):
         return True
@@ -210,14 +209,14 @@ def _pushes_out(plan: Any) -> bool:
 
 
 def _groups(scores: Sequence[Score], values: Ints) -> list[Ints]:
-    """The scores that are chosen among together: all, unless one vector of them says otherwise."""
+    """The scores of each selection: all together, or the groups of one vector of scores."""
     if len(scores) == 1 and isinstance(scores[0], Scores) and scores[0].groups:
         return np.split(values, np.cumsum(scores[0].groups)[:-1])
     return [values]
 
 
 def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
-    """The exponential mechanism over public utilities: it costs nothing, but still mixes among the nearly best."""
+    """The exponential mechanism over public utilities. It is free, but still random among nearly best ones."""
     if not utilities:
         raise refuse("ValueError", "there is nothing to choose from")
     scaled = np.array([max(-4e15, min(4e15, u)) for u in utilities]) * 2**10
@@ -226,10 +225,10 @@ def choose_publicly(utilities: Sequence[float], epsilon: float | None) -> int:
 
 
 class Ranking(Struct, frozen=True):
-    """The places of the largest scores, the largest first; `leads`: by how much each exceeds the next, where asked.
+    """The indices of the largest scores, the largest first, and their `leads` over the next, if requested.
 
-    The last one's lead is over the best of all that are left out. With 95 % every lead is within `within` of that of
-    the scores themselves: no lead is off by more than the largest noise and one step of the grid.
+    The last lead is over the best score that is left out. With probability 95 % every lead is within `within` of the
+    exact one, since no lead is off by more than the largest noise and one step of the grid.
     """
 
     places: list[int]
@@ -282,7 +281,7 @@ class LargestScores(OfScores[Ranking]):
 
 
 class Picked(Struct, frozen=True):
-    """The place of the score, and `among` how many it was selected: those that stand clear of all others, or all."""
+    """The index of the selected score, and the number of scores that it was selected `among`."""
 
     place: int
     among: int
@@ -314,7 +313,7 @@ class MarginMax(OfScores[Picked]):
 
 
 BITS = 20
-"""Of the grid of a sum that is not whole, for terms of up to 1."""
+"""The bits of the grid of a sum of reals, for terms of up to 1."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,11 @@
 """A select on a cube of counts: sums of `values`, counts of cells, the largest cell.
 
-One row more or less moves one cell by one, so each of these, over any disjoint groups of cells, moves by at most 1
-in ℓ₁: a sum by exactly 1, a number of cells (where a condition may look at `values`) by at most 1, a maximum by at
-most 1. `values` may stand nowhere else: a sum under a condition on `values` would have no bound.
+Adding or removing one row changes one cell by one, so each of these, over any disjoint groups of cells, changes by at
+most 1 in ℓ₁: a sum by exactly 1, a number of cells (whose condition may use `values`) and a maximum by at most 1. Other
+uses of `values` are refused: a sum under a condition on `values` has no bound.
 
-Where rows have weights, those of one person move cells by a weight of 1 in all. Sums and maxima are 1-Lipschitz in
-the cells in ℓ₁ and move by at most 1; the number of cells that pass a condition is not, and is refused.
+If rows have weights, those of one person change cells by a weight of 1 in all. Sums and maxima are 1-Lipschitz in the
+cells in ℓ₁ and change by at most 1. The number of cells that satisfy a condition is not Lipschitz, and is refused.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from jostle.privacy.reading.vault import Reader
 
 
 class Stated(Struct, frozen=True, eq=False):
-    """A condition on the positions of cells: public arrays of where it is true and where it is false."""
+    """A condition on the positions of cells, as public arrays of where it is true and where it is false."""
 
     true: Bools
     false: Bools
@@ -43,7 +43,7 @@ class Stated(Struct, frozen=True, eq=False):
 
 
 class Compared(Struct, frozen=True, eq=False):
-    """A comparison of a cell's count with a public number, which is none where it is NaN."""
+    """A comparison of a cell's count with a public number; NaN is a missing number."""
 
     op: str
     number: Floats
@@ -60,7 +60,7 @@ class Together(Struct, frozen=True, eq=False):
     parts: tuple[CellTest, ...]
 
     def of(self, counts: Ints) -> tuple[Bools, Bools]:
-        """Where it is true of the cells, and where it is false."""
+        """Where the condition is true for the cells, and where it is false."""
         parts = [part.of(counts) for part in self.parts]
         true, false = parts[0]
         for more, less in parts[1:]:
@@ -75,8 +75,8 @@ _COMPARISONS = {
 
 
 class CubeRequest(Struct, frozen=True, eq=False):
-    """A prepared select on a cube: `test` is what its condition asks of a cell, and `codes` are where each cell stands
-    among the values of each key, public arrays that broadcast to the cube's shape."""
+    """A prepared select on a cube. `test` is the condition on a cell, and `codes` has for each key the index of each
+    cell among its values, public arrays that broadcast to the cube's shape."""
 
     cube: Cube
     where: RowExpr | None
@@ -106,7 +106,7 @@ class CubeRequest(Struct, frozen=True, eq=False):
         return CubeSelect(self.cube.exposures, self.title, how, linear, self, amount, subject=self)
 
     def integers(self, units: Ints) -> list[Ints]:
-        """The exact aggregates, an array over the groups each, from the cells."""
+        """The exact aggregates of the cells, one array over the groups each."""
         group, size = np.zeros([1] * units.ndim, dtype=np.int64), 1
         for key, code in zip(self.keys, self.codes, strict=True):
             group = np.where((group >= 0) & (code >= 0), group * len(key.values) + code, -1)
@@ -121,7 +121,7 @@ class CubeRequest(Struct, frozen=True, eq=False):
 
 @dataclass(frozen=True, eq=False)
 class CubeSelect(LinearMeasurement[Answer]):
-    """A prepared select at an amount, of which each aggregate has an equal share."""
+    """A prepared select at an amount, which is divided equally among the aggregates."""
 
     request: CubeRequest
     amount: Amount | None
@@ -146,10 +146,10 @@ def prepare_cube(
     cube: Cube, where: RowExpr | None, test: CellTest | None, group_keys: Sequence[GroupKey],
     aggregates: Sequence[Aggregate], codes: Callable[[Key], Ints], facts: Facts,
 ) -> CubeRequest:  # fmt: skip
-    """Checks that counts of cells stand only where their sensitivity is known, and takes the keys from the dimensions.
+    """Checks that counts of cells are used only where their sensitivity is known, and derives keys from the dimensions.
 
-    `test` is what `where` asks, and `codes` says where cells stand among the values of a key: a wrong one is another
-    question, of the same price.
+    `test` is the condition `where`, and `codes` returns the indices of cells among the values of a key. A wrong one
+    asks another question at the same price.
     """
     none = np.zeros(0, dtype=np.int64)
     for aggregate in aggregates:

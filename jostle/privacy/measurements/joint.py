@@ -3,11 +3,11 @@
 A *block* is a term (a count, or a bounded sum) in all groups by some axes, each at one of its levels, or the residuals
 of these groups: b times a group less the sum of its b siblings, along every axis.
 
-Rows that none of a key's values fits are a cell of their own, so that a row is in at most one group of a block. It
-moves the term there by at most Δ, in ℓ₁ and in ℓ₂; of residuals, in units of their noise, by Δ·√Π(1 − 1/b) in ℓ₂. With
-shares sᵢ, Σsᵢ ≤ 1, all blocks are one measurement of the whole amount (docs/privacy/joint.md). Groups are clamped
-first, which moves no two tables further apart: nothing overflows. Nothing of a strategy is trusted: from a wrong one
-answers are wrong, and their price is the same.
+Rows that match none of a key's values have a cell of their own, so a row is in at most one group of a block. It changes
+the term there by at most Δ, in ℓ₁ and ℓ₂, and residuals, in units of their noise, by Δ·√Π(1 − 1/b) in ℓ₂. With shares
+sᵢ, Σsᵢ ≤ 1, all blocks are one measurement of the whole amount (docs/privacy/joint.md). Groups are clamped first, which
+increases no distance and prevents overflow. The strategy is not trusted: a wrong one gives wrong answers at the same
+price.
 """
 
 from __future__ import annotations
@@ -32,16 +32,15 @@ from jostle.privacy.mechanisms.additive import Additive, Linear
 from jostle.privacy.reading.vault import Reader
 
 MOST_CELLS = 2**25
-"""Cells of the axes of one block."""
+"""The largest number of cells of the axes of one block."""
 MOST_SPREAD = 2**40
-"""The largest Δ·Π2b of residuals: of cells up to 2^22 times Δ nothing is cut off."""
+"""The largest Δ·Π2b of residuals. Cells of up to 2^22 times Δ are not clamped."""
 
 
 @dataclass(frozen=True)
 class KeyAxis:
-    """A key, or several that follow from it: its cells are its values, and last, unless `complete`, all other rows.
-
-    `levels` are the groups of every cell, from coarse to fine, each numbered from 0.
+    """A key, or several keys that follow from it. Its cells are its values and, unless `complete`, a last one for all
+    other rows. `levels` has for each level, from coarse to fine, the group of every cell, numbered from 0.
     """
 
     key: Key
@@ -63,7 +62,7 @@ class KeyAxis:
 
     @cached_property
     def families(self) -> list[tuple[Ints, Ints]]:
-        """At each level the parent of every group, and how many siblings it has, itself included."""
+        """For each level the parent of every group, and the number of its siblings including itself."""
         result, above = [], np.zeros(self.cells, dtype=np.int64)
         for level in self.levels:
             labels = np.asarray(level)
@@ -75,7 +74,7 @@ class KeyAxis:
 
 
 class Block(Struct, frozen=True):
-    """A term by axes at levels from 1; `share` of the amount is spent on it."""
+    """A term by axes at levels from 1, measured with a `share` of the amount."""
 
     term: Term
     levels: tuple[tuple[int, int], ...]
@@ -112,7 +111,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
 
     @staticmethod
     def vector(table: Table, axes: Sequence[KeyAxis], block: Block, how: Additive, share: float) -> Linear:
-        """A block's numbers, over their widths: Πb of a residual."""
+        """The linear measurement of a block, whose numbers are divided by their widths (Πb for a residual)."""
         reach, factor = sensitivity_of(block.term, table) * stability_of(table), 1.0 + 2.0**-40
         if block.residual:
             factor *= math.sqrt(math.prod(float((1 - 1 / b).max()) for _, b in _families(axes, block)))
@@ -122,7 +121,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         tallies: dict[tuple[Term, tuple[int, ...]], Ints] = {}
 
         def grouped(term: Term, axes: tuple[int, ...]) -> Ints:
-            """The term in all groups of these keys; rows that no value fits are in none."""
+            """The term in all groups of these keys, without rows that match no value."""
             if (term, axes) not in tallies:
                 (numbers,) = reader.answers.group(self.table.plan, tuple(self.axes[axis].key for axis in axes), (term,))
                 shape = [len(self.axes[axis].key.values) for axis in axes]
@@ -130,7 +129,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
             return tallies[term, axes]
 
         def cells(term: Term, ready: tuple[int, ...], axes: tuple[int, ...]) -> Ints:
-            """The same with a last cell of all other rows along each of `axes`."""
+            """The same with a last cell for all other rows along each of `axes`."""
             if not axes:
                 return grouped(term, ready)
             inside = cells(term, (*ready, axes[0]), axes[1:])
@@ -161,7 +160,7 @@ class JointBlocks(LinearMeasurement["list[Floats]"]):
         return [[len(parent) for parent, _ in _families(self.axes, block)] for block in self.blocks]
 
     def widths(self) -> list[Ints]:
-        """By which every number of a block is multiplied, in its shape."""
+        """The factors of each block's numbers, in its shape."""
         widths = [np.ones(shape, dtype=np.int64) for shape in self.shapes]
         for at, block in enumerate(self.blocks):
             for dimension, (_, siblings) in enumerate(_families(self.axes, block) if block.residual else ()):
@@ -182,12 +181,12 @@ def _families(axes: Sequence[KeyAxis], block: Block) -> list[tuple[Ints, Ints]]:
 
 
 def _growth(axes: Sequence[KeyAxis], block: Block) -> int:
-    """Π2b, the most by which residuals exceed the cells."""
+    """Π2b, the largest factor by which residuals exceed the cells."""
     return math.prod(2 * int(siblings.max()) for _, siblings in _families(axes, block))
 
 
 def _summed(values: Ints, labels: Ints, dimension: int) -> Ints:
-    """Sums of the entries that have the same label along a dimension, as wide as the entries are."""
+    """Sums of the entries with the same label along a dimension, with their dtype."""
     lines = np.moveaxis(values, dimension, 0)
     sums = np.zeros((int(labels.max()) + 1, *lines.shape[1:]), dtype=lines.dtype)
     np.add.at(sums, labels, lines)

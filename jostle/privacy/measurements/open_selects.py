@@ -1,4 +1,4 @@
-"""Selects by keys whose values are private: the keys are measured first."""
+"""Selects by open keys, whose values are private and measured first."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ from jostle.privacy.transformations.transform import PLACE, with_place
 from jostle.records import replace
 
 ROOM = 8
-"""Steps, and operations on a row, that come around a table and its keys once it was charged."""
+"""Plan steps and row operations that are reserved for the statements after the charge."""
 
 
 def rows_by_key(table: Table) -> tuple[int, int]:
-    """How many rows a protected unit has, and how many of them in one group of the select."""
+    """The bounds on a protected unit's rows, and on its rows in one group of the select."""
     stability = stability_of(table)
     return stability, rows_in_one(table, stability)
 
 
 class Largest(selects.Request, frozen=True):
-    """One of which the `most` groups with the most rows are shown, and no others."""
+    """A request for the `most` groups with the most rows."""
 
     most: int
 
@@ -66,12 +66,12 @@ class Largest(selects.Request, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
-    """A select by keys whose values are private: first the keys (`mechanisms.stability`), then the aggregates of them.
+    """A select by open keys: first the keys (`mechanisms.stability`), then the aggregates of their groups.
 
-    Of several keys the combinations are what is shown or not: a person with k rows has at most k of them, which is all
-    that the argument needs. One price covers both steps. Without mechanisms, the noisy counts of the keys are the
-    answer. Where the keys are wanted and not how many rows they have, and it is known whose a row is, they are found in
-    rounds (`KeyRounds`). Where those with the most rows are wanted alone, they may be chosen (`LargestKeys`).
+    With several keys, their combinations are selected: a person with k rows has at most k of them, which is all that
+    the argument needs. One price covers both steps. Without further aggregates, the noisy counts of the keys are the
+    answer. If counts are not requested and rows belong to persons, keys are searched in rounds (`KeyRounds`). If only
+    the keys with the most rows are requested, they may be selected one by one (`LargestKeys`).
     """
 
     request: selects.Request
@@ -111,8 +111,8 @@ class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Number
 
     @classmethod
     def _largest(cls, request: Largest, amount: Amount, via: str | None) -> OpenSelect | None:
-        """The keys with the most rows, chosen, with half of the amount. None where it is not known whose a row is; and
-        where a person has so few rows that counts of all keys show as much, by what is public."""
+        """The selection of the keys with the most rows, with half of the amount. None if rows do not belong to persons,
+        or if a person has so few rows (a public bound) that counts of all keys are as good."""
         table, most, exposure = request.table, request.most, of_persons(request.table)
         each = None if exposure is None else exposure.each or exposure.rows
         if exposure is None or each is None or not 1 <= most <= MOST_LARGEST:
@@ -159,7 +159,7 @@ class OpenSelect(Measurement["tuple[Any, Any]", "selects.Answer | selects.Number
 
 @dataclass(frozen=True, eq=False)
 class HalfSelect(selects.Select):
-    """A select by the largest keys: in a trace, its parts of `shares[0]` are those of `shares[1]`, half of it all."""
+    """The select of the largest keys' groups. Trace events show its shares of `shares[0]` as those of `shares[1]`."""
 
     shares: tuple[Amount, Amount]
 
@@ -179,11 +179,11 @@ class HalfSelect(selects.Select):
 
 @dataclass(frozen=True, eq=False)
 class KeyRounds(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers"]):
-    """Keys whose values are private, in rounds (`mechanisms.stability.KeyRound`), and then the aggregates of them.
+    """Searches open keys in rounds (`mechanisms.stability.KeyRound`), then measures the aggregates of their groups.
 
-    First come noisy weights of public buckets of keys (`scores`, as private as what is released); each round reads anew
-    which groups a person has in buckets that are likely by these, without the keys that were shown before (`earlier`),
-    so that others take their places. There are as many statements whatever the rows are.
+    First come noisy weights of public buckets of keys (`scores`, which are private releases). Each round reads a
+    person's groups in buckets of large noisy weight again, without the keys released `earlier`, so that others take
+    their place. The number of statements does not depend on the rows.
     """
 
     request: selects.Request
@@ -216,13 +216,13 @@ class KeyRounds(Measurement["tuple[Any, Any]", "selects.Answer | selects.Numbers
 def _aggregates_of(
     of: OpenSelect | KeyRounds, keys: list[tuple[Any, ...]], events: tuple[Measured, ...]
 ) -> Release[selects.Answer | selects.Numbers]:
-    """What is released of keys that are shown: next the aggregates of their groups, where there are some."""
+    """The release of keys, followed by the aggregates of their groups, if there are any."""
     request, exprs = of.request, of.request.open_keys
     columns: list[list[Any]] = [[key[i] for key in keys] for i in range(len(exprs))]
     if not keys or of.purchases is None:
         return Release(selects.Answer(columns, [[] for _ in request.aggregates]), events)
     place = Key(exprs[0], tuple(columns[0]))
-    # a key that was found has the rows of this very value: 1.5 is not in the group of 1
+    # the group of a released key has the rows of exactly this value: 1.5 is not in the group of 1
     if len(exprs) > 1 or (floors(place) and not is_integral(exprs[0], request.table.domains)):
         place = Key(Column(PLACE), range(len(keys)))
         names = tuple(key.name for key in request.group_keys)

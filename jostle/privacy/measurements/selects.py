@@ -1,20 +1,20 @@
-"""A select, from names to aggregates: `prepare` finds all that is wrong from public facts.
+"""Selects on tables. `prepare` refuses everything that public facts show to be wrong.
 
-The terms of a private table's aggregates are exact integers, asked of the engine in one pass; selections choose among
-public candidates. A public table is asked for exact statistics, for nothing. How far a row moves each aggregate is
-argued in its file in `aggregates`.
+The terms of a private table's aggregates are exact integers, read from the engine in one pass; selections choose among
+public candidates. Statistics of a public table are exact and free. The sensitivity of each aggregate is argued in its
+file in `aggregates`.
 
-*What it buys* is every sum and count that its aggregates are made of, each once. A select shares its amount equally
-among its aggregates, and each of these its part among what it measures (`AdditiveAggregate.shares`). Terms that are
-equal, such as the count of x for `avg(x)`, `var(x)` and `count(x)`, are the same number of every group: it is measured
-once, in a pair if there is one, with all parts that fall to it. A sum beside a mean of the same expression is Σ(E − m)
-+ m·count(E), of the mean's terms (`CentredSum`). So aggregates of one column agree: `stddev` is the root of `var`, and
-`sum` is `avg` times `count`, where the mean is within its bounds.
+*Purchases.* Every sum and count that the aggregates need is measured once. A select divides its amount equally among
+its aggregates, and each of these its part among its terms (`AdditiveAggregate.shares`). Equal terms, such as the count
+of x for `avg(x)`, `var(x)` and `count(x)`, are the same number in every group. Such a number is measured once, in a
+pair if there is one, with all parts that belong to it. A sum beside a mean of the same expression is computed from the
+mean's terms as Σ(E − m) + m·count(E) (`CentredSum`). So aggregates of one column agree: `stddev` is the root of `var`,
+and `sum` is `avg` times `count`, if the mean is within its bounds.
 
 *Price.* A term with parts ε₁ … εₖ is measured with ε′ ≤ Σεᵢ, so the select costs Σₜ ε′ₜ ≤ ε in all, by sequential
-composition; in (ε, δ) by plain sums δ′ = Σδᵢ likewise. In ρ the parts add up in the same way. Where (ε, δ) is counted
-in zCDP, ρ(ε) grows faster than ε, and ρ(Σεᵢ) would exceed Σρ(εᵢ): ε′ is then the largest with ρ(ε′) ≤ Σρ(εᵢ). So the
-price is in every unit at most that of the terms bought one by one.
+composition. In (ε, δ) counted by plain sums δ′ = Σδᵢ, and in ρ the parts add up in the same way. If (ε, δ) is counted
+in zCDP, ρ(ε) grows faster than ε, and ρ(Σεᵢ) would exceed Σρ(εᵢ); ε′ is then the largest with ρ(ε′) ≤ Σρ(εᵢ). So in
+every unit the price is at most that of buying the terms one by one.
 """
 
 from __future__ import annotations
@@ -63,14 +63,13 @@ from jostle.privacy.reading.public_data import PublicData, sizes_are_public
 from jostle.privacy.reading.vault import Reader
 from jostle.records import replace
 
-MOST_SELECTED = 100_000  # groups of a selection: each is chosen by itself, in a millisecond
+MOST_SELECTED = 100_000  # groups of a selection, each of which takes a millisecond
 
 
 class GroupKey(Struct, frozen=True):
-    """A group key as the program wrote it; `over` are its public values where it gives them.
+    """A group key as written in the program. `over` has its public values, if the program lists them.
 
-    Of a key that stands for several, `names` are what these are called, and `rows` their values at each place of
-    `over`.
+    A key that stands for several has their `names`, and `rows` has their values for each value of `over`.
     """
 
     name: str
@@ -79,17 +78,17 @@ class GroupKey(Struct, frozen=True):
     names: tuple[str, ...] = ()
     rows: tuple[tuple[Any, ...], ...] = ()
     running: Any = None
-    """Of a key whose groups hold all rows up to its value, the last value that is answered; `...` for all of them."""
+    """For a key whose groups have all rows up to its value: the last value to answer, or `...` for all values."""
 
     def spread(self, column: list[Any]) -> list[list[Any]]:
-        """The columns of what the key stands for."""
+        """The columns of the keys that this key stands for."""
         return [[self.rows[int(v)][i] for v in column] for i in range(len(self.names))] if self.names else [column]
 
 
 class Answer(Struct, frozen=True):
-    """Key columns and value columns, each a sequence over groups; without keys, of one value.
+    """Key columns and value columns, each a sequence over the groups, or of one value without keys.
 
-    `law`: that of the noise in all values, where all have the same.
+    `law` is the law of the noise, if it is the same in all values.
     """
 
     keys: list[list[Any]]
@@ -116,7 +115,7 @@ class Request(Struct, frozen=True):
 
     @property
     def undivided(self) -> bool:
-        """Whether it has no groups."""
+        """Whether the select has no group keys."""
         return not self.keys and not self.open_keys
 
     # Public ----------------------------------------------------------------------------------------
@@ -131,12 +130,12 @@ class Request(Struct, frozen=True):
         return Answer(self.key_columns(columns), [[a.of_statistics(group) for group in some] for a, some in pairs])
 
     def key_columns(self, columns: list[list[Any]]) -> list[list[Any]]:
-        """The key columns of an answer, a column for each that a key stands for."""
+        """The key columns of an answer, with one column for each key that a key stands for."""
         return [part for key, column in zip(self.group_keys, columns, strict=True) for part in key.spread(column)]
 
     @property
     def free(self) -> bool:
-        """Whether this counts the rows of a source whose size is public, all of them or by columns whose groups are
+        """Whether this counts the rows of a source with public size, in all or by columns with public groups
         (`reading.public_data`)."""
         plain = self.aggregates == (Count(),) and not self.open_keys
         plain = plain and not (self.group_keys and (self.running or any(map(attrgetter("names"), self.group_keys))))
@@ -148,7 +147,7 @@ class Request(Struct, frozen=True):
 
 
 def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[Aggregate]) -> Request:
-    """Types, keys and bounds of a select, in that order; refuses before any amount is looked at."""
+    """Checks types, keys and bounds of a select, in that order, before its amount is considered."""
     for aggregate in aggregates:
         aggregate.check(table)
     if not table.private:
@@ -186,8 +185,8 @@ def prepare(table: Table, group_keys: Sequence[GroupKey], aggregates: Sequence[A
 
 
 def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -> Table:
-    """The same rows; how many of a person's are in one group is known where groups by these keys are no larger than
-    those that were bounded, by what the plan says. Else it is left out."""
+    """The same table. `each` of its exposures is kept only if the plan shows that groups by these keys are contained in
+    the groups for which it was bounded."""
     if set(map(attrgetter("each"), table.exposures)) <= {None}:
         return table
     exprs = {*open_keys, *(grouped_by(key, table.domains) for key in keys)}
@@ -200,7 +199,7 @@ def in_groups(table: Table, keys: Sequence[Key], open_keys: Sequence[RowExpr]) -
 
 
 def _check_together(group_keys: Sequence[GroupKey]) -> None:
-    """Where one of several keys is open, their combinations are measured: none of them may be listed."""
+    """Refuses listed keys beside open ones, since the combinations of all keys are measured."""
     for key in group_keys:
         if key.over is not None:
             raise refuse(
@@ -211,7 +210,7 @@ def _check_together(group_keys: Sequence[GroupKey]) -> None:
 
 
 def key_columns(columns: list[list[Any]]) -> list[list[object]]:
-    """Key columns of the full cross product, the last key moving fastest."""
+    """Key columns of the full cross product; the last key varies fastest."""
     if not columns:
         return []
     total = reduce(lambda a, b: a * len(b), columns, 1)
@@ -224,32 +223,32 @@ def key_columns(columns: list[list[Any]]) -> list[list[object]]:
 
 
 OF_QUANTILES = (Bracketed.name, Selected.name)
-"""Mechanisms that quantiles alone are asked by: beside them other aggregates are as ever."""
+"""Mechanisms of quantiles only; other aggregates of the select use their default."""
 
 
 def select(request: Request, amount: Amount, via: str | None) -> Select:
-    """A prepared select at an amount, of which each aggregate has an equal share."""
+    """A prepared select at an amount, which is divided equally among the aggregates."""
     purchases = shared_purchases(request, amount, via)
     how = Several.of(purchases.mechanisms, sum_prices(amount, purchases.prices))
     return Select(request.table.exposures, request.title, how, request, purchases, request.keys, subject=request)
 
 
 def shared_purchases(request: Request, amount: Amount, via: str | None) -> Purchases:
-    """What the aggregates buy, with an equal share of an amount each."""
+    """The purchases of the aggregates, with an equal share of an amount each."""
     aggregates, part = request.aggregates, share(amount, max(1, len(request.aggregates)))
     if via in OF_QUANTILES and not any(isinstance(a, Quantile) for a in aggregates):
         raise refuse("TypeError", f"`via {via}` is for quantiles, and here is none", help="leave it out")
     vias = [via] * len(aggregates)
-    if via in OF_QUANTILES:  # beside a quantile's interval are others
+    if via in OF_QUANTILES:  # other aggregates use their default
         vias = [via if isinstance(aggregate, Quantile) else None for aggregate in aggregates]
     return Purchases.of(aggregates, request.table, part, vias, request.undivided)
 
 
 class Numbers(Struct, frozen=True):
-    """What a select releases, of which its answers are calculated (`run.answers`).
+    """The released numbers of a select, from which answers are computed (`run.answers`).
 
-    `measured`: of each purchase an array of noisy numbers, a row for each of its terms, and their law. `chosen`: of
-    each aggregate that has no terms, the answers of all groups and their laws, and None of others.
+    `measured` has for each purchase an array of noisy numbers, one row per term, and their law. `chosen` has for each
+    aggregate without terms the answers of all groups and their laws, and None for others.
     """
 
     keys: list[list[Any]]
@@ -260,7 +259,7 @@ class Numbers(Struct, frozen=True):
 
 
 class Several(Struct, frozen=True):
-    """What measures by several mechanisms, for the price of all together."""
+    """The price and the names of several mechanisms in one measurement."""
 
     mechanism: str
     price: Price
@@ -272,8 +271,8 @@ class Several(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
-    """A select with public keys: the exact terms over the groups, and for each aggregate that has no terms the counts
-    at its places in each group (for others nothing)."""
+    """A select with public keys. It reads the exact terms of all groups and, for each aggregate without terms, counts
+    at its places in each group."""
 
     request: Request
     purchases: Purchases
@@ -283,7 +282,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
         table = self.request.table
         terms = tuple([t for one in self.purchases.bought for t in terms_of(one.term)])
         exact = reader.answers.group(table.plan, self.keys, terms) if terms else []
-        counts: dict[Key, Any] = {}  # at places that several aggregates may have in common
+        counts: dict[Key, Any] = {}  # by places, which aggregates may share
         columns = []
         for aggregate in self.purchases.layout.aggregates:
             key = aggregate.places(table) if isinstance(aggregate, GroupAggregate) else None
@@ -293,7 +292,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
         return list(exact), columns
 
     def _counts(self, reader: Reader, places: Key) -> Any:
-        """How many rows of each group are at each place; where one key has more values than fit, of some at a time."""
+        """The rows of each group at each place, read in several steps if the cells exceed a limit."""
         table, blocks = self.request.table, [self.keys]
         if len(self.keys) == 1:
             ((key,), most) = self.keys, max(1, CELLS // len(places.values))
@@ -307,7 +306,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
         return math.prod(len(key.values) for key in self.keys)
 
     def release(self, exact: tuple[list[Any], list[Any]], noise: Noise | None) -> Release[Answer | Numbers]:
-        """What was measured, and of each aggregate by groups what was chosen in each."""
+        """The noisy terms, and the choices of each aggregate without terms."""
         table, undivided, source = self.request.table, self.request.undivided, needed_noise(noise)
         terms, counts = iter(exact[0]), exact[1]
         events: list[Measured] = []
@@ -335,7 +334,7 @@ class Select(Measurement["tuple[list[Any], list[Any]]", "Answer | Numbers"]):
 
 
 class Purchase(Struct, frozen=True):
-    """What is measured, and its noise. `uses` has the share of each aggregate that it serves, by name."""
+    """One measured term or pair with its noise. `uses` has the share of each aggregate that uses it, by name."""
 
     term: Term | Pair
     how: Additive
@@ -346,7 +345,7 @@ class Purchase(Struct, frozen=True):
     def release(
         self, exact: Sequence[Ints], noise: Noise, table: Table, undivided: bool
     ) -> tuple[tuple[Floats, Laplace | Gaussian], Measured]:
-        """The noisy numbers of all groups, a row each (of a pair A and B), with their law; and what a trace reports."""
+        """The noisy numbers of all groups, one row per term, with their law, and the trace record."""
         linear, many, law = self.linear, len(exact), self.linear.law
         if isinstance(self.term, Pair):
             exact = self.term.mixed(exact[0], exact[1], table)
@@ -357,8 +356,8 @@ class Purchase(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """What aggregates measure: `aggregates` as they are computed, the `bought` terms and pairs, each once, and the
-    `places` of the terms of each aggregate: in which of these, and as which of its terms."""
+    """The terms of a select: `aggregates` as they are computed, the distinct terms and pairs `bought`, and for each
+    aggregate the `places` of its terms: the index of a purchase and of a term in it."""
 
     aggregates: tuple[Aggregate, ...]
     bought: tuple[Term | Pair, ...]
@@ -381,7 +380,7 @@ class Layout(Struct, frozen=True):
 
 
 class Purchases(Struct, frozen=True):
-    """All that a select buys: its layout, the first mechanism of each aggregate, a purchase for all that is bought, and
+    """The purchases of a select: its layout, the first mechanism of each aggregate, one purchase per distinct term, and
     the prices."""
 
     layout: Layout
@@ -393,7 +392,7 @@ class Purchases(Struct, frozen=True):
     def of(
         cls, aggregates: Sequence[Aggregate], table: Table, part: Amount, vias: Sequence[str | None], undivided: bool
     ) -> Purchases:
-        """What aggregates buy with a `part` of an amount each, by the mechanisms that are asked for."""
+        """The purchases of aggregates with a `part` of an amount each, by the requested mechanisms."""
         layout = Layout.of(aggregates, table)
         parts: dict[Term | Pair, list[tuple[AdditiveAggregate, Additive]]] = {}
         within = {term: one for one in layout.bought for term in (one, *terms_of(one))}
@@ -414,7 +413,7 @@ class Purchases(Struct, frozen=True):
 
 
 def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
-    """Aggregates as they are computed: a sum beside a mean of the same expression, of its terms."""
+    """Aggregates as they are computed: a sum beside a mean of the same expression uses the mean's terms."""
     if len(aggregates) == 1:
         return tuple(aggregates)
     centred = {a.expressions for a in aggregates if type(a) is Avg}
@@ -424,7 +423,7 @@ def with_common_terms(aggregates: Sequence[Aggregate]) -> tuple[Aggregate, ...]:
 def _together(
     term: Term | Pair, parts: Sequence[tuple[AdditiveAggregate, Additive]], part: Amount, table: Table, undivided: bool
 ) -> Purchase:
-    """One purchase for all parts of a term."""
+    """One purchase with all parts of a term."""
     uses, direct, amount = dict[str, float](), False, as_float(part.value)
     for aggregate, _ in parts:
         uses[aggregate.name] = uses.get(aggregate.name, 0.0) + amount
@@ -452,7 +451,7 @@ def merged(hows: Sequence[Additive], term: Term | Pair, table: Table) -> Additiv
         return replace(how, amount=replace(amount, value=low))
     value = min(amount.value, math.floor(epsilon_of(as_float(most), how.delta) * QUANTA))
     how = replace(how, amount=replace(amount, value=value))
-    while how.price.rho > most:  # by what rounding adds
+    while how.price.rho > most:  # which rounding can cause
         value -= max(1, value >> 40)
         how = replace(how, amount=replace(amount, value=value))
     return how

@@ -1,15 +1,15 @@
-"""Noisy counts, and sums of vectors, over secret Poisson samples of the rows: what stochastic gradients are of.
+"""Noisy counts, and sums of vectors, over secret Poisson samples of the rows, for stochastic gradients.
 
-`batches` releases, `steps` times over, all cells of E cubes of one table, counted over a fresh secret sample that keeps
-each protected unit with probability q, with Gaussian noise. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums.
-Each is of a fresh sample of rows of which a unit has one at most (`Sampled`), clipped to whole numbers of a norm of at
-most 1. What is summed next may depend on all sums before, since orders add up.
+`batches` releases all cells of E cubes of one table `steps` times, with Gaussian noise. Each step counts a new secret
+sample that keeps each protected unit with probability q. `prepaid(rows, steps = T, rate = q)` pays for T noisy sums,
+each over a new sample of rows of which a unit has at most one (`Sampled`), clipped to integers of norm at most 1. Each
+sum may depend on all earlier ones, since Rényi divergences add up.
 
-One unit that is kept in a step moves the cells of all E cubes by at most w√E in ℓ₂ (w: 1 for a row, k for a person of
-up to k rows, all of which are kept or none, 1 for a person whose rows have weights). Rows that are replaced, and rows
-that a join has multiplied, are refused from public facts. Persons are distinguished by 120 bits of SHA-256 of their
-column (`bucket`), which must still be there, described as text. The price is the (ε, δ) that was asked, by
-`accounting.subsampled_gaussian`; in zCDP that of any (ε, δ)-DP mechanism. The arguments are in
+A unit that is kept in a step changes the cells of all E cubes by at most w√E in ℓ₂ (w: 1 for a row; k for a person of
+up to k rows, which are kept together; 1 for a person whose rows have weights). Replaced rows, and rows that a join has
+multiplied, are refused from public facts. Persons are distinguished by 120 bits of the SHA-256 of their column
+(`bucket`), which must still exist and be described as text. The price is the requested (ε, δ), by
+`accounting.subsampled_gaussian`; in zCDP it is that of any (ε, δ)-DP mechanism. The arguments are in
 docs/privacy/graphical.md and vectors.md.
 """
 
@@ -44,19 +44,19 @@ from jostle.source import Span
 
 MOST_STEPS = 10_000
 MOST_NUMBERS = 2**24
-"""Steps times cells: so many numbers are released."""
+"""The largest number of released numbers, steps times cells."""
 
 _HASHES, _BUCKETS = 5, 2**24
 
 Rate = float | Callable[[float, float, int], float]
-"""The probability with which a unit is kept, or what gives one for an ε, a δ and a number of steps. Rounded up to
-2^-16; where it is more than 1 all are kept."""
+"""The probability of keeping a unit, or a function of ε, δ and the number of steps that returns it. It is rounded up to
+a multiple of 2^-16 and limited to 1."""
 
 
 class Batches(Struct, frozen=True):
-    """`sums` (steps, cells): noisy counts of each batch, all cubes one after the other; of public cubes exact ones.
+    """`sums` (steps, cells) are the noisy counts of each batch, cube after cube, or exact ones of public cubes.
 
-    `rate`: the probability with which a unit was kept. `noise`: the deviation of each number, in rows.
+    `rate` is the probability of keeping a unit, and `noise` the deviation of each number, in rows.
     """
 
     sums: Floats
@@ -66,7 +66,7 @@ class Batches(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class PoissonBatches(Sample, Measurement["Rows", Batches]):
-    """Noisy batches; of public cubes, all rows in every step, for nothing."""
+    """Noisy batches. For public cubes every step has all rows, at no cost."""
 
     cubes: tuple[Cube, ...]
     together: Handle
@@ -74,7 +74,7 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
     columns: tuple[str, ...]
     steps: int
     share: int
-    """Of 2^-16: the probability with which a unit is kept."""
+    """The probability of keeping a unit, in units of 2^-16."""
     sigma: float
     called = "subsampled gaussian"
 
@@ -102,7 +102,7 @@ class PoissonBatches(Sample, Measurement["Rows", Batches]):
 
 
 class Sampled(Prepaid, frozen=True):
-    """What pays for `steps` noisy sums, each of a fresh secret sample that keeps a row with `share` of 2^-16."""
+    """A balance for `steps` noisy sums, each over a new secret sample that keeps a row with probability share/2^16."""
 
     steps: int
     share: int
@@ -115,7 +115,7 @@ class Sampled(Prepaid, frozen=True):
         raise refuse("TypeError", "this was paid for sums of samples", help="`noisy_sum` takes it, a sample at a time")
 
     def payment(self, share: float, room: float) -> Payment:
-        """One step, which is what `strength` is for."""
+        """The payment of one step, which `strength` refers to."""
         if share != 1:
             raise refuse("TypeError", "a sum of a sample takes no part: there are `steps` of them", help="leave it out")
         return Payment(self, WHOLE // self.steps, 0.0)
@@ -123,7 +123,7 @@ class Sampled(Prepaid, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class PrepaidSamples(Prepayment):
-    """What buys noisy sums of secret samples of the rows of a handle, of which a unit has one."""
+    """The measurement that buys noisy sums over secret samples of a handle's rows, of which a unit has one."""
 
     steps: int
     share: int
@@ -151,7 +151,7 @@ class PrepaidSamples(Prepayment):
 
 
 def need_single_rows(rows: Handle) -> None:
-    """Refuses rows of which a unit has several, which would be kept one by one, or has another in their place."""
+    """Refuses units of several rows, which would be sampled one by one, and replaced rows."""
     if len(rows.exposures) != 1 or rows.exposures[0].unit.public_size or rows.exposures[0].stability != 1:
         raise refuse(
             "TypeError", "secret samples are of rows of which each person has one, added or removed",
@@ -160,8 +160,7 @@ def need_single_rows(rows: Handle) -> None:
 
 
 def _sampled(amount: Amount | None, handle: Handle, rate: Rate, steps: int) -> tuple[Additive, int, float]:
-    """The noise of so many steps within an amount, its deviation in sensitivities, and the rate in 2^-16, rounded
-    up."""
+    """The noise of `steps` steps within an amount, its deviation in sensitivities, and the rate in 2^-16."""
     _check(rate, steps)
     total = _need(amount)
     epsilon, delta = as_float(total.value), used_delta(total, handle.measures)
@@ -181,7 +180,7 @@ def _check(rate: Rate, steps: int) -> None:
 def batches(
     kernel: Kernel, cubes: Sequence[Cube], rate: Rate, steps: int, amount: Amount | None, span: Span | None
 ) -> Batches:
-    """Releases noisy batches; of public cubes, all rows in every step, for nothing."""
+    """Releases noisy batches. For public cubes every step has all rows, at no cost."""
     _check(rate, steps)
     cells = sum(c.size for c in cubes)
     if steps * cells > MOST_NUMBERS:
@@ -193,10 +192,10 @@ def batches(
 
 
 class Rows(Struct, frozen=True):
-    """Private: for each row its cell in every cube, `places` (rows, E) of `cells` in all, or `cells` where it has none.
+    """Private: `places` (rows, E) is the cell of each row in every cube, or `cells` (the number of all) for none.
 
-    `owners`: which unit a row is of, 0 … `units` − 1, or None where each is one. `weights`: in units of 2^-`bits`, or
-    None.
+    `owners` is the unit of each row, 0 … `units` − 1, or None if each row is a unit. `weights` are in units of
+    2^-`bits`, or None.
     """
 
     places: NDArray[np.int32]
@@ -208,7 +207,7 @@ class Rows(Struct, frozen=True):
 
 
 def released(noise: Noise, rows: Rows, share: int, steps: int, deviation: float) -> Ints:
-    """(steps, cells): for each step a fresh sample's counts with fresh noise, in units of 2^-bits."""
+    """The noisy counts (steps, cells), with a new sample and new noise for each step, in units of 2^-bits."""
     out = np.empty((steps, rows.cells), dtype=np.int64)
     for step in range(steps):
         out[step] = noise.gaussian(counted(rows, noise.sample(rows.units, share)), deviation)
@@ -216,12 +215,12 @@ def released(noise: Noise, rows: Rows, share: int, steps: int, deviation: float)
 
 
 def counted(rows: Rows, mask: Bools) -> Ints:
-    """The exact cells of the chosen units' rows."""
+    """The exact cells of the rows of the sampled units."""
     mine = mask if rows.owners is None else mask[rows.owners]
     places = rows.places[mine]
     if rows.weights is None:
         counts = np.bincount(places.ravel(), minlength=rows.cells + 1)
-    else:  # whole numbers below 2^53: exact in doubles
+    else:  # integers below 2^53 are exact in doubles
         weights = np.repeat(rows.weights[mine].astype(float), places.shape[1])
         counts = np.bincount(places.ravel(), weights=weights, minlength=rows.cells + 1)
     return fixed_width(counts[: rows.cells])
@@ -244,7 +243,7 @@ def _need(amount: Amount | None) -> Amount:
 
 
 def _source(plan: Plan, names: Sequence[str]) -> tuple[Plan, set[str]]:
-    """What a plan is made of by filters and derived columns, and which of these columns it has unchanged."""
+    """The plan below filters and derived columns, and those of its columns that these do not change."""
     columns = set(names)
     while isinstance(plan, Filter | Derive):
         if isinstance(plan, Derive):
@@ -254,7 +253,7 @@ def _source(plan: Plan, names: Sequence[str]) -> tuple[Plan, set[str]]:
 
 
 def _units(cubes: Sequence[Cube]) -> tuple[Handle, Plan, tuple[str, ...]]:
-    """The table that all cubes count, as a plan, and the columns that tell whose a row is (none: each is a unit)."""
+    """The plan of the table that all cubes count, and the columns of a row's person (none if each row is a unit)."""
     plans = [c.cells.plan for c in cubes if isinstance(c.cells, Tallied)]
     together = Handle(join_exposures([c.exposures for c in cubes[:1]], [1]))
     same = len(plans) == len(cubes) and all(plan == plans[0] for plan in plans)

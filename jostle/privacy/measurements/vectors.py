@@ -1,27 +1,27 @@
 """Noisy sums over private rows as vectors: moments under the weights of a row program, and clipped contributions.
 
-One row more or less, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d where only the largest coordinate is
-bounded), moves Σ γ_k by at most 1, Σ γ_k x by r (in ℓ₁ √d·r) and Σ γ_k xxᵀ by r² (its upper triangle in ℓ₁ by (d +
-1)·r²/2); for **all components together**: docs/privacy/vectors.md, also for replaced rows and k rows of a person.
-Blocks are one joint release, each with its share of the amount.
+Adding or removing a row, a vector x with ‖x‖₂ ≤ r (in units of the ball; r = 1, or √d if only the largest coordinate is
+bounded), changes Σ γ_k by at most 1, Σ γ_k x by r (√d·r in ℓ₁) and Σ γ_k xxᵀ by r² (its upper triangle by (d + 1)·r²/2
+in ℓ₁). This holds for **all components together** (docs/privacy/vectors.md, also for replaced rows and k rows of a
+person). Blocks are one joint release, each with its share of the amount.
 
-Second moments are kept to 2^-42 and taken down to 2^-30, which moves each of the m released numbers by less than one
-more step. Contributions have a norm of at most the public bound, whatever the program gives.
+Second moments are computed to 2^-42 and rounded down to 2^-30, which changes each of the m released numbers by less
+than one more step. The norm of contributions is at most the public bound, whatever the program computes.
 
-Batches in turn, with noise that is correlated over the steps (DP-FTRL):
+*Batches in turn, with noise that is correlated over the steps (DP-FTRL).*
 
-`prepaid([rows of batch 1, …, of batch b], steps = T)` pays for T noisy sums. Step t, from 0, is of batch t mod b: the
-order is public and fixed. Let G[t] be its exact sum, in steps of 2^-SUM_BITS of the bound, of what a row kernel gives
-for its rows, each clipped to a norm of at most 1. Released is y[t] = Σ_s M[t, s]·G[s] + noise, M the `Roots` of a band
-of b steps (`running`): integers, lower triangular, 0 where t − s ≥ b. The noise of y is independent. What is calculated
-of y, the sum of a step among it, has noise M⁻¹z: much of what one step has too much the next ones have too little, so
-that sums over many steps are near (Denisov et al. 2022; Choquette-Choo et al. 2023; Kalinin & Lampert 2024).
+`prepaid([rows of batch 1, …, of batch b], steps = T)` pays for T noisy sums. Step t, from 0, uses batch t mod b: the
+order is public and fixed. Let G[t] be its exact sum, in steps of 2^-SUM_BITS of the bound, of a row program's outputs,
+each clipped to norm 1. The release is y[t] = Σ_s M[t, s]·G[s] + noise, where M is the `Roots` with a band of b steps
+(`running`): integers, lower triangular, 0 if t − s ≥ b. The noise of y is independent. Values computed from y, such as
+the sum of a step, have noise M⁻¹z, whose errors largely cancel in sums over many steps (Denisov et al. 2022;
+Choquette-Choo et al. 2023; Kalinin & Lampert 2024).
 
-How far a row moves all of y (`reach`), also where a step is chosen by the y before, is argued in docs/privacy/vectors
-("Steps over batches"): batches are parts of one partition, or one that is all rows, and M has a band of as many steps,
-so that a row moves each step by one M[t, s]·D[s] alone. Sums are taken down to 2^-SUM_BITS after they were added up,
-which adds less than 1 to each coordinate of D[s]. Steps of several threads have different numbers, and what is not
-there yet moves y by less. The kernel takes the next batch itself, and exact sums stay with the reader.
+The sensitivity of all of y to a row (`reach`), also if steps depend on earlier y, is argued in docs/privacy/vectors.md
+("Steps over batches"). Batches are parts of one partition, or one batch of all rows, and the band of M has as many
+steps, so a row changes each step only by one M[t, s]·D[s]. Sums are rounded down to 2^-SUM_BITS at the end, which adds
+less than 1 to each coordinate of D[s]. Steps of several threads have different numbers, and a missing sum reduces the
+change of y. The kernel takes the next batch itself, and exact sums stay with the reader.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ from jostle.privacy.transformations.joins import join_exposures
 from jostle.records import replace
 
 WIDEST_CUBE, MOST_IN_CUBE = 2.0**44, 2**12
-"""Noise in a cube has at most this scale, in steps, and so many coordinates (`mechanisms.noise.in_cube`)."""
+"""The largest scale, in steps, and number of coordinates of noise in a cube (`mechanisms.noise.in_cube`)."""
 MOST_SUMS = 2**22
 MOST_VIEWS = 2**14
-"""Components times columns: so many numbers are held for each row of a batch."""
+"""The largest number of values per row of a batch, components times columns."""
 
 UNIT: float = 2.0**BITS
 
 
 @dataclass(frozen=True, eq=False)
 class _OfVectors(LinearMeasurement["dict[str, object]"]):
-    """What both measurements share: rows, and the part of a prepaid amount that pays (none for public rows)."""
+    """The common part: rows, and the part of a prepaid amount that pays for them (none for public rows)."""
 
     rows: Vectors
     paid: Prepaid | None
@@ -84,7 +84,7 @@ class _OfVectors(LinearMeasurement["dict[str, object]"]):
         return self.payment
 
     def measured(self) -> tuple[Measured, ...]:
-        """The amount is that of a measurement that was paid for alone; else the event of `prepaid` has it."""
+        """Events show the amount if it paid for this measurement alone; else the event of `prepaid` does."""
         if self.paid is None or self.payment is None:
             return ()
         part = None if self.paid.single else self.payment.units / WHOLE
@@ -93,21 +93,21 @@ class _OfVectors(LinearMeasurement["dict[str, object]"]):
 
     @property
     def unit(self) -> float:
-        """Of what is released, in units of the sums."""
+        """The unit of the released numbers, in units of the sums."""
         return 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Moments(_OfVectors):
-    """Σγ, Σγx, Σγxxᵀ (as many as there are shares, but those that are 0), in units of the ball, and the deviation of
-    each block's noise."""
+    """Σγ, Σγx, Σγxxᵀ (one for each share that is not 0), in units of the ball, and the deviation of each block's
+    noise."""
 
     weights: Weights
     shares: tuple[float, ...]
 
     @classmethod
     def of(cls, rows: Vectors, weights: Weights, shares: Sequence[float], paid: Prepaid | None, part: float) -> Moments:
-        """`paid` is None for public rows, which are summed exactly; `part` of it is spent."""
+        """`part` of `paid` is spent. `paid` is None for public rows, which are summed exactly."""
         check_moments(rows, weights, len(shares))
         _check_paid(rows, paid)
         d, count, payment = len(rows.names), weights.size, None
@@ -122,7 +122,7 @@ class Moments(_OfVectors):
         return cls(rows.exposures, weights.name, how, tuple(linear), rows, paid, payment, weights, tuple(shares))
 
     def read(self, reader: Reader) -> list[Ints]:
-        """Of symmetric matrices the upper triangle."""
+        """The exact blocks; symmetric matrices as their upper triangle."""
         blocks = vectorsums.moments(reader, self.rows, self.weights, len(self.shares) - 1)
         if len(blocks) > 2:
             blocks[2] = blocks[2][:, *self._triangle]
@@ -166,7 +166,7 @@ class VectorSum(_OfVectors):
     def of(
         cls, rows: Vectors, function: Contributions, bound: float, norm: str, paid: Prepaid | None, part: float
     ) -> VectorSum:
-        rows = paid.batches[0] if isinstance(paid, Steps) else rows  # all have the same columns
+        rows = paid.batches[0] if isinstance(paid, Steps) else rows  # all batches have the same columns
         vectorsums.check_bound(bound, norm)
         vectorsums.check_columns(rows, function)
         _check_paid(rows, paid)
@@ -186,7 +186,7 @@ class VectorSum(_OfVectors):
         return cls(exposures, function.name, how, (linear,), *facts)
 
     def read(self, reader: Reader) -> list[Ints]:
-        """Of a secret sample, or of the next batch mixed with those before, where these are what was paid for."""
+        """The exact sum: over a secret sample, or of the next batch combined with earlier ones."""
         sampled, paid = None, self.paid
         if isinstance(paid, Steps):
             return [paid.product(reader.steps, lambda batch: self._total(reader, batch))]
@@ -218,20 +218,20 @@ class VectorSum(_OfVectors):
 
 
 def _linear(paid: Prepaid | None, part: float, l1: float, l2: float) -> Linear:
-    """A vector of sums with a part of what was paid; exact for public rows."""
+    """The linear measurement of sums with a part of a balance; exact for public rows."""
     return Linear.of(None, l1, l2, BITS) if paid is None else Linear(paid.how.kind, paid.part(part), l1, l2, BITS)
 
 
 def _in_cube(linear: Linear, rows: Vectors, many: int) -> Linear:
-    """The same sums with noise in a cube, where a unit moves each of them by no more than its rows; as they are where
-    that is too wide or they are too many to draw."""
+    """The same sums with noise in a cube, if a unit changes each sum by at most its rows, unless the scale or the
+    of sums is too large."""
     one = math.ceil(stability_of(rows) * UNIT) * (1 + 2.0**-40)
     cube = InCube(Laplace, linear.strength, one, linear.l2, BITS, many)
     return cube if cube.scale <= WIDEST_CUBE and many <= MOST_IN_CUBE else linear
 
 
 def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
-    """Refuses more sums than there is room for; before anything is charged."""
+    """Refuses too many sums, before anything is charged."""
     vectorsums.check_columns(rows, weights)
     d, count = len(rows.names), weights.size
     if count * d ** (blocks - 1) > MOST_SUMS or count * d > MOST_VIEWS:
@@ -239,12 +239,12 @@ def check_moments(rows: Vectors, weights: Weights, blocks: int) -> None:
 
 
 def reaches(size: int, norm: str) -> tuple[float, float]:
-    """ℓ₁ and ℓ₂ sensitivities of so many sums, where no row is longer than 1 in this norm."""
+    """The ℓ₁ and ℓ₂ sensitivities of `size` sums of rows of norm at most 1."""
     return {"l1": (1.0, 1.0), "l2": (math.sqrt(size), 1.0), "sup": (float(size), math.sqrt(size))}[norm]
 
 
 def sensitivities(rows: Vectors, weights: Weights, blocks: int) -> list[tuple[float, float]]:
-    """ℓ₁ and ℓ₂ sensitivities of each block, in steps of 2^-BITS, for the stability of `rows`."""
+    """The ℓ₁ and ℓ₂ sensitivities of each block, in steps of 2^-BITS, for the stability of `rows`."""
     d, count, k = len(rows.names), weights.size, stability_of(rows)
     replaced = k == 2 and all(e.unit.public_size and e.stability == 2 for e in rows.exposures)
     r = 1.0 if rows.norm == "l2" or weights.framed else math.sqrt(d)
@@ -266,15 +266,15 @@ def _check_paid(rows: Vectors, paid: Prepaid | None) -> None:
 # Batches in turn -----------------------------------------------------------------------------------
 
 SUM_BITS = 18
-"""Of a step's sum, so that the matrix's bits have room beside them."""
+"""The bits of a step's sum, which leave room for the bits of the matrix."""
 MOST_STEPS = 2**13
 
 Earlier = tuple[Iterator[int], dict[int, Ints]]
-"""Of what was paid for: the numbers of the steps to come, and the exact sums of those that were."""
+"""The state of a balance: the numbers of the next steps, and the exact sums of earlier ones."""
 
 
 class Steps(Prepaid, frozen=True):
-    """What pays for `steps` noisy sums, each of the next of `batches`."""
+    """A balance for `steps` noisy sums, each of the next of `batches`."""
 
     batches: tuple[Vectors, ...]
     steps: int
@@ -294,7 +294,7 @@ class Steps(Prepaid, frozen=True):
         )
 
     def linear(self, size: int, norm: str) -> Linear:
-        """The vector y of all steps, of sums of so many numbers."""
+        """The linear measurement of y, the vector of all steps, for sums of `size` numbers."""
         if norm == "sup":
             raise refuse("TypeError", "a step clips rows to a Euclidean length", help='leave `norm = "sup"` out')
         matrix, root = self.matrix, math.sqrt(size)
@@ -303,8 +303,8 @@ class Steps(Prepaid, frozen=True):
         return Linear(self.how.kind, self.strength, root * math.sqrt(self.steps) * l2, l2, SUM_BITS + matrix.bits)
 
     def product(self, store: MutableMapping[object, object], summed: Callable[[Vectors], Ints]) -> Ints:
-        """Σ_s M[t, s]·G[s] at the next step, G[t] of the batch whose turn it is. `store` has the exact sums before, as
-        far as this step needs them; one that is not there, or has fewer numbers, counts as 0, which moves y by less."""
+        """Σ_s M[t, s]·G[s] at the next step t, for the next batch. `store` has the earlier exact sums that the step
+        needs. One that is missing, or has another size, counts as 0, which reduces the change of y."""
         turns, earlier = cast(Earlier, store.setdefault(self, (count(), {})))
         step, band = next(turns), len(self.batches)
         exact = earlier[step] = summed(self.batches[step % band]) >> (BITS - SUM_BITS)
@@ -317,14 +317,14 @@ class Steps(Prepaid, frozen=True):
 
 
 def reach(matrix: Roots, batches: int) -> float:
-    """How far a row that moves each step of its batch by 1 at most moves y, for the batch of which that is most."""
+    """The largest change of y by a row that changes each step of its batch by at most 1, over all batches."""
     squares = matrix.squares
     return math.sqrt(max(float(squares[p::batches].sum()) for p in range(min(batches, matrix.steps)))) * (1 + 2.0**-40)
 
 
 @dataclass(frozen=True, eq=False)
 class PrepaidSteps(Prepayment):
-    """What buys so many noisy sums of batches in turn."""
+    """The measurement that buys noisy sums of batches in turn."""
 
     batches: tuple[Vectors, ...]
     steps: int
@@ -352,7 +352,7 @@ class PrepaidSteps(Prepayment):
 
 
 def apart(batches: Sequence[Vectors]) -> Exposures:
-    """What is exposed by batches of which a row is in one at most: parts of one partition, or one batch that is all."""
+    """The exposures of disjoint batches: parts of one partition, or a single batch. Refuses others."""
     if any(batch.names != batches[0].names for batch in batches):
         raise refuse("TypeError", "batches are rows of the same columns")
     if len(batches) == 1:

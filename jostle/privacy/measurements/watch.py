@@ -1,12 +1,12 @@
-"""A watch for a threshold (the sparse vector technique), paid for once, and the best of many runs of a program.
+"""The sparse vector technique (a watch), which is paid for once, and the best of many runs of a program.
 
-*Watch.* Answers below cost nothing, and after `most` answers above the watch is closed. The opening charges all of it.
-The first question draws the noise of the threshold, which stays with the reader; each takes from the balance that was
-bought, by the same door as every measurement. Each moves as the score does that the watch was opened for: no further,
-on no finer grid, and where that one is monotone, the same way. This is checked before anything is read.
+*Watch.* Opening it charges the whole price. Negative answers are free, and after `most` positive answers it is closed.
+The first question draws the noise of the threshold, which stays with the reader. Every question takes from the balance
+through `Kernel.measure`, as every measurement does. Its score must be as stable as the score that the watch was opened
+for: no larger sensitivity, no finer grid, and the same direction if monotone. This is checked before anything is read.
 
-*Best of many* (`BestRun`). How many runs there are is drawn, each takes one of the candidates evenly, and the one of
-the largest score alone is shown. No meter, ledger, trace or balance outside of a run changes. The arguments are in
+*Best of many* (`BestRun`). The number of runs is random, each run uses a uniformly drawn candidate, and only the run
+with the largest score is released. No meter, ledger, trace or balance outside of a run changes. The arguments are in
 docs/privacy/selection.md.
 """
 
@@ -39,19 +39,19 @@ from jostle.source import Span
 
 TELLS = ("answer", "gap", "number")
 QUESTIONS = 2**40
-"""That a watch is asked at most. Nothing rests on it but that a balance is a whole number."""
+"""The largest number of questions. It only makes the balance an integer; privacy does not depend on it."""
 MOST = 2**20
-"""Answers above of one watch at most."""
+"""The largest number of positive answers of one watch."""
 
 
 class _State(Struct, eq=False, weakref=True):
-    """What is public of a watch: how many answers above are left. A reader keeps its threshold under it."""
+    """The public state of a watch: how many positive answers are left. It is the reader's key of the threshold."""
 
     left: int
 
 
 class Threshold(Struct, eq=False):
-    """The noise of a watch's threshold, for so many answers above: shown to nobody, and held by no watch."""
+    """The private noise of a watch's threshold, for the next `left` positive answers. Only the reader holds it."""
 
     noise: int = 0
     fresh: int = 0
@@ -59,9 +59,9 @@ class Threshold(Struct, eq=False):
 
 
 class Watch(Bought, frozen=True):
-    """An open watch. `score` is the one that it was opened for, `threshold` in its units.
+    """An open watch. `score` is the one that it was opened for, and `threshold` is in its units.
 
-    What it `tells` of an answer above: nothing more, its gap, or a number.
+    `tells` is what a positive answer releases beside itself: nothing, the gap, or a noisy number.
     """
 
     score: Score
@@ -74,7 +74,7 @@ class Watch(Bought, frozen=True):
 
     @property
     def left(self) -> int:
-        """How many answers above it still gives: public, as the answers are."""
+        """The number of positive answers that are left, which is public."""
         return self.state.left
 
     @property
@@ -85,13 +85,13 @@ class Watch(Bought, frozen=True):
 
     @property
     def number_law(self) -> Laplace:
-        """The noise of a number that it tells."""
+        """The noise of a released number."""
         return Laplace(self.scales.number, step=1.0).times(2.0**-self.score.bits)
 
     def compared(self, over: int, noise: Noise, threshold: Threshold) -> int | None:
-        """By how much a number that is `over` the threshold is so with noise, in steps of the grid; none for below.
+        """The noisy difference to the threshold, in steps of the grid, from the exact difference `over`; None if below.
 
-        Of two questions asked at once, one may have had the last answer above: then the other is below.
+        If two questions are asked at once and one takes the last positive answer, the other is below.
         """
         state = self.state
         with threshold.lock:
@@ -108,7 +108,7 @@ class Watch(Bought, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Opening(Measurement[None, Watch]):
-    """What buys a watch: it reads nothing."""
+    """The measurement that buys a watch. It reads nothing."""
 
     score: Score
     threshold: float
@@ -119,7 +119,7 @@ class Opening(Measurement[None, Watch]):
 
     @classmethod
     def of(cls, score: Score, threshold: float, most: int, tells: str, amount: Amount | None) -> Opening:
-        """For questions like `score`; `most` answers above."""
+        """A watch for questions as stable as `score`, with at most `most` positive answers."""
         check_watch(threshold, most, tells)
         if isinstance(score, Scores):
             raise refuse("TypeError", "a watch is asked one score after the other", help="use `noisy_max`")
@@ -145,7 +145,7 @@ class Opening(Measurement[None, Watch]):
 
 
 def check_watch(threshold: float, most: float, tells: str) -> None:
-    """Refuses what is no watch, whatever it would be asked."""
+    """Refuses invalid arguments of a watch."""
     if not math.isfinite(threshold):
         raise refuse("ValueError", "a threshold is a finite number")
     if most not in range(1, MOST + 1):
@@ -155,7 +155,7 @@ def check_watch(threshold: float, most: float, tells: str) -> None:
 
 
 def used_up(most: int) -> Refusal:
-    """That a watch has given its answers."""
+    """The refusal of a watch without answers left."""
     return refuse(
         "BudgetExceeded", f"this watch was for {most} answers above, and has given them",
         help="open another one, or one with a larger `most`",
@@ -163,9 +163,9 @@ def used_up(most: int) -> Refusal:
 
 
 def scales_of(how: Selection, score: Score, most: int, numbers: bool) -> WatchScales:
-    """Those of `most` answers above within one amount: in ε with one threshold for all of them, in ρ with one for each.
+    """The noise for `most` positive answers within one amount: with one threshold for all in ε, and one for each in ρ.
 
-    Amounts in ρ add up by squares of ε, so that many answers above with a part each have less noise there.
+    Amounts in ρ add up by squares of ε, so that one part for each positive answer gives less noise there.
     """
     reach, apart = score.sensitivity * stability_of_score(score), separation([score], score.exposures)
     if how.amount.unit == "rho":
@@ -178,7 +178,7 @@ Answer = float | bool | None
 
 @dataclass(frozen=True, eq=False)
 class Question(OfScores[Answer]):
-    """A score that a watch is asked: false or true; where it tells gaps or numbers, none for below."""
+    """A question to a watch, answered by false or true, or by None or the gap or number that the watch tells."""
 
     watch: Watch
 
@@ -210,7 +210,7 @@ class Question(OfScores[Answer]):
 
 
 def _check(watch: Watch, score: Score) -> None:
-    """Refuses, from public facts, what the watch is not for."""
+    """Refuses scores that are less stable than that of the watch, from public facts."""
     like = f"a watch for such scores: `above_threshold({score.rule.name}(…), {watch.threshold:g})`"
     if isinstance(score, Scores):
         raise refuse("TypeError", "a watch is asked one score after the other")
@@ -232,11 +232,11 @@ def _check(watch: Watch, score: Score) -> None:
 
 Room = Callable[[], AbstractContextManager[None]]
 Run = tuple[float, object]
-"""A score, and what is shown beside it."""
+"""A score, and the value that is released with it."""
 
 
 class OneRun(Bought, frozen=True):
-    """What pays for a run of `best_run`: an amount of pure ε, and of nothing that is remembered."""
+    """A balance for one run of `best_run`: pure ε, and only for measurements that keep no state."""
 
     def need_fit(self, measurement: Measurement[Any, Any], span: Span | None) -> None:
         if measurement.remembers or not self.covers(measurement.exposures):
@@ -250,9 +250,9 @@ class OneRun(Bought, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class BestRun(Measurement[Room, Run | None]):
-    """The best of many runs, or none where each of them failed, or none was good.
+    """The best of many runs, or None if all failed or none was good.
 
-    `run` is called with the place of a candidate. Its score is a number; a `Refusal` is a run that failed.
+    `run` is called with the index of a candidate and returns a score. A `Refusal` is a failed run.
     """
 
     stopping: Stopping
@@ -264,7 +264,7 @@ class BestRun(Measurement[Room, Run | None]):
     def of(
         cls, paid: Exposures, amount: Amount | None, stopping: Stopping, candidates: int, run: Callable[[int], Run]
     ) -> BestRun:
-        """Raises `BadAmount` for what is no pure ε, of which alone the price is proved."""
+        """Raises `BadAmount` for amounts other than pure ε, for which alone the price is proved."""
         whole = needed(amount)
         if whole.unit != "epsilon" or whole.delta:
             raise refuse(
@@ -295,7 +295,7 @@ class BestRun(Measurement[Room, Run | None]):
         return Release(best, (Measured(self.title, self.stopping, self.how, 0, stability),))
 
     def _one(self, open_run: Room, place: int) -> Run | None:
-        """A run; none where it failed, or its score is no number. What an engine could not read is raised."""
+        """The result of a run; None if it failed or its score is NaN. Failures of an engine are raised."""
         outages = [e.source.outages for e in self.exposures]
         try:
             with open_run():

@@ -1,14 +1,14 @@
-"""What an aggregate of a select is. The docstring of each is its argument.
+"""The base classes of aggregates. The docstring of each aggregate is its argument.
 
-An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` where there are several), or from counts
-of the rows of each group at public places (`GroupAggregate`), such as where it is chosen among them
-(`SelectionAggregate`). An additive one only names its terms, and what it does with noisy numbers is post-processing. Of
-a public table it is computed exactly, from statistics that every engine knows.
+An aggregate is computed from noisy sums (`AdditiveAggregate`, or `Estimate` for several), or from counts of the rows of
+each group at public places (`GroupAggregate`), for instance by a selection among these (`SelectionAggregate`). An
+additive aggregate only names its terms; what it computes from noisy numbers is post-processing. For a public table it
+is exact, computed from statistics that every engine provides.
 
-A *term* is a whole number in units of 2^-`grid_of`. One row more or less moves it by at most `sensitivity_of`, and a
-protected unit has at most `stability_of_term` rows of it, or as much weight. Both follow from the term alone: rows
-where its expression is none are skipped. A summand is clamped to its bounds before it is rounded and added, so that
-nothing rests on the bounds being right.
+A *term* is an integer in units of 2^-`grid_of`. Adding or removing one row changes it by at most `sensitivity_of`, and
+a protected unit has at most `stability_of_term` rows of it, or that weight. Both follow from the term alone: rows with
+a missing value are skipped. A summand is clamped to its bounds before it is rounded and added, so privacy does not
+depend on correct bounds.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Chosen = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Aggregate(ABC):
-    """An aggregate with its expressions on rows and its public numbers."""
+    """An aggregate with its row expressions and public parameters."""
 
     expressions: tuple[p.RowExpr, ...] = ()
     numbers: tuple[float, ...] = ()
 
     name: ClassVar[str]
     any_kind: ClassVar[bool] = False
-    """Whether its expressions may be of any kind; those of a private table are numbers otherwise."""
+    """Whether its expressions may be of any kind; otherwise they are numbers in private tables."""
 
     @property
     def expr(self) -> p.RowExpr:
@@ -59,26 +59,26 @@ class Aggregate(ABC):
         return self.expressions[0]
 
     def of_cells(self, cells: Ints, group: Ints, groups: int) -> Ints | None:
-        """Of a cube: an answer a group, from cells and the group of each; None for what cells do not have.
+        """The answers on a cube, one per group, from cells and the group of each; None if it is not defined for cubes.
 
-        Where cells move by k in ℓ₁, the answers move by at most k.
+        If cells change by k in ℓ₁, the answers change by at most k.
         """
         return None
 
     # Public tables -----------------------------------------------------------------------------------
 
     def statistics(self) -> tuple[p.Exact, ...]:
-        """What an engine is asked of a public table: the statistic of the same name, unless an aggregate has others."""
+        """The statistics of a public table that an engine computes, by default the one of the same name."""
         return (p.Exact(self.name, next(iter(self.expressions), None), next(iter(self.numbers), None)),)
 
     def of_statistics(self, values: Sequence[Any]) -> Any:
-        """The exact answer of one group, from these statistics; they are None where they have no value."""
+        """The exact answer of one group from its statistics, which may be None."""
         return values[0]
 
     # Private tables ----------------------------------------------------------------------------------
 
     def check(self, table: Table) -> None:
-        """Refuses expressions of kinds that it does not take, and numbers out of range."""
+        """Refuses expressions of unsupported kinds, and parameters out of range."""
         for expr in self.expressions:
             kind = kind_of(expr, table.domains)
             if kind != "number" and table.private and not self.any_kind:
@@ -86,21 +86,21 @@ class Aggregate(ABC):
 
     @abstractmethod
     def check_private(self, table: Table) -> None:
-        """Refuses expressions that are measured in no way: without public bounds, or without candidates."""
+        """Refuses expressions that cannot be measured: without public bounds, or without candidates."""
 
     def terms(self, table: Table) -> tuple[p.Term, ...]:
-        """What an engine adds up in every group, in one pass for all aggregates of a select."""
+        """The terms that an engine adds up in every group, in one pass for all aggregates of a select."""
         return ()
 
 
 class AdditiveAggregate(Aggregate):
-    """An exact sum or count with noise, in every group. Of k rows, k may change, each in its own group."""
+    """A sum or count with noise in every group. k changed rows may each be in another group."""
 
     direct: ClassVar[bool] = True
 
     @abstractmethod
     def measured(self, table: Table) -> tuple[p.Term | Pair, ...]:
-        """Its terms in their order as they get noise: each by itself, or two of them as a pair."""
+        """The measured terms in their order: single terms, and two of them as a pair."""
 
     def terms(self, table: Table) -> tuple[p.Term, ...]:
         return tuple([term for one in self.measured(table) for term in terms_of(one)])
@@ -111,7 +111,7 @@ class AdditiveAggregate(Aggregate):
                 kind_of(term.expr, table.domains)
 
     def shares(self, amount: Amount, table: Table) -> list[tuple[p.Term | Pair, Amount]]:
-        """What gets noise, with its part of an amount: an equal one of every term."""
+        """The measured terms with their equal parts of an amount."""
         measured = self.measured(table)
         sizes = list(map(len, map(terms_of, measured)))
         one = share(amount, sum(sizes))
@@ -119,19 +119,19 @@ class AdditiveAggregate(Aggregate):
         return list(zip(measured, parts, strict=True))
 
     def mechanisms(self, amount: Amount, via: str | None, table: Table) -> list[tuple[p.Term | Pair, Additive]]:
-        """What gets noise with the law of that, within an amount."""
+        """The measured terms with the laws of their noise, within an amount."""
         shares, (l1, l2) = self.shares(amount, table), (1, 1.0)
-        if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio counts, in groups or not the same
+        if via is None and (amount.unit == "rho" or amount.delta):  # only the ratio matters, the same in all groups
             l1, l2 = max([reach_of(term, table, undivided=False) for term, _ in shares], default=(1, 1))
         measures = table.measures
         return [(term, Additive.fitted(part, via, measures, l1, l2)) for term, part in shares]
 
 
 class Estimator(Struct, frozen=True, eq=False):
-    """What an estimate is of its noisy terms: arrays over groups, or over draws of their noise.
+    """The function from noisy terms to an estimate, on arrays over groups or over draws of noise.
 
-    `answers` is the function, which whoever calls it keeps within what the bounds of a column allow, `low` to `high`.
-    Fewer than `least` rows have no such answer; `count` is the place of their number among the terms.
+    The caller clamps the result of `answers` to `low` … `high`, which follow from the bounds of a column. It is defined
+    for at least `least` rows; `count` is the index of their number among the terms.
     """
 
     answers: Callable[..., Floats]
@@ -142,29 +142,29 @@ class Estimator(Struct, frozen=True, eq=False):
 
 
 class Estimate(AdditiveAggregate):
-    """An estimate from several noisy sums, each of an equal part of the amount (`purchases`: and once for all)."""
+    """An estimate from several noisy sums, each with an equal part of the amount."""
 
     direct = False
 
     @abstractmethod
     def estimator(self, table: Table) -> Estimator:
-        """How the answers come of the noisy terms."""
+        """The estimator on the noisy terms."""
 
 
 class GroupAggregate(Aggregate):
-    """What is answered of every group by itself, from how many of its rows are at each of several public places.
+    """An aggregate of each group alone, computed from the number of its rows at each of several public places.
 
-    A row touches one group, and one place there. For k rows the losses in the groups that they fall into add to at most
-    that of k in one.
+    A row is in one group, and at one place there. The losses of k rows in several groups add up to at most the loss of
+    k rows in one.
     """
 
     @abstractmethod
     def candidates(self, table: Table) -> object:
-        """The public candidates, or the bounds that they lie between; refused where there are none."""
+        """The public candidates, or their bounds. Refused if there are none."""
 
     @abstractmethod
     def places(self, table: Table) -> p.Key:
-        """The place of a row, as a group key: an engine counts the rows of all groups at all places in one pass."""
+        """The group key of a row's place, so that an engine counts all groups at all places in one pass."""
 
     @abstractmethod
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Mechanism:
@@ -172,24 +172,24 @@ class GroupAggregate(Aggregate):
 
     @abstractmethod
     def price(self, mechanism: Any, table: Table) -> Price:
-        """What all that it draws by this law costs."""
+        """The price of all draws by this law."""
 
     @abstractmethod
     def release(
         self, mechanism: Any, exact: Sequence[Any], noise: Noise, table: Table, undivided: bool
     ) -> tuple[list[Chosen], list[Measured]]:
-        """Each group's answer with the law of its noise, if it has one, from the `exact` counts at its places."""
+        """Each group's answer with the law of its noise, if any, from the `exact` counts at its places."""
 
     def check_private(self, table: Table) -> None:
         check_depth(self.places(table).expr)
 
 
 class SelectionAggregate(GroupAggregate):
-    """A public candidate of a nearly best score, chosen in every group for itself (`mechanisms.selection`)."""
+    """A public candidate with a nearly best score, selected in every group separately (`mechanisms.selection`)."""
 
     @abstractmethod
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[Any, Selected]:
-        """The candidate, and the law of its choice, in rows."""
+        """The selected candidate, and the law of the selection, in rows."""
 
     def mechanism(self, amount: Amount, via: str | None, table: Table) -> Selection:
         if via is not None:
@@ -207,16 +207,16 @@ class SelectionAggregate(GroupAggregate):
         return answers, [Measured(self.name, law, mechanism, 1, weighted_stability_of(table))]
 
 
-MOST_BOUND = 2.0**60  # of a summand: its square is still added exactly
+MOST_BOUND = 2.0**60  # the largest summand; its square can still be added exactly
 
 
 class Pair(Struct, frozen=True):
-    """A sum S between ±h a row and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
+    """A sum S with terms between ±h and the count N of its rows, measured together as A = H·N + S and B = H·N − S.
 
-    H is a whole number of at least what a row adds to S over what it adds to N. A row that moves S by s and N by n
-    moves A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|) at most in ℓ₁ and in ℓ₂. S = (A − B)/2 and
-    N = (A + B)/2H (docs/privacy/aggregates.md); H·n is whole, so that no rounding of s, also of a row with a weight,
-    carries it above. The numbers are brought within half of the limit first.
+    H is an integer, at least the ratio of a row's part in S to its part in N. A row that changes S by s and N by n
+    changes A and B by |Hn + s| + |Hn − s| = 2·max(H|n|, |s|), at most, in ℓ₁ and ℓ₂. S = (A − B)/2 and N = (A + B)/2H
+    (docs/privacy/aggregates.md). H·n is an integer, so that rounding s, also of a row with a weight, does not exceed
+    it. The numbers are clamped to half of the limit first.
     """
 
     total: p.FixedSum
@@ -224,7 +224,7 @@ class Pair(Struct, frozen=True):
 
     @classmethod
     def of(cls, total: p.FixedSum, count: p.Count) -> Pair:
-        """The pair on a grid that has room for four times as many rows as that of the sum alone, 2^33 and more."""
+        """The pair on a grid with room for four times as many rows as that of the sum alone, at least 2^33."""
         return cls(replace(total, bits=total.bits - 2), count)
 
     @property
@@ -243,12 +243,12 @@ class Pair(Struct, frozen=True):
 
 
 def terms_of(term: p.Term | Pair) -> tuple[p.Term, ...]:
-    """What an engine adds up for it."""
+    """The terms that an engine adds up for a measured term or pair."""
     return (term.total, term.count) if isinstance(term, Pair) else (term,)
 
 
 def grid_of(term: p.Term | Pair) -> int:
-    """A term is an integer in units of 2^-this."""
+    """The bits of a term's grid: it is an integer in units of 2^-bits."""
     if isinstance(term, Pair):
         return term.total.bits
     if isinstance(term, p.FixedSum):
@@ -273,7 +273,7 @@ def sensitivity_of(term: p.Term | Pair, table: Table) -> int:
 
 
 def stability_of_term(term: p.Term | Pair, table: Table, undivided: bool) -> int:
-    """How many rows of a protected unit, or how much weight, a term can be moved by."""
+    """The number of rows, or the weight, of a protected unit that can change a term."""
     if term.weighted:
         return weighted_stability_of(table)
     if isinstance(term, p.Count) and term.distinct and undivided and _counts_persons(term.expr, table):
@@ -282,10 +282,10 @@ def stability_of_term(term: p.Term | Pair, table: Table, undivided: bool) -> int
 
 
 def reach_of(term: p.Term | Pair, table: Table, undivided: bool) -> tuple[int, float]:
-    """How far a protected unit moves a term over all groups, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
+    """The change of a term over all groups by a protected unit, in ℓ₁ and (rounded up) in ℓ₂, in units of its grid.
 
-    Of k rows that a person has, at most r in each group, the groups change by at most r each and by k in all. The sum
-    of their squares is largest where ⌊k/r⌋ of them change by r and one by what is left.
+    A person with k rows, at most r in each group, changes groups by at most r each and by k in all. The sum of the
+    squares is largest if ⌊k/r⌋ groups change by r and one by the rest.
     """
     one, stability = sensitivity_of(term, table), stability_of_term(term, table, undivided)
     each = rows_in_one(table, stability)
@@ -302,10 +302,10 @@ def rows_in_one(table: Table, stability: int) -> int:
 
 
 def _counts_persons(expr: p.RowExpr | None, table: Table) -> bool:
-    """Whether the values of `expr` are those of the one protected column, undivided.
+    """Whether `expr` has the values of the only protected column, without groups or parts.
 
-    All rows of a person have the same value, so that the person is one value more or less. In groups or parts
-    their rows might be in each, and the losses would add up to more than the largest.
+    All rows of a person have the same value, so a person is one value more or less. With groups or parts a person's
+    rows could be in several, and the losses would add up.
     """
     plan = p.rows_below(table.plan, (p.Filter,))
     whole = all(not e.path for e in table.exposures)
@@ -313,7 +313,7 @@ def _counts_persons(expr: p.RowExpr | None, table: Table) -> bool:
 
 
 def public_bounds(expr: p.RowExpr, table: Table, name: str) -> tuple[float, float]:
-    """The bounds of what is added; refused where there are none that can be added exactly."""
+    """The bounds of a summand. Refused without bounds, or if they are too large to be added exactly."""
     bounds = table.bounds_of(expr)
     if bounds is None:
         raise refuse(
@@ -331,18 +331,18 @@ def fixed_sum(expr: p.RowExpr, most: float, table: Table) -> p.FixedSum:
 
 
 def sum_and_count(expr: p.RowExpr, table: Table, name: str) -> Pair:
-    """The sum of an expression less the middle of its bounds, and how many rows it is of."""
+    """The sum of an expression less the middle of its bounds, paired with the number of its rows."""
     x = Centred.of(expr, table, name)
     return Pair.of(fixed_sum(x.expr, x.half, table), p.Count(expr, weighted=table.weighted))
 
 
 def grid_for(most: float) -> int:
-    """The grid for values up to `most`: about 2^30 steps, so that a sum over 2^32 rows fits in 2^62."""
+    """The bits of the grid for values up to `most`: about 2^30 steps, so that a sum over 2^32 rows is below 2^62."""
     return grid_bits(most, 30)
 
 
 class Centred(Struct, frozen=True):
-    """A bounded expression less the middle of its bounds, which halves what a row can add: between ±`half`."""
+    """A bounded expression less the middle of its bounds, between ±`half`, which halves its sensitivity."""
 
     expr: p.RowExpr
     middle: float

@@ -1,11 +1,10 @@
-"""Answers that can be refined (gradual release): more accuracy of the same answer, at the price of the difference.
+"""Refinable answers (gradual release): the same answer with less noise, at the price of the difference.
 
-A `Refinable` stands for a score, or for the cells of a cube, and costs nothing. Each `Refinement` of it is charged its
-own amount, and gives the same numbers with the noise that all amounts together buy: each number has two draws of
-one-sided noise, its noise the first less the second, and goes on with the smaller of all draws. Only the first step
-reads; what it read stays with the reader. Steps add up in plain ε alone; a source that is counted in another way is
-refused. A row moves a score by its sensitivity and a cube by 1 in ℓ₁. The arguments, also for steps that depend on
-answers, are in docs/privacy/gradual.md.
+A `Refinable` stands for a score or the cells of a cube, and is free. Each `Refinement` is charged its own amount, and
+releases the same numbers with the noise of all amounts together. The noise of a number is the difference of two
+one-sided draws, each the smallest of all steps. Only the first step reads the data, and its numbers stay with the
+reader. Steps add up only in pure ε; sources with another measure are refused. A row changes a score by its sensitivity
+and a cube by 1 in ℓ₁. The arguments, also for steps that depend on answers, are in docs/privacy/gradual.md.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from jostle.privacy.scores import Score, Scores, check_weights, stability_of_sco
 
 
 class _State(Struct, eq=False, weakref=True):
-    """What is public of a refinable: what its steps cost up to now, in quanta. A reader keeps the rest under it.
+    """The public state of a refinable: the cost of its steps, in quanta. It is the reader's key of the private state.
 
-    `on_step` is called with the numbers that each step shows and their law, and returns where they come from.
+    `on_step` is called with the released numbers of each step and their law, and returns their origin.
     """
 
     on_step: Callable[[Floats, Laplace], object]
@@ -42,7 +41,7 @@ class _State(Struct, eq=False, weakref=True):
 
 
 class Memory(Struct, eq=False):
-    """What was read of a refinable and, from the first step on, its draws: shown to nobody, and held by no handle."""
+    """The exact numbers of a refinable and, after the first step, its draws. Private: only the reader holds it."""
 
     exact: Ints
     sealed: Sealed | None = None
@@ -51,7 +50,7 @@ class Memory(Struct, eq=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refinable(Handle):
-    """Numbers that can be asked for again and again, each time with less noise: a score, or the cells of a cube."""
+    """A score, or the cells of a cube, which can be released repeatedly, each time with less noise."""
 
     base: Score | Cube
     state: _State
@@ -74,7 +73,7 @@ class Refinable(Handle):
 
     @property
     def title(self) -> str:
-        """What its next step is called."""
+        """The title of its next step."""
         name = self.base.rule.name if isinstance(self.base, Score) else "vector"
         return f"{name}, refined" if self.state.paid else name
 
@@ -85,29 +84,29 @@ class Refinable(Handle):
 
     @property
     def sensitivity(self) -> int:
-        """How far one row moves all numbers together, in steps of the grid."""
+        """The ℓ₁ sensitivity of all numbers to one row, in steps of the grid."""
         return self.base.sensitivity if isinstance(self.base, Score) else 1 << self.base.bits
 
     @property
     def paid(self) -> float:
-        """What all answers up to now cost: public, as the amounts are."""
+        """The cost of all answers so far."""
         return as_float(self.state.paid)
 
     def law(self, quanta: int) -> Laplace:
-        """The noise of each number where so much was paid in all, in the units of the numbers."""
+        """The noise of each number after a total payment, in the units of the numbers."""
         step = 2.0**-self.base.bits
         return Laplace(self.sensitivity * self.stability / as_float(quanta), step=1.0).times(step)
 
     @property
     def jostle_fields(self) -> dict[str, float]:
-        """`paid`: the ε of all answers up to now."""
+        """`paid`: the ε of all answers so far."""
         return {"paid": self.paid}
 
 
 class Step(Struct, frozen=True):
-    """The numbers after a step, what they come from, the law of their noise, and what all steps up to this one cost.
+    """The numbers after a step, their origin, the law of their noise, and the cost of all steps so far.
 
-    Of public data there are only the numbers.
+    For public data there are only the numbers.
     """
 
     values: Floats
@@ -118,7 +117,7 @@ class Step(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Refinement(meas.Measurement[Memory, Step]):
-    """One step: the numbers of a `Refinable`, with the noise of all that was paid for them."""
+    """One step: the numbers of a `Refinable`, with the noise of the total payment."""
 
     refinable: Refinable
     remembers = True
@@ -132,7 +131,7 @@ class Refinement(meas.Measurement[Memory, Step]):
 
     @property
     def _scale(self) -> float:
-        """That of what this step draws, in steps of the grid."""
+        """The scale of this step's draws, in steps of the grid."""
         if self.how is None:
             return 0.0
         reach = self.refinable.sensitivity * self.refinable.stability
@@ -140,7 +139,7 @@ class Refinement(meas.Measurement[Memory, Step]):
         return scale
 
     def read(self, reader: Reader) -> Memory:
-        """Only the first time."""
+        """The private state; the data are read only the first time."""
         base, state = self.refinable.base, self.refinable.state
         if state not in reader.steps:
             exact = values_of(reader, [base]) if isinstance(base, Score) else reader.units(base)
@@ -160,7 +159,7 @@ class Refinement(meas.Measurement[Memory, Step]):
             event = meas.Measured(self.title, law, how, change, refinable.stability, direct=single)
             paid = Amount(how.amount.unit, sealed.paid)
             release = meas.Release(Step(values, state.on_step(values, law), law, paid), (event,))
-            memory.sealed, state.paid = sealed, sealed.paid  # last: what fails before has taken no step
+            memory.sealed, state.paid = sealed, sealed.paid  # last, so that a failure leaves the state unchanged
         return release
 
 
@@ -168,7 +167,7 @@ class Refinement(meas.Measurement[Memory, Step]):
 
 
 class Sealed(Struct, frozen=True, eq=False):
-    """Exact numbers and the smallest draws of all steps up to now, which are shown to nobody.
+    """Exact numbers and the smallest draws of all steps so far, which are private.
 
     `paid` is the sum of the amounts of the steps, in quanta.
     """
@@ -180,14 +179,14 @@ class Sealed(Struct, frozen=True, eq=False):
 
     @property
     def noisy(self) -> Ints:
-        """What is shown: the numbers with the noise of all steps."""
+        """The released numbers, with the noise of all steps."""
         return self.exact + (self.first - self.second)
 
 
 def refined(before: Sealed | None, exact: Ints, noise: Noise, scale: float, amount: int) -> Sealed:
-    """One step more, which costs `amount`; nothing that was there `before` is changed.
+    """The state after one more step, which costs `amount`. The state `before` is not modified.
 
-    `exact` is what was read, of which the first is kept; `scale`, in the units of the numbers, is WIDEST at most.
+    `exact` is used by the first step only. `scale` is in the units of the numbers, and at most `WIDEST`.
     """
     first, second = (geometric(noise, exact.size, scale).reshape(exact.shape) for _ in range(2))
     if before is None:

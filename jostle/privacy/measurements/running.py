@@ -1,19 +1,19 @@
 """Running counts and sums: `select count(*) from visits groupby running(day, until = today), page`.
 
-Each group holds all rows up to its step. The steps are released one by one, in one run or in many, for one amount
-that is charged when the first is. What is released is M·x + noise for a public matrix M of integers, x the term by
-steps and other groups, never twice: the ledger keeps what was released. k rows move the whole by at most kΔ times a
-column of M, whatever happens to them between runs (docs/privacy/streams.md, after Denisov, McMahan, Rush, Smith,
-Thakurta 2022).
+Each group has all rows up to its step. The steps are released one by one, in one run or in several, for one amount that
+is charged with the first. The release is M·x + noise for a public matrix M of integers, where x is the term by steps
+and other groups. Nothing is released twice with new noise: the ledger stores the releases. k rows change the whole by
+at most kΔ times a column of M, whatever happens to them between runs (docs/privacy/streams.md, after Denisov, McMahan,
+Rush, Smith, Thakurta 2022).
 
-* `Roots`, for Gaussian noise: one row a step, M[t, s] = c[t − s]·d[s], with c the coefficients of (1 − x)^(−½)
-  (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] such that all columns have one norm. Both are rounded to a grid,
-  and decoded as rounded. The root of the mean squared error is within 1.02 of the least of any matrix.
-* `Tree`, for Laplace noise: a row for each stretch of 2^l steps that ends at a step which 2^l divides (Dwork, Naor,
+* `Roots`, for Gaussian noise: one row per step, M[t, s] = c[t − s]·d[s], where c are the coefficients of (1 − x)^(−½)
+  (Fichtenberger, Henzinger, Upadhyay 2023), and d[s] gives all columns the same norm. Both are rounded to a grid, and
+  decoded as rounded. The root mean squared error is within 1.02 of the least of any matrix.
+* `Tree`, for Laplace noise: one row for each interval of 2^l steps that ends at a multiple of 2^l (Dwork, Naor,
   Pitassi, Rothblum 2010; Chan, Shi, Song 2011).
 
-The entries of a column are at least 0, do not grow with t once they have begun, and do not fall with s. `norms` are the
-largest ℓ₁ and ℓ₂ norms of a column, of the integers themselves.
+The entries of a column are at least 0, do not grow with t after the first, and do not fall with s. `norms` are the
+largest ℓ₁ norm and ℓ₂ norm of a column of the integers themselves.
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
 
 
 MOST_NUMBERS = 2**14
-"""Of all terms at one step: what the ledger keeps together."""
+"""The largest number of values at one step, which the ledger stores together."""
 SUM_BITS = 18
-"""Steps of a sum's grid up to the largest summand, at most, so that the matrix's bits have room beside them."""
+"""The largest number of bits of a sum's grid, which leaves room for the bits of the matrix."""
 FINER = 5
-"""What all steps' sums are rounded by together is within 2^-FINER of the noise: so many rows have room as can."""
+"""The rounding of all steps' sums together is at most 2^-FINER of the noise."""
 
 
 class Steps(Struct, frozen=True):
-    """What the noisy numbers of a stream are of: the running key's `place` among the keys, and how many of its `steps`
-    are answered, `until`."""
+    """The steps of a stream: the index of the running key among the keys (`place`), the number of its `steps`, and the
+    number that is answered, `until`."""
 
     place: int
     steps: int
@@ -76,7 +76,7 @@ class Steps(Struct, frozen=True):
 
 
 class RunningNumbers(Struct, frozen=True):
-    """What was released up to `steps.until`: of each term an array, a row for each of the matrix, and the law of its
+    """The releases up to `steps.until`: for each term an array, with one row per row of the matrix, and the law of its
     noise."""
 
     request: Request
@@ -88,7 +88,7 @@ class RunningNumbers(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class RunningSelect(LinearMeasurement[RunningNumbers]):
-    """The steps after `released` of a stream, and those before given again, which the ledger has as `stream`."""
+    """The steps of a stream after `released`. Earlier ones are read from the ledger, where the key is `stream`."""
 
     request: Request
     steps: Steps
@@ -129,19 +129,19 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
             if not digested.closed:
                 message = "running answers of a registered dataset go on in later runs, and are of it alone"
                 raise refuse("TypeError", message, help="leave the join with other data out")
-            stream, each = digested.digest, account.dataset.terms.each  # the only parts that no row leaves between runs
+            stream, each = digested.digest, account.dataset.terms.each  # rows do not leave these parts between runs
             exposures = tuple(replace(e, path=account.counted(e.path) if each else ()) for e in exposures)
         measured = (request, steps, layout, terms, matrix, stream, 0)
         return cls(exposures, _title(request, steps, 0), how, tuple(map(noisy, terms)), *measured, subject=request)
 
     @property
     def account(self) -> Account | None:
-        """The ledger's side of a stream that goes on in later runs; others are measured once."""
+        """The ledger account of a stream that continues in later runs; None if it is measured once."""
         account = self.exposures[0].source.account
         return account if isinstance(account, Account) and self.stream else None
 
     def going_on(self) -> RunningSelect:
-        """The same after the steps that the ledger has."""
+        """The measurement of the steps that the ledger does not have yet."""
         parts = self.account.released_steps(self.stream) if self.account is not None else []
         released = parts[-1]["until"] if parts else 0
         return replace(self, released=released, title=_title(self.request, self.steps, released))
@@ -165,7 +165,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
             narrow = _rounded(fixed_width(cells, LIMIT), grid_of(one) - grid_of(term))
             if int(np.abs(narrow).max(initial=0)) <= LIMIT // widest:
                 vectors.append(rows @ narrow)
-            else:  # in Python's integers, which Linear brings within 64 bits
+            else:  # in Python integers, which Linear clamps to 64 bits
                 vectors.append(rows.astype(object) @ narrow.astype(object))
         return vectors
 
@@ -178,13 +178,13 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
 
     @property
     def _names(self) -> list[str]:
-        """What each term is for, the first of its aggregates."""
+        """The name of each term: its first aggregate."""
         pairs = zip(self.layout.aggregates, self.layout.places, strict=True)
         of = {places[0][0]: aggregate.name for aggregate, places in reversed(list(pairs))}
         return [f"running {of[term]}" for term in range(len(self.terms))]
 
     def finish(self, released: list[Floats]) -> RunningNumbers:
-        """What was released up to now. What the ledger does not hold is not shown: it would be drawn again."""
+        """All releases so far. What the ledger does not store is not returned, since it would be drawn again."""
         if self.account is None:
             return self.numbers(released)
         parts = [part.reshape(-1, self.steps.groups) for part in released]
@@ -198,7 +198,7 @@ class RunningSelect(LinearMeasurement[RunningNumbers]):
         return self.again()
 
     def again(self) -> RunningNumbers:
-        """What the ledger has of the steps up to `until`, which are the same for whoever asks."""
+        """The steps up to `until` from the ledger, which are the same for every session."""
         account = self.account
         parts = account.released_steps(self.stream) if account is not None else []
         if not parts or parts[-1]["until"] < self.steps.until:
@@ -222,7 +222,7 @@ def _title(request: Request, steps: Steps, released: int) -> str:
 
 
 def steps_of(request: Request) -> Steps:
-    """The steps of a request with a running key; refused where it cannot have one."""
+    """The steps of a request with a running key. Refuses requests that cannot have one."""
     places = [at for at, key in enumerate(request.group_keys) if key.running is not None]
     if len(places) > 1 or any(key.names for key in request.group_keys) or request.open_keys:
         message = "running answers have one running key, and other keys with listed values"
@@ -249,7 +249,7 @@ def need_sums(aggregate: Aggregate) -> None:
 
 
 def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
-    """How many of the steps are answered; all where nothing is said."""
+    """The number of steps to answer, by default all."""
     if until is ...:
         return len(values)
     if isinstance(until, float) and until.is_integer():
@@ -264,16 +264,16 @@ def steps_until(until: Any, values: Sequence[Any], name: str) -> int:
 
 
 def need_stable(plan: p.Plan, key: p.Key, unit: Sequence[str]) -> None:
-    """Refuses tables of which one more row may move what other rows gave at another step; from the plan alone.
+    """Refuses tables in which an added row may change what others contribute at another step. Uses the plan alone.
 
-    Where a step follows from what tells the protected units apart, all rows of a unit are at one step, and which of
-    them are kept does not matter. Else whoever keeps some rows of a person must keep those of the first steps, which
-    are listed in the order by which rows are put.
+    If the step follows from the columns of the protected unit, all rows of a unit are at one step, and it does not
+    matter which are kept. Otherwise a bound on a person's rows must keep those of the first steps, in the order of the
+    listed steps.
     """
     step, own, rising = key.expr, p.names_in([key.expr]), [*key.values] == sorted(key.values)
     waiting = [(plan, True)]
     while waiting:
-        here, same = waiting.pop()  # `same`: whether a step is here the same expression
+        here, same = waiting.pop()  # `same`: whether the step is the same expression here
         one_step = same and own <= {*unit} & {*schema_of(here)}
         if isinstance(here, p.Truncate):
             first = same and (here.order, here.descending, here.keys) == (step, False, ())
@@ -293,12 +293,12 @@ def need_stable(plan: p.Plan, key: p.Key, unit: Sequence[str]) -> None:
 
 
 def _hidden(plan: p.Plan, part: p.Plan) -> frozenset[str]:
-    """The columns of a plan that are not those of this part: of two sides of a join the left has its own."""
+    """The columns of a plan that do not come from `part`: columns of both sides of a join come from the left."""
     return frozenset(schema_of(plan.left)) if isinstance(plan, p.Join) and part is plan.right else frozenset()
 
 
 def _of_all_pairs(plan: p.Plan) -> bool:
-    """Whether it is a join with public rows, which keeps all pairs: then each row has its own."""
+    """Whether a plan is a join with public rows that keeps all pairs, so that rows do not affect each other."""
     return isinstance(plan, p.Join) and plan.most is None and not plan.person and plan.kind == "inner"
 
 
@@ -319,9 +319,9 @@ def _not_stable(step: p.RowExpr, first: bool = False) -> Refusal:
 
 
 def _coarser(term: p.Term, noise: float) -> p.Term:
-    """The term on a grid for sums of rows at a step, to which noise of this deviation is added.
+    """The term on the grid of a step's sums, to which noise of this deviation is added.
 
-    Sums are rounded, not rows: a table of many rows would be off by all that they were rounded by.
+    Sums are rounded, not rows, since the rounding of many rows would add up.
     """
     most = max(abs(term.low), abs(term.high)) if isinstance(term, p.FixedSum) else 0.0
     if not most or not isinstance(term, p.FixedSum):
@@ -331,7 +331,7 @@ def _coarser(term: p.Term, noise: float) -> p.Term:
 
 
 def _rounded(sums: Ints, bits: int) -> Ints:
-    """Sums of whole numbers in units 2^`bits` times as large: what moves one by d moves it by at most ⌈d/2^bits⌉."""
+    """Sums in units that are 2^`bits` times as large. A change of a sum by d becomes at most ⌈d/2^bits⌉."""
     return (sums + (1 << bits - 1)) >> bits if bits else sums
 
 
@@ -343,7 +343,7 @@ LAG_BITS, STEP_BITS = 14, 9
 
 
 class Tree:
-    """Stretches of 1, 2, 4, … steps, each as soon as its last step is over: one a step, and more where t is even."""
+    """Intervals of 1, 2, 4, … steps, each measured at its last step."""
 
     bits = 0
 
@@ -364,14 +364,14 @@ class Tree:
 
     @cached_property
     def norms(self) -> tuple[int, float]:
-        """A step is in one stretch of each length that fits: the first one is in all of them."""
+        """The norms of the first column: a step is in at most one interval of each length, and the first in all."""
         levels = self.steps.bit_length()
         return levels, math.sqrt(levels) * (1 + 2.0**-40)
 
 
 class Roots:
-    """The square root of running sums, its columns as long as each other; of a `band`, without what is further than so
-    many steps from its diagonal."""
+    """The square root of the matrix of running sums, with columns of equal norm. With a `band`, entries further than so
+    many steps from the diagonal are 0."""
 
     bits = LAG_BITS + STEP_BITS
     most_rows = 1
@@ -407,5 +407,5 @@ class Roots:
 
 @lru_cache(maxsize=2**4)
 def matrix_of(steps: int, gaussian: bool) -> Roots | Tree:
-    """What is measured of a stream of so many steps."""
+    """The matrix for a stream of `steps` steps."""
     return Roots(steps) if gaussian else Tree(steps)

@@ -1,13 +1,13 @@
 """Counts of joins of private tables without a bound, with smooth noise (docs/privacy/elastic.md).
 
-What is read are the counts, and the frequencies of which the number of rows that one unit may change is made up
-(`transformations.joins`). A product of frequencies m_i, of which one unit raises each by at most g_i, is made smooth as
-max over k of e^(−βk)·Π(m_i + g_i·k). Here one k stands for all frequencies that a source has in common.
+It reads the counts, and the frequencies whose products bound the rows that one unit changes (`transformations.joins`).
+The smooth bound of a product of frequencies m_i, each of which one unit raises by at most g_i, is the maximum over k of
+e^(−βk)·Π(m_i + g_i·k). One k is used for all frequencies of the same source.
 
-*The mechanism.* S(D) bounds how far counts move, and changes by e^β at most from one data set to its neighbours. A
-count gets discrete Laplace noise of scale S/α. So that its error can be reported, ⌈ln S/u⌉ gets such noise too, of a
-public scale. Half of ε is α; of the other half 4β pays for that scale, and β is as large as δ allows (after Nissim,
-Raskhodnikova and Smith 2007).
+*The mechanism.* S(D) bounds the change of counts, and differs by at most a factor e^β between neighbours. A count gets
+discrete Laplace noise of scale S/α. To report the error, ⌈ln S/u⌉ is released with such noise too, of a public scale.
+Half of ε is α. Of the other half 4β pays for the scale, and β is as large as δ allows (after Nissim, Raskhodnikova and
+Smith 2007).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from jostle.privacy.transformations.joins import FreeJoin, Frequency, Product
 
 @dataclass(frozen=True, eq=False)
 class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
-    """A count in groups of public keys, of a join without a bound."""
+    """A count by public keys of a join without a bound."""
 
     request: Request
     table: FreeJoin
@@ -77,7 +77,7 @@ class SmoothCount(Measurement["tuple[Ints, list[int]]", Answer]):
 
 
 def _most(reader: Reader, frequency: Frequency) -> int:
-    """Of rows that have a value in every column: only these meet others."""
+    """The exact frequency, of rows with a value in every column, since only these match others."""
     if len(frequency.columns) == 1:
         _, counts = reader.answers.tally(frequency.plan, frequency.columns[0])
     else:
@@ -88,7 +88,7 @@ def _most(reader: Reader, frequency: Frequency) -> int:
 def smoothed(
     moves: Sequence[Sequence[Product]], sizes: Sequence[int], grows: Sequence[Sequence[int]], beta: float
 ) -> float:
-    """S: of the rows that one unit of some source may change, a bound that changes by e^β at most with each unit."""
+    """S, a bound on the rows that one unit of a source changes, which differs by at most e^β between neighbours."""
     return max(math.fsum(_smooth(product, sizes, grows, beta) for product in products) for products in moves)
 
 
@@ -98,7 +98,7 @@ def _smooth(product: Product, sizes: Sequence[int], grows: Sequence[Sequence[int
 
 
 def _in_common(factors: Sequence[int], grows: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The factors in parts: those of two parts have no source in common."""
+    """Divides factors into parts without a common source."""
     parts: list[tuple[set[int], list[int]]] = []
     for factor in factors:
         sources, members = {at for at, rows in enumerate(grows[factor]) if rows}, [factor]
@@ -112,11 +112,11 @@ def _in_common(factors: Sequence[int], grows: Sequence[Sequence[int]]) -> list[l
 # The mechanism -------------------------------------------------------------------------------------
 
 
-SLACK = 2.0**-28  # of ln b: more than rounding a scale up to a fraction (2^-30), and all doubles before it, amount to
-UP = 1 + 2.0**-40  # more than the doubles of which S is made may take from it
-LEAST, WIDEST = 2.0**-20, 2.0**90  # of β; and of S, which no difference of clamped counts exceeds
-STEPS = 64  # of ln S in a β
-ONE_SIDE = 1 / (1 + math.exp(-1))  # P(z ≥ n) is at most so many times e^(−n/b), b ≥ 1
+SLACK = 2.0**-28  # for ln b: exceeds the rounding of a scale up to a fraction (2^-30) and of doubles
+UP = 1 + 2.0**-40  # exceeds the rounding of doubles in S
+LEAST, WIDEST = 2.0**-20, 2.0**90  # the least β; the largest S, above any difference of clamped counts
+STEPS = 64  # steps of ln S per β
+ONE_SIDE = 1 / (1 + math.exp(-1))  # P(z ≥ n) ≤ ONE_SIDE·e^(−n/b) for b ≥ 1
 
 
 class Smooth(Approximate, frozen=True):
@@ -126,7 +126,7 @@ class Smooth(Approximate, frozen=True):
 
     @classmethod
     def within(cls, amount: Amount, measures: Sequence[Measure], groups: int) -> Smooth:
-        """Raises `BadAmount` without a δ, and where ε is too little."""
+        """Raises `BadAmount` without a δ, or if ε is too small."""
         if amount.unit != "epsilon" or not amount.delta:
             raise refuse("BadAmount", f"`via {SmoothLaplace.name}` needs a delta", help="`with epsilon 1 delta 1e-6`")
         how = cls(amount, False, delta=used_delta(amount, measures), groups=groups)
@@ -140,17 +140,16 @@ class Smooth(Approximate, frozen=True):
 
     @property
     def alpha(self) -> float:
-        """What of ε hides how far a count moves."""
+        """The part of ε for the noise of counts."""
         return as_float(self.amount.value) / 2
 
     @property
     def beta(self) -> float:
-        """How fast S may change from one data set to its neighbours: ln S by so much."""
+        """The bound on the change of ln S between neighbours."""
         return largest_beta(as_float(self.amount.value), self.delta, self.groups)
 
     def draw(self, noise: Noise, exact: Ints, smooth: float) -> tuple[Ints, float]:
-        """The counts with noise, and the scale of that noise as it is released; `smooth` is S, before it is rounded
-        up."""
+        """The noisy counts, and the released scale of their noise. `smooth` is S before it is rounded up."""
 
         scale = min(max(smooth * UP, self.alpha), WIDEST) / self.alpha
         unit = self.beta / STEPS
@@ -161,14 +160,14 @@ class Smooth(Approximate, frozen=True):
 
 
 def told_epsilon(beta: float) -> float:
-    """What tells the scale: its ln has Laplace noise of SPREAD."""
+    """The ε of releasing the scale, whose logarithm has Laplace noise of scale `SPREAD`."""
     return beta / SmoothLaplace.SPREAD * (STEPS + 1) / STEPS
 
 
 def peak(factors: Sequence[tuple[int, int]], beta: float) -> float:
-    """max over k = 0, 1, 2, … of e^(−βk)·Π(m + gk), of factors (m, g).
+    """The maximum over k = 0, 1, 2, … of e^(−βk)·Π(m + gk) for factors (m, g).
 
-    Its ln is concave in k and falls from (number of factors)/β on: the last k at which it still rises is searched for.
+    Its logarithm is concave in k and falls from (number of factors)/β on, so the last k at which it rises is searched.
     """
     growing = [(m, g) for m, g in factors if g]
 
@@ -187,7 +186,7 @@ def peak(factors: Sequence[tuple[int, int]], beta: float) -> float:
 
 @lru_cache(maxsize=256)
 def largest_beta(epsilon: float, delta: float, groups: int) -> float:
-    """The largest β, nearly, at which noise for so many counts is (ε, δ)-DP, the scale that is released included."""
+    """Nearly the largest β for which the noise of `groups` counts and the released scale are (ε, δ)-DP."""
     low, high = 0.0, epsilon
     for _ in range(60):
         middle = (low + high) / 2
@@ -196,7 +195,7 @@ def largest_beta(epsilon: float, delta: float, groups: int) -> float:
 
 
 def needed_delta(epsilon: float, beta: float, groups: int) -> float:
-    """The δ of smooth noise for so many counts: 1 where ε is too little for any."""
+    """The δ of smooth noise for `groups` counts; 1 if ε is too small."""
     steep = beta + SLACK
     room = epsilon / 2 - told_epsilon(beta)
     if room <= groups * steep:
@@ -208,6 +207,6 @@ def needed_delta(epsilon: float, beta: float, groups: int) -> float:
 
 
 def _by_moments(room: float, c: float, groups: int, part: float) -> float:
-    """ln of C·e^(−r·room)·(1 − rc)^(−d), r = part/c, where (1 − e^(−y))₊ ≤ C·e^(ry)."""
+    """ln(C·e^(−r·room)·(1 − rc)^(−d)) with r = part/c, where (1 − e^(−y))₊ ≤ C·e^(ry)."""
     r = part / c
     return r * math.log(r) - (1 + r) * math.log1p(r) - r * room - groups * math.log1p(-part)

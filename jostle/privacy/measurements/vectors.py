@@ -223,8 +223,8 @@ def _linear(paid: Prepaid | None, part: float, l1: float, l2: float) -> Linear:
 
 
 def _in_cube(linear: Linear, rows: Vectors, many: int) -> Linear:
-    """The same sums with noise in a cube, if a unit changes each sum by at most its rows, unless the scale or the
-    of sums is too large."""
+    """The same sums with noise in a cube, if a unit changes each sum by at most its rows; unchanged if the scale or the
+    number of sums is too large."""
     one = math.ceil(stability_of(rows) * UNIT) * (1 + 2.0**-40)
     cube = InCube(Laplace, linear.strength, one, linear.l2, BITS, many)
     return cube if cube.scale <= WIDEST_CUBE and many <= MOST_IN_CUBE else linear

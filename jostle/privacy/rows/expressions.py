@@ -1,10 +1,10 @@
-"""Row programs: what may be calculated of one private row, as data.
+"""Row programs: functions of one private row, represented as data.
 
-An expression is a whole number, or an array of whole numbers, of one row: columns of the row, a constant, or one of a
-closed list of operations (`OPERATIONS`) on other expressions. The function that makes one runs interval analysis:
-shapes fit, indices stay within their tables, divisors are positive and no number or partial sum reaches 2^53, or it is
-refused with a `RowProgramError`. So what is made is total, a function of the row alone, and exact in any order of
-additions, whoever wrote it: builders (`jostle.kernels.rowprograms`) need no trust (docs/privacy/row_programs.md).
+An expression is an integer, or an array of integers, computed from one row: columns of the row, a constant, or one of a
+closed list of operations (`OPERATIONS`) on other expressions. Constructing one runs an interval analysis: shapes must
+match, indices must be within tables, divisors must be positive, and no number or partial sum may reach 2^53; otherwise
+a `RowProgramError` is raised. So every expression is total, a function of the row alone, and exact in any order of
+additions. Code that builds them (`jostle.kernels.rowprograms`) need not be trusted (docs/privacy/row_programs.md).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from jostle.lazy import Floats, np
 Shape = tuple[int, ...]
 
 EXACT = 2**53
-"""Whole numbers below it, and sums of them that stay below it, are exact in doubles."""
+"""Integers below it, and sums of them below it, are exact in doubles."""
 
 LARGEST_SHAPE = 2**22
-"""Numbers that one expression may hold for a row."""
+"""The largest number of values of one expression for a row."""
 
 
 class RowProgramError(ValueError):
-    """An expression that cannot be made: its shapes, intervals or tables do not fit. Public: no row was read."""
+    """An invalid expression: shapes, intervals or tables do not match. Raised before any row is read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expression:
-    """A whole number of each row, or an array of `shape` of them, each within [`low`, `high`].
+    """An integer of each row, or an array of `shape` of integers, each within [`low`, `high`].
 
-    `array` is the public table, matrix or constant of an operation, `numbers` its public axis or places.
+    `array` is the public table, matrix or constant of an operation, `numbers` its public axis or indices.
     """
 
     operation: str
@@ -45,7 +45,7 @@ class Expression:
     numbers: tuple[int, ...] = ()
 
     def apply(self, operands: Sequence[Floats], out: Floats | None) -> Floats:
-        """Its value for a batch of n rows, of shape (*shape, n), from those of its operands; `out` may be written."""
+        """The value for a batch of n rows, of shape (*shape, n), from those of the operands. `out` may be written."""
         return OPERATIONS[self.operation](self, out, *operands)
 
     def __add__(self, other: Expression | int) -> Expression:
@@ -65,10 +65,10 @@ class Expression:
         return _operation("*", broadcast(self, right), low, max(corners), self, right)
 
     def __floordiv__(self, other: Expression | int) -> Expression:
-        """Rounded down, of a positive divisor.
+        """The quotient by a positive divisor, rounded down.
 
-        Exact though a double rounds left / right: |left| ≤ 2^52 makes the rounding error at most 1/(2·right), and a
-        quotient that is not whole is at least 1/right away from the next whole number.
+        It is exact although doubles round left / right: for |left| ≤ 2^52 the rounding error is at most 1/(2·right),
+        and a quotient that is not an integer is at least 1/right away from the next integer.
         """
         right = as_expression(other)
         if right.low < 1:
@@ -87,7 +87,7 @@ def _operation(
     operation: str, shape: Shape, low: int, high: int, *operands: Expression, array: Floats | None = None,
     numbers: tuple[int, ...] = (),
 ) -> Expression:  # fmt: skip
-    """An expression of which doubles hold the numbers exactly."""
+    """An expression whose numbers are exact in doubles."""
     if math.prod(shape) > LARGEST_SHAPE or any(size < 1 for size in shape):
         raise RowProgramError(f"an array of {' × '.join(map(str, shape))} numbers a row")
     if low > high:
@@ -109,9 +109,9 @@ def broadcast(one: Expression, other: Expression) -> Shape:
 
 
 def whole_array(values: object, what: str = "a constant") -> Floats:
-    """A public array of whole numbers, read only."""
+    """A public array of integers, read-only."""
     array = np.array(values, dtype=np.float64)
-    if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # no NaN is below it
+    if not np.abs(array).max(initial=0.0) < EXACT or (array != np.trunc(array)).any():  # also refuses NaN
         raise RowProgramError(f"{what} is made of whole numbers below 2^53")
     array.setflags(write=False)
     return array
@@ -131,12 +131,12 @@ def as_expression(value: Expression | int) -> Expression:
 
 
 def columns(shape: Shape, low: int, high: int) -> Expression:
-    """An input: columns of the row, whole numbers within the interval, which the reader of rows guarantees."""
+    """An input: columns of the row, integers within the interval, which the reader of rows guarantees."""
     return _operation("columns", shape, low, high)
 
 
 def constant(values: object) -> Expression:
-    """Public whole numbers, the same in every row."""
+    """Public integers, the same in every row."""
     if type(values) is int and abs(values) < EXACT:
         array = np.array(values, dtype=np.float64)
         array.setflags(write=False)
@@ -146,7 +146,7 @@ def constant(values: object) -> Expression:
 
 
 def comparison(left: Expression | int, relation: str, right: Expression | int) -> Expression:
-    """1 where left `relation` right, else 0; the relation is "==", "<" or "<="."""
+    """1 if left `relation` right, else 0. The relation is "==", "<" or "<="."""
     if relation not in ("==", "<", "<="):
         raise RowProgramError(f"no relation {relation}")
     one, other = as_expression(left), as_expression(right)
@@ -154,7 +154,7 @@ def comparison(left: Expression | int, relation: str, right: Expression | int) -
 
 
 def shift(argument: Expression, places: int) -> Expression:
-    """The argument divided by 2^places and rounded down; with negative places multiplied."""
+    """The argument divided by 2^places, rounded down; multiplied if `places` is negative."""
     if abs(places) > 1000:
         raise RowProgramError("a shift by more than 1000 places")
     low, high = (end >> places if places >= 0 else end << -places for end in (argument.low, argument.high))
@@ -162,14 +162,14 @@ def shift(argument: Expression, places: int) -> Expression:
 
 
 def clamp(argument: Expression, low: int, high: int) -> Expression:
-    """The argument brought within an interval."""
+    """The argument clamped to an interval."""
     if low <= argument.low and argument.high <= high:
         return argument
     return _operation("clamp", argument.shape, low, high, argument)
 
 
 def lookup(table: object, index: Expression) -> Expression:
-    """`table[..., index]`: the table's last axis is indexed by a number that is known to lie within it."""
+    """`table[..., index]`, where the interval of the index must be within the table's last axis."""
     values = whole_array(table, "a table")
     if not values.ndim or not 0 <= index.low <= index.high < values.shape[-1]:
         raise RowProgramError("an index may leave its table")
@@ -211,13 +211,13 @@ def largest(argument: Expression, axis: int = 0) -> Expression:
 
 
 def first_largest(argument: Expression, axis: int = 0) -> Expression:
-    """The place of the largest number of an axis, the first of equals."""
+    """The index of the largest number of an axis, the first one for ties."""
     shape, size = _axis(argument, axis)
     return _operation("first largest", shape, 0, size - 1, argument, numbers=(axis,))
 
 
 def one_hot(index: Expression, size: int) -> Expression:
-    """1 at place `index` of a new first axis of `size`, else 0; nowhere 1 where the index lies outside."""
+    """1 at `index` of a new first axis of `size`, else 0; all 0 if the index is outside."""
     places = np.arange(size, dtype=np.float64).reshape(size, *(1 for _ in index.shape))
     return comparison(constant(places), "==", index)
 
@@ -230,7 +230,7 @@ def reshape(argument: Expression, shape: Shape) -> Expression:
 
 
 def part(argument: Expression, places: Sequence[int]) -> Expression:
-    """Public places of the first axis, in their order."""
+    """The entries at public indices of the first axis, in their order."""
     if not argument.shape or not all(0 <= place < argument.shape[0] for place in places):
         raise RowProgramError("a place outside an array")
     shape = (len(places), *argument.shape[1:])
@@ -238,14 +238,14 @@ def part(argument: Expression, places: Sequence[int]) -> Expression:
 
 
 def gather(values: Expression, index: Expression) -> Expression:
-    """`values[index]`: the row's own number is a place of the first axis, known to lie within it."""
+    """`values[index]`, where the interval of the index must be within the first axis."""
     if not values.shape or index.shape or not 0 <= index.low <= index.high < values.shape[0]:
         raise RowProgramError("a place may lie outside an array")
     return _operation("gather", values.shape[1:], values.low, values.high, values, index)
 
 
 def concatenate(parts: Sequence[Expression]) -> Expression:
-    """Arrays one after the other along the first axis."""
+    """Arrays concatenated along the first axis."""
     if not parts or any(not p.shape or p.shape[1:] != parts[0].shape[1:] for p in parts):
         raise RowProgramError("arrays of one kind are needed")
     shape = (sum(p.shape[0] for p in parts), *parts[0].shape[1:])
@@ -253,7 +253,7 @@ def concatenate(parts: Sequence[Expression]) -> Expression:
 
 
 def select(condition: Expression, one: Expression | int, other: Expression | int) -> Expression:
-    """`one` where the condition is not 0, else `other`."""
+    """`one` if the condition is not 0, else `other`."""
     yes, no = as_expression(one), as_expression(other)
     shape = broadcast(condition, constant(np.zeros(broadcast(yes, no))))
     return _operation("select", shape, min(yes.low, no.low), max(yes.high, no.high), condition, yes, no)
@@ -311,4 +311,4 @@ OPERATIONS: Mapping[str, Callable[..., Floats]] = {
     "concatenate": _concatenated,
     "select": lambda e, out, condition, one, other: np.asarray(np.where(condition != 0, one, other)),
 }
-"""The operations, each of an expression, an array that may be written, and the values of its operands."""
+"""The operations, functions of an expression, an array that may be written, and the values of its operands."""

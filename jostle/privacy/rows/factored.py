@@ -1,16 +1,16 @@
 """Exact sums over rows: moments under weights, contributions, and gradients in two factors.
 
-*Moments and contributions.* Products and sums are matrix products of doubles that hold whole numbers below 2^53, in
-batches of BATCH rows, so that every partial sum is exact (docs/privacy/vectors.md, "Sums are exact"). Batches are added
-in 64-bit integers and folded into Python's before they could overflow.
+*Moments and contributions.* Products and sums are matrix products of doubles that hold integers below 2^53, in batches
+of BATCH rows, so that every partial sum is exact (docs/privacy/vectors.md, "Sums are exact"). Batches are added in
+64-bit integers and moved to Python integers before they could overflow.
 
-*Gradients.* A row of codes r adds, to the score of a combination s and a feature f of one column, Σ_u s_u·v_u(r)·f(r):
-its *slopes* v, a row program of the sums of public tables, one a column, and of one column's code, and *features*, of
-one column each. Features and combinations are −1, 0 and 1. Slopes are whole multiples of 2^-30 whose absolute values
-sum to at most 2^30: one row moves every score by at most 1 in units of 2^-30. They are added up for each pattern of
-codes of a group of columns, then weighed. Sums of a chunk, CHUNK = 2^14 rows of at most 2^30, each taken for at most
-2^8 equal rows at a time, stay below 2^53. Everything after is 64-bit integers, or Python's where there are more than
-2^32 rows.
+*Gradients.* A row of codes r adds Σ_u s_u·v_u(r)·f(r) to the score of a combination s and a feature f of one column.
+The *slopes* v are a row program of sums of public tables, one per column, and of one column's code; each *feature* is a
+function of one column. Features and combinations are −1, 0 and 1. Slopes are integer multiples of 2^-30 whose absolute
+values sum to at most 2^30, so one row changes every score by at most 1 in units of 2^-30. They are added up for each
+pattern of codes of a group of columns, and then weighted. Sums of a chunk, CHUNK = 2^14 rows of at most 2^30, each for
+at most 2^8 equal rows at a time, stay below 2^53. Everything after that is in 64-bit integers, or in Python integers
+for more than 2^32 rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from jostle.privacy.rows.program import RowProgram
 
 BATCH = 2**11
 FOLD = 2**9
-"""Batches of at most 2^53 before a 64-bit sum is folded."""
+"""The number of batches of at most 2^53 before a 64-bit sum is moved to Python integers."""
 
 
 class MomentSums:
@@ -42,7 +42,7 @@ class MomentSums:
         self._batches = 0
 
     def add(self, units: Floats, weights: Floats) -> None:
-        """At most BATCH rows: `units` (d, n), or one such for each weight, and `weights` (K, n); whole numbers both."""
+        """Adds at most BATCH rows: integers `units` (d, n), or one such array per weight, and `weights` (K, n)."""
         views = units if units.ndim == 3 else np.broadcast_to(units, (len(weights), *units.shape))
         sums: list[Floats] = [weights.sum(axis=1)]
         if len(self._open) > 1:
@@ -63,13 +63,13 @@ class MomentSums:
         self._batches = 0
 
     def whole(self) -> list[Any]:
-        """In units of the grid, Python's integers."""
+        """The sums in units of the grid, as Python integers."""
         self._fold()
         return self._whole
 
 
 def moments_of(whole: list[object]) -> list[Ints]:
-    """Sums of the grid in units of 2^-BITS, the finest ones taken down to it; clamped to 64 bits."""
+    """Sums in units of 2^-BITS, finer ones rounded down; clamped to 64 bits."""
     out = []
     for degree, total in enumerate(whole):
         shift = GRID_BITS * (degree + 1) - BITS
@@ -78,26 +78,26 @@ def moments_of(whole: list[object]) -> list[Ints]:
 
 
 def total_of(units: Ints, times: Ints) -> Any:
-    """Σ of columns (m, n) of at most 2^30, of which column j stands for `times[j]` equal rows."""
-    if int(times.sum()) < 2**32:  # no sum leaves 64 bits
+    """Σ of columns (m, n) of at most 2^30, of which column j represents `times[j]` equal rows."""
+    if int(times.sum()) < 2**32:  # no sum exceeds 64 bits
         return (units @ times).astype(object)
     return units.astype(object) @ times.astype(object)
 
 
 CHUNK = 2**14
-PATTERNS = 2**11  # of a group of columns, where there is more than one column in it
-TIMES = 2**8  # equal rows that are added at a time
+PATTERNS = 2**11  # the largest number of patterns of a group of several columns
+TIMES = 2**8  # the largest number of equal rows that are added at once
 MOST_VALUES = 64
 MOST_SCORES = 2**20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactoredGradient:
-    """`values`: how many values each column has. `target`: the column whose codes the slopes use.
+    """`values` are the numbers of values of the columns. `target` is the column whose codes the slopes use.
 
-    `combinations` (S, k) of the k slopes are scored, with each feature. For each group of columns (`grouped`) and each
-    pattern of codes in it (`patterns`), `tables` (k', patterns) are what is added up for the slopes, and `features`
-    (·, patterns). `program` takes the sums (k',) and the target's code, and gives slopes (k,) in units of 2^-`bits`.
+    Each of the `combinations` (S, k) of the k slopes is scored with each feature. For each group of columns (`grouped`)
+    and each pattern of codes in it (`patterns`), `tables` (k', patterns) are added up for the slopes, and `features`
+    are (·, patterns). `program` maps the sums (k',) and the target's code to slopes (k,) in units of 2^-`bits`.
     """
 
     name: str
@@ -135,7 +135,7 @@ class FactoredGradient:
 
 @dataclass(frozen=True, slots=True)
 class CodedRows:
-    """Different rows: `columns` (d, m) their codes, `groups` (g, m) the pattern of each group, `times` how many."""
+    """Distinct rows: codes `columns` (d, m), patterns of each group `groups` (g, m), and multiplicities `times`."""
 
     columns: NDArray[np.uint8]
     groups: NDArray[np.int32]
@@ -144,7 +144,7 @@ class CodedRows:
 
 @lru_cache(maxsize=64)
 def grouped(values: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Neighbouring columns, from and to, whose patterns of codes are at most PATTERNS."""
+    """Groups of neighbouring columns, from and to, with at most PATTERNS patterns of codes."""
     ends = [0]
     size = 1
     for place, many in enumerate(values):
@@ -157,7 +157,7 @@ def grouped(values: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 
 @lru_cache(maxsize=64)
 def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
-    """All codes of each group of columns: (columns, patterns)."""
+    """All patterns of codes of each group of columns: (columns, patterns)."""
     result = []
     for first, last in grouped(values):
         shape = values[first:last]
@@ -168,9 +168,9 @@ def patterns(values: tuple[int, ...]) -> tuple[NDArray[np.intp], ...]:
 
 
 def coded(batches: Iterable[Floats], values: tuple[int, ...]) -> CodedRows:
-    """Rows in units of 1/GRID within ±1, batches (d, n), as codes: the nearest of `values[j]` numbers evenly spread.
+    """Batches of rows (d, n), in units of 1/GRID within ±1, as codes: the nearest of `values[j]` evenly spread numbers.
 
-    Equal rows stand once, where their number fits in 62 bits; a row's code depends on that row alone.
+    Equal rows are merged if the number of patterns fits in 62 bits. A row's code depends on that row alone.
     """
     whole = 1
     for many in values:
@@ -195,7 +195,7 @@ def coded(batches: Iterable[Floats], values: tuple[int, ...]) -> CodedRows:
 
 
 def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
-    """The different numbers in order and how often each is there; memory goes by how many are different."""
+    """The distinct numbers in order, and their multiplicities. Memory is proportional to the distinct numbers."""
     different, times = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     waiting: list[Ints] = []
 
@@ -216,7 +216,7 @@ def _tallied(batches: Iterator[Ints]) -> tuple[Ints, Ints]:
 
 
 def gradient_scores(rows: CodedRows, gradient: FactoredGradient, bound: float) -> Any:
-    """The exact scores (size,), in units of 2^-BITS of the bound: whole numbers that add up over rows in parts."""
+    """The exact scores (size,) in units of 2^-BITS of the bound, integers that add up over parts of the rows."""
     large = int(rows.times.sum()) >= 2**32
     kind: Any = object if large else np.int64
     sums = [np.zeros((gradient.combinations.shape[1], t.shape[1]), dtype=kind) for t in gradient.tables]

@@ -1,12 +1,11 @@
-"""Sums over rows as data: worked out where the rows are, in parts that add up.
+"""Folds: sums over rows represented as data, computed where the rows are, in parts that add up.
 
-A fold takes rows as whole numbers in units of a ball and gives arrays of whole numbers; of rows in two parts it gives
-two lists of arrays that add up to those of all, to the last bit: nothing but whole numbers is added (`sums`,
-`factored`). So it may run beside rows that are stored here (`speed.rowstore`), or go to the partitions of
-a cluster as it is, pickled, and meet them there (`AtRows`).
+A fold maps rows, as integers in units of a ball, to arrays of integers. The arrays of two parts of the rows add up to
+those of all rows exactly, since only integers are added (`factored`). So it can run on rows that are stored here
+(`speed.rowstore`), or be pickled and sent to the partitions of a cluster (`AtRows`).
 
-*Leaves.* A tree is public, and where a row ends is a function of that row alone, so that a row is at one leaf or at
-none. A fold counts rows of codes (`engine.base.Work`): how many of each class end at each leaf, in one pass.
+*Leaves.* A tree is public, and the leaf of a row is a function of that row alone, so a row is at one leaf or at none. A
+fold counts rows of codes (`engine.base.Work`): the rows of each class at each leaf, in one pass.
 """
 
 from __future__ import annotations
@@ -24,37 +23,37 @@ if TYPE_CHECKING:
     Block = NDArray[np.int16]
 
 BLOCK = 2**16
-"""Rows that are counted at a time."""
+"""The number of rows that are counted at a time."""
 
 MOST_NUMBERS, CACHED = 2**24, 2**18
-"""That contributions of some rows are at once, and that a processor's cache holds of them: memory goes by public facts,
-and not by the number of rows."""
+"""The largest number of contributions in memory, and in a processor's cache. Memory depends on public facts, and not on
+the number of rows."""
 
 
 class BallRows:
-    """Rows in whole numbers, in blocks (d, n): read once, one block after the other."""
+    """Rows as integers, in blocks (d, n), which are read once, one after the other."""
 
     def __init__(self, blocks: Callable[[], Iterator[Block]]) -> None:
         self.blocks = blocks
 
     def batches(self) -> Iterator[Floats]:
-        """Rows (d, at most `BATCH`)."""
+        """Batches of rows (d, at most `BATCH`)."""
         for block in self.blocks():
             for start in range(0, block.shape[1], factored.BATCH):
                 yield block[:, start : start + factored.BATCH].astype(float)
 
     def tallied(self) -> Iterator[tuple[Floats, Ints]]:
-        """The same, and how many rows each column stands for."""
+        """Batches of rows with the multiplicity of each column."""
         for units in self.batches():
             yield units, np.ones(units.shape[1], dtype=np.int64)
 
     def coded(self, values: tuple[int, ...]) -> factored.CodedRows:
-        """The different rows as codes, column j one of `values[j]` numbers evenly spread over ±1."""
+        """The distinct rows as codes; column j has `values[j]` numbers evenly spread over ±1."""
         return factored.coded((block.astype(float) for block in self.blocks()), values)
 
 
 class Ball(Protocol):
-    """A ball of a norm that rows are brought into."""
+    """The ball of a norm that rows are clipped to."""
 
     @property
     def radius(self) -> float: ...
@@ -64,7 +63,7 @@ class Ball(Protocol):
 
 
 class Sampler(Protocol):
-    """The noise of a source, which draws samples too."""
+    """The noise generator of a source, which also draws samples."""
 
     def sample(self, size: int, share: int) -> Bools: ...
 
@@ -73,12 +72,12 @@ class Fold(Protocol):
     """A sum over rows."""
 
     def over(self, rows: BallRows) -> list[Any]:
-        """Arrays of whole numbers, of 64 bits or of Python's, that add up over rows in parts."""
+        """Arrays of integers (64 bits, or Python's) that add up over parts of the rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtRows:
-    """A fold over rows of doubles (n, d) as an engine gives them, which are first brought into the ball."""
+    """A fold over rows of doubles (n, d) from an engine, which are first clipped to the ball."""
 
     fold: Fold
     radius: float
@@ -94,8 +93,8 @@ class AtRows:
 
 @dataclass(frozen=True, slots=True)
 class CountFold:
-    """Sums of whole numbers of each row, or rows at each place, of rows of codes (n, d) as an engine gives them: one
-    for each of several `counts` of the same columns."""
+    """Sums of an integer of each row, or counts of rows at each place, from an engine's rows of codes (n, d); one for
+    each of several `counts` of the same columns."""
 
     counts: tuple[norms.RowCount, ...]
 
@@ -111,13 +110,13 @@ class CountFold:
                     if count.cells:
                         totals[place] += np.bincount(fixed_width(numbers + 1), minlength=count.cells + 1)[1:]
                     else:
-                        totals[place] += int(numbers.sum())  # BLOCK numbers below 2^53 / BLOCK: exact
+                        totals[place] += int(numbers.sum())  # exact: BLOCK numbers below 2^53 / BLOCK
         return [np.array(total, dtype=object) for total in totals]
 
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """How many rows there are."""
+    """The number of rows."""
 
     def over(self, rows: BallRows) -> list[Any]:
         return [fixed_width(sum(block.shape[1] for block in rows.blocks()))]
@@ -142,7 +141,7 @@ class MomentFold:
 
 @dataclass(frozen=True, slots=True)
 class ContributionFold:
-    """The sum of what a program gives for each row, clipped to a norm of `bound`."""
+    """The sum of a program's output for each row, clipped to norm `bound`."""
 
     function: norms.Contributions
     bound: float
@@ -150,7 +149,7 @@ class ContributionFold:
 
     def over(self, rows: BallRows) -> list[Any]:
         total: Any = np.zeros(self.function.size, dtype=object)
-        cached = max(64, CACHED // self.function.size)  # of fewer rows a sum takes longer than what it adds up
+        cached = max(64, CACHED // self.function.size)  # with fewer rows the overhead of a sum dominates
         most = max(1, min(factored.BATCH, MOST_NUMBERS // self.function.size, cached))
         scale = 2.0**-self.function.bits / self.bound
         for units, times in rows.tallied():
@@ -164,7 +163,7 @@ class ContributionFold:
 
 @dataclass(frozen=True, slots=True)
 class SampledFold:
-    """A sum over a secret sample of the rows, each kept with `share` of 2^-16: drawn as they are read, for this sum."""
+    """A sum over a secret sample, which keeps each row with probability share/2^16. It is drawn while rows are read."""
 
     fold: Fold
     noise: Sampler
@@ -194,9 +193,9 @@ class GradientFold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicTree:
-    """Tests of columns. Node i asks column `asks[i]`, −1 where it is a leaf, and has a child for each of the column's
-    `branches`, the nodes from `first[i]` on; nodes stand after the one they are below. `level` are the leaves, rising,
-    that may be split next. Raises `ValueError` where these are no such tree.
+    """A tree of tests of columns. Node i tests column `asks[i]`, −1 for a leaf, and has one child for each of the
+    column's `branches`, the nodes from `first[i]` on. Children have larger numbers than their parent. `level` are the
+    leaves, rising, that may be split next. Raises `ValueError` for an invalid tree.
     """
 
     names: tuple[str, ...]
@@ -222,7 +221,7 @@ class PublicTree:
 
     @property
     def unasked(self) -> Bools:
-        """For each leaf of the level and each column whether no node on the way there asks it."""
+        """For each leaf of the level and each column whether no node above the leaf tests it."""
         left = np.ones((len(self.asks), len(self.names)), dtype=bool)
         for node in np.flatnonzero(self.asks >= 0):
             asks, below = self.asks[node], self.first[node]
@@ -232,8 +231,8 @@ class PublicTree:
 
 
 def walked(asks: Ints, first: Ints, at: Array) -> Ints:
-    """The node of a tree where each row ends; `at` (columns, rows) are codes of its values, −1 for none, of which a row
-    stays at the node that asks for it."""
+    """The node of a tree that each row reaches. `at` (columns, rows) are codes of values; a row with code −1 stays at
+    the node that tests the column."""
     many, codes = at.shape[1], at.reshape(-1)
     here = np.zeros(many, dtype=np.int64)
     rows = np.arange(many if asks[0] >= 0 else 0)
@@ -251,13 +250,13 @@ def walked(asks: Ints, first: Ints, at: Array) -> Ints:
 
 @lru_cache(maxsize=2**8)
 def one_leaf(branches: tuple[int, ...]) -> PublicTree:
-    """A tree of columns with so many values that asks none of them."""
+    """The tree without tests, for columns with these numbers of values."""
     none, root = np.full(1, -1, dtype=np.int64), np.zeros(1, dtype=np.int64)
     return PublicTree(tuple(map(str, range(len(branches)))), branches, none, none, root)
 
 
 def blocks_of(read: Iterable[Array]) -> Iterator[Array]:
-    """Codes of rows (n, columns) as blocks (columns, some rows), whose columns lie together."""
+    """Codes of rows (n, columns) as blocks (columns, rows) that are contiguous by column."""
     for rows in read:
         for start in range(0, len(rows), BLOCK):
             block = rows[start : start + BLOCK].T
@@ -266,12 +265,12 @@ def blocks_of(read: Iterable[Array]) -> Iterator[Array]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeafFold:
-    """Counts of rows (n, columns of the tree and one of classes) of codes: (nodes counted, classes), or, where columns
-    are to be `crossed`, for each (nodes counted, its branches, classes); if `whole`, the former after these.
+    """Counts of rows of codes (n, columns of the tree and the class): (nodes, classes), or for each of the `crossed`
+    columns (nodes, its branches, classes); if `whole`, the former after these.
 
-    `nodes` are leaves. Without `classes` there is no column of them, and all rows are of one. A row without a class, or
-    without a value of a column that it is asked, is in no count; one without a value of a crossed column is in none of
-    that column's.
+    `nodes` are leaves. Without `classes` there is no class column, and all rows are of one class. A row without a
+    class, or without a value of a tested column, is in no count; a row without a value of a crossed column is in none
+    of that column's counts.
     """
 
     tree: PublicTree
@@ -291,7 +290,7 @@ class LeafFold:
             inside = np.flatnonzero((at >= 0) & (block[-1] >= 0) if self.classes else at >= 0)
             at = at[inside] * classes + (block[-1][inside] if self.classes else 0)
             for total, column in zip(totals, self.crossed or (-1,), strict=True):
-                if self.crossed:  # what has no value stands before the values
+                if self.crossed:  # missing values come before the values
                     cell = np.multiply(block[column][inside], many, dtype=np.int64)
                     cell += at
                     cell += many
@@ -306,7 +305,7 @@ class LeafFold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folds:
-    """What several folds give of the same rows, one after the other."""
+    """The results of several folds over the same rows, concatenated."""
 
     parts: tuple[LeafFold, ...]
 

@@ -1,16 +1,16 @@
-"""Rows and what programs give for them, brought within a norm in whole numbers: what sensitivities rest on.
+"""Clipping of rows and of program outputs to a norm, in integers. Sensitivities depend on it.
 
-Doubles are used where they are quick, and no bound rests on them: each function ends with numbers whose norm is
-checked, or follows, in whole numbers. All are functions of one column alone, to the last bit, and total.
+Doubles are used for speed, but no bound depends on them: each function ends with numbers whose norm is checked, or
+follows, in integers. All functions are total, and map each column (one row) independently of the others, exactly.
 
-* `within_ball` reads rows of doubles from the engine, clips and rounds them to the nearest whole multiples of 1/GRID.
-* `whole_weights` keeps weights that are at most GRID in all; a row with more takes no part.
-* `whole_frames` brings frames within the ball of radius GRID by one division rounded toward zero.
-* `clipped` brings contributions within a norm of 2^BITS, `whole_slopes` slopes within ℓ₁.
+* `within_ball` takes rows of doubles from the engine, clips them, and rounds them to multiples of 1/GRID.
+* `whole_weights` keeps weights with a total of at most GRID; a row with more does not take part.
+* `whole_frames` scales frames to the ball of radius GRID by one division that rounds toward zero.
+* `clipped` clips contributions to norm 2^BITS, `whole_slopes` slopes to ℓ₁ norm 2^BITS.
 
-`Weights`, `Contributions` and `RowCount` say what is summed: row programs whose outputs, in units and intervals on
-which the norms rest, are checked when one is made. Builders make them (`jostle.kernels.rowprograms`), and privacy rests
-on none of these. `tests/privacy/rows` has hostile rows and programs.
+`Weights`, `Contributions` and `RowCount` define what is summed: row programs whose outputs, units and intervals, on
+which the norms depend, are checked on construction. They are built by `jostle.kernels.rowprograms`, which need not be
+trusted. `tests/privacy/rows` has hostile rows and programs.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from jostle.privacy.rows.program import RowProgram
 
 GRID_BITS = 14
 GRID: int = 2**GRID_BITS
-"""Units of a coordinate: rows are whole multiples of 1/GRID within the unit ball."""
+"""Units of a coordinate: rows are integer multiples of 1/GRID within the unit ball."""
 
 BITS = 30
-"""Sums over rows come in units of 2^-BITS."""
+"""Sums over rows are in units of 2^-BITS."""
 
 LARGEST_SQUARE = 2**50
-"""Squared lengths below it have a root that a double holds closely enough to be rounded up."""
+"""Roots of squared lengths below it are accurate enough in doubles to be rounded up."""
 
 
 def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
-    """Rows (n, d) as units (d, n) in the ball of the norm `l2` or `sup`; rows with a value that is none are dropped."""
+    """Rows (n, d) as units (d, n) in the ball of the norm `l2` or `sup`. Rows with a missing value are dropped."""
     complete = np.asarray(rows, dtype=float)[np.isfinite(rows).all(axis=1)]
     with np.errstate(all="ignore"):
         x = np.ascontiguousarray(complete.T) / radius
@@ -46,13 +46,13 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
         squared = np.zeros(x.shape[1])
         for row in x:
             squared += row * row
-        # where the row reached beyond the ball: divided by its length, which is √squared times what was divided out
+        # rows beyond the ball are divided by their length, which is √squared times the factor divided out before
         length = np.sqrt(squared)
         x *= np.where(length * largest > 1.0, 1.0 / np.where(length > 0, length, 1.0), largest)
         scaled = np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0) * GRID
     units = np.clip(np.rint(scaled), -GRID, GRID)
-    for shorter in (1.0, 1 - 2.0**-10, 0.0):  # toward zero where the nearest lies outside, and then further in
-        outside = (units * units).sum(axis=0) > GRID * GRID  # whole numbers below 2^53: exact
+    for shorter in (1.0, 1 - 2.0**-10, 0.0):  # toward zero if the nearest point is outside, and then further in
+        outside = (units * units).sum(axis=0) > GRID * GRID  # exact: integers below 2^53
         if not outside.any():
             break
         units[:, outside] = np.trunc(scaled[:, outside] * shorter)
@@ -60,16 +60,16 @@ def within_ball(rows: Floats, radius: float, norm: str) -> NDArray[np.int16]:
 
 
 def whole_weights(weights: Floats) -> Floats:
-    """Weights (K, n), whole numbers from 0 on, with the rows left out that have more than GRID in all."""
-    total = weights.sum(axis=0)  # below 2^53 by the intervals of whoever declared them: exact
+    """Weights (K, n), integers from 0 on, set to 0 in rows with a total above GRID."""
+    total = weights.sum(axis=0)  # exact: below 2^53 by the declared intervals
     return weights if total.max(initial=0.0) <= GRID else np.where(total > GRID, 0.0, weights)
 
 
 def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
-    """Frames (K, d, n), whole numbers, in units of GRID of the larger of `radius` and their own length.
+    """Integer frames (K, d, n), multiplied by GRID and divided by the larger of `radius` and their length.
 
-    `squared` (K, n) are their squared lengths, at most LARGEST_SQUARE. Let m be a whole number of at least the length
-    and at least the radius. |v·GRID| ≤ 2^52, so that v·GRID/m is rounded toward zero exactly (`expressions`), and
+    `squared` (K, n) are their squared lengths, at most LARGEST_SQUARE. Let m be an integer, at least the length and at
+    least the radius. |v·GRID| ≤ 2^52, so v·GRID/m is rounded toward zero exactly (`expressions`), and
     Σ (v·GRID/m)² ≤ GRID²·|v|²/m² ≤ GRID².
     """
     divisor = np.sqrt(squared)
@@ -82,7 +82,7 @@ def whole_frames(frames: Floats, squared: Floats, radius: int) -> Floats:
 
 
 def exact_sizes(numbers: Floats, largest: int, norm: str, scale: float) -> Floats | None:
-    """The ℓ₁ or ℓ₂ norm of each column of whole numbers (m, n) times `scale`; None where the sum may not be exact."""
+    """The ℓ₁ or ℓ₂ norm of each column of integers (m, n) times `scale`; None if the sum may not be exact."""
     m = len(numbers)
     if norm == "l1" and m * largest < 2**53:
         return np.asarray(np.abs(numbers).sum(axis=0) * scale)
@@ -92,10 +92,10 @@ def exact_sizes(numbers: Floats, largest: int, norm: str, scale: float) -> Float
 
 
 def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> Ints:
-    """Columns (m, n) of multiples of the bound within the unit ball of `l1`, `l2` or `sup`, in steps of 2^-BITS.
+    """Columns (m, n), in multiples of the bound, clipped to the unit ball of `l1`, `l2` or `sup`, in steps of 2^-BITS.
 
-    Rounded toward zero. A row that rounding left outside of the ball, checked in whole numbers, counts as zero.
-    `sizes` are the columns' norms where they are known.
+    Rounded toward zero. A row that is still outside the ball, which is checked in integers, counts as zero. `sizes` are
+    the columns' norms, if they are known.
     """
     unit = 2.0**BITS
     with np.errstate(all="ignore"):
@@ -105,18 +105,18 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
         if norm == "sup":
             return truncated(np.clip(x, -1.0, 1.0, out=x) * unit)
         if sizes is None:
-            np.clip(x, -1.0, 1.0, out=x)  # a coordinate beyond the ball is out of it anyway; keeps squares finite
+            np.clip(x, -1.0, 1.0, out=x)  # such coordinates are outside anyway; keeps squares finite
             sizes = np.zeros(x.shape[1])
             for row in x:
                 sizes += np.abs(row) if norm == "l1" else row * row
             sizes = sizes if norm == "l1" else np.sqrt(sizes)
-        # one part in 2^28 smaller than the ball, so that rounding cannot carry a row out of it
+        # smaller than the ball by one part in 2^28, so that rounding cannot leave it
         x *= unit * (1 - 2.0**-28) / np.maximum(sizes, 1.0)
     units = truncated(x)
     if norm == "l1":
         units[:, np.abs(units).sum(axis=0) > 2**BITS] = 0
     else:
-        # in doubles first, where no square overflows, then exactly
+        # first in doubles, where no square overflows, then exactly
         far = np.einsum("mn,mn->n", x, x) > 2.0 ** (2 * BITS + 1)
         units[:, far] = 0
         units[:, np.einsum("mn,mn->n", units, units) > 2 ** (2 * BITS)] = 0
@@ -124,19 +124,19 @@ def clipped(contributions: Floats, norm: str, sizes: Floats | None = None) -> In
 
 
 def whole_slopes(slopes: Floats) -> Floats:
-    """Slopes (k, n) as doubles that hold whole multiples of 2^-BITS, whose absolute values sum to at most 2^BITS."""
+    """Slopes (k, n) as integers in doubles, in units of 2^-BITS, whose absolute values sum to at most 2^BITS."""
     unit = 2.0**BITS
     x: Any = np.clip(slopes, -1.0, 1.0)
     if len(x) > 1:
         size = np.abs(x[0])
         for row in x[1:]:
             size += np.abs(row)
-        # one part in 2^28 smaller than the bound, so that rounding cannot carry a row out of it
+        # smaller than the bound by one part in 2^28, so that rounding cannot exceed it
         x *= (1 - 2.0**-28) / np.maximum(size, 1.0)
     x *= unit
     np.trunc(x, out=x)
     if len(x) > 1:
-        x[:, np.abs(x).sum(axis=0) > unit] = 0.0  # whole numbers: exact
+        x[:, np.abs(x).sum(axis=0) > unit] = 0.0  # exact: integers
     return np.asarray(x)
 
 
@@ -146,10 +146,10 @@ LARGEST_COUNT = 2**30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weights:
-    """Weights (K,) of a row in units of 1/GRID, from 0 on, and perhaps K frames: the row as each sum is to see it.
+    """Weights (K,) of a row in units of 1/GRID, from 0 on, and optionally K frames, the row as each sum uses it.
 
-    `program` takes a row in units of the ball, (d,), and gives the weights, or the weights, frames (K, d) and their
-    squared lengths (K,). Frames are in units of 1/`radius` of the ball of radius 1.
+    `program` maps a row in units of the ball, (d,), to the weights, or to the weights, frames (K, d) and their squared
+    lengths (K,). Frames are in units of 1/`radius` of the ball of radius 1.
     """
 
     name: str
@@ -186,7 +186,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contributions:
-    """Numbers (m,) of a row in units of 2^-`bits`, to be clipped to a norm and summed; `program` takes a row (d,)."""
+    """Numbers (m,) of a row (d,) in units of 2^-`bits`, computed by `program`, to be clipped to a norm and summed."""
 
     name: str
     program: RowProgram
@@ -215,8 +215,8 @@ class Contributions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCount:
-    """A whole number of a row, of its codes in `program.inputs`, each of shape (): summed over rows it is a score, in
-    units of 2^-bits. Where there are `cells`, it is the row's place among so many, −1 for none, and rows at each are
+    """An integer of a row, computed from its codes in `program.inputs`, each of shape (). Its sum over rows is a score
+    in units of 2^-bits. With `cells` it is the row's place among so many, −1 for none, and the rows at each place are
     counted."""
 
     name: str
@@ -245,7 +245,7 @@ def _row(program: RowProgram) -> tuple[int]:
 
 
 def _is_squared_length(squared: Expression, vectors: Expression) -> bool:
-    """Whether `squared` is made as `squared_length(vectors)`."""
+    """Whether `squared` was built as `squared_length(vectors)`."""
     if (squared.operation, squared.numbers) != ("total", (1,)):
         return False
     (product,) = squared.operands

@@ -1,8 +1,7 @@
-"""Programs over a row: expressions in an order in which they can be calculated, and what calculates them.
+"""Programs over a row: expressions in an order of evaluation, and their evaluator.
 
-A program is data, and can be sent to where rows are. The evaluator walks it once for a batch of rows, column by
-column, in doubles that hold whole numbers (`expressions`). It keeps no state between batches, and a batch of no rows is
-a batch.
+A program is data, and can be sent to where rows are. The evaluator computes it for a batch of rows at a time, in
+doubles that hold integers (`expressions`). It keeps no state between batches, and a batch may be empty.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from jostle.lazy import Array, Floats, np
 from jostle.privacy.rows.expressions import Expression, RowProgramError, Shape
 
 LONGEST = 2**14
-"""Expressions in a program."""
+"""The largest number of expressions in a program."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowProgram:
-    """`outputs` as functions of `inputs`, for each row alone."""
+    """`outputs` as functions of `inputs`, for each row independently."""
 
     inputs: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
@@ -31,7 +30,7 @@ class RowProgram:
             raise RowProgramError("columns that are no input of the program, or an input that is no column")
 
     def __reduce__(self) -> tuple[type[RowProgram], tuple[object, ...]]:
-        return RowProgram, (self.inputs, self.outputs)  # without what is worked out from them, which goes by identity
+        return RowProgram, (self.inputs, self.outputs)  # cached properties are keyed by identity and not pickled
 
     @cached_property
     def order(self) -> tuple[Expression, ...]:
@@ -56,7 +55,7 @@ class RowProgram:
         return {id(expression): place for place, expression in enumerate(self.order)}
 
     def _expiring(self, sources: list[list[int]]) -> dict[int, list[int]]:
-        """For each step of these sources, the operands that no later step and no output needs."""
+        """For each step the operands that no later step and no output needs."""
         last = list(range(len(sources)))
         for place, operands in enumerate(sources):
             for operand in operands:
@@ -69,7 +68,7 @@ class RowProgram:
         return expiring
 
     def __call__(self, *batches: Array) -> list[Floats]:
-        """The outputs for a batch of n rows: `batches[i]` of shape (*inputs[i].shape, n), outputs (*shape, n)."""
+        """The outputs (*shape, n) for a batch of n rows. `batches[i]` has the shape (*inputs[i].shape, n)."""
         rows = batches[0].shape[-1] if batches else 1
         values: list[Floats | None] = [None] * len(self.order)
         for column, batch in zip(self.inputs, batches, strict=True):
@@ -85,8 +84,8 @@ class RowProgram:
 
     @cached_property
     def _steps(self) -> list[tuple[int, Callable[..., Floats], list[int], list[int], Shape, list[int]]]:
-        """What is calculated, in order: its place, how, of which places, which of these may be written over since they
-        end here, its shape, and the places that end here."""
+        """The evaluation steps in order: index, operation, indices of operands, operands that may be overwritten since
+        this is their last use, shape, and operands with their last use here."""
         steps, places, owned = [], self.places, self._owned
         sources = [[places[id(operand)] for operand in expression.operands] for expression in self.order]
         expiring = self._expiring(sources)
@@ -99,7 +98,7 @@ class RowProgram:
 
     @cached_property
     def _owned(self) -> set[int]:
-        """Expressions whose arrays are neither inputs nor constants, and share their numbers with no other array."""
+        """Expressions whose arrays are neither inputs nor constants, and share memory with no other array."""
         views = [e for e in self.order if e.operation == "reshape"]
         shared = {self.places[id(e)] for view in views for e in (view, *view.operands)}
         return {p for p, e in enumerate(self.order) if p not in shared and e.operation not in ("columns", "constant")}

@@ -1,7 +1,7 @@
-"""Scores, and how they are read: a rule computes exact whole numbers, and argues how far one row can move them.
+"""Scores and their rules. A rule computes exact integers and argues their sensitivity to one row.
 
-A score is a private number, or a vector of them, that the kernel makes itself; so it knows the sensitivity, which a
-program cannot state. Each rule stands in a file with its argument, and with the function by which programs make it.
+A score is a private number, or a vector of numbers, that only this package creates. So its sensitivity is known, and
+programs cannot state it. Each rule is in a file with its argument and with the function that creates its scores.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from jostle.privacy.reading.vault import Reader
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """`weighted`: as Lipschitz in sums of weights as in counts, in ℓ₁, so that both are measured. A rule has
-    `exact`, or `exact_each` where its scores are read together."""
+    """`weighted`: the rule has the same ℓ₁ Lipschitz constant for sums of weights as for counts, so both can be
+    measured. A rule implements `exact`, or `exact_each` if its scores are read together."""
 
     name: str
     weighted: bool
 
     @property
     def digest_facts(self) -> str:
-        """What a history knows it by."""
+        """What identifies the rule in the ledger."""
         return self.name
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
-        """The numbers of one score, in units of 2^-bits; total on any rows."""
+        """The integers of one score, in units of 2^-bits. Total on any rows."""
         return self.exact_each(reader, [score])[0]
 
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
-        """The same of several scores of this rule."""
+        """The integers of several scores of this rule."""
         return [self.exact(reader, score) for score in scores]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Score(Handle):
-    """A private scalar of the kernel: its `rule` reads it, `sensitivity` is per changed row, in units of 2^-bits.
+    """A private number that its `rule` reads. `sensitivity` is per changed row, in units of 2^-bits.
 
-    A `monotone` one moves one way when rows are added: up, or down where it `falls`.
+    A `monotone` score only rises when rows are added, or only falls if it `falls`.
     """
 
     rule: Rule
@@ -58,9 +58,9 @@ class Score(Handle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores(Score):
-    """A private vector of `length` scores, each of the same sensitivity.
+    """A private vector of `length` scores with the same sensitivity.
 
-    `groups`: how many of them stand in each of several groups, of which one row can move one only.
+    `groups` are the sizes of consecutive groups of scores, of which one row affects only one.
     """
 
     length: int = 1
@@ -68,7 +68,7 @@ class Scores(Score):
 
 
 def values_of(reader: Reader, scores: Sequence[Score]) -> Ints:
-    """The exact numbers of all scores, on the common grid of the finest; within ±2^62."""
+    """The exact integers of all scores on the finest of their grids, clamped to ±2^62."""
 
     bits = max(s.bits for s in scores)
     numbers: dict[int, list[int]] = {}
@@ -80,7 +80,7 @@ def values_of(reader: Reader, scores: Sequence[Score]) -> Ints:
 
 
 def check_weights(scores: Sequence[Score]) -> None:
-    """Refuses scores that are made of counts of rows where rows have weights: before anything is charged."""
+    """Refuses scores that need counts of rows if rows have weights, before anything is charged."""
     for one in scores:
         if isinstance(one.base, Cube) and one.base.bits and not one.rule.weighted:
             raise refuse(
@@ -89,6 +89,6 @@ def check_weights(scores: Sequence[Score]) -> None:
 
 
 def stability_of_score(one: Score) -> int:
-    """How many rows of a protected unit, or how much weight, a score can be moved by."""
-    by_weight = one.rule.weighted and isinstance(one.base, Table | Cube)  # vectors are rows, whatever they weigh
+    """The number of rows, or the weight, of a protected unit that can change a score."""
+    by_weight = one.rule.weighted and isinstance(one.base, Table | Cube)  # vectors are rows, whatever their weights
     return max(e.weighted_stability if by_weight else e.stability for e in one.exposures)

@@ -1,22 +1,21 @@
-"""Scores of a cube's cells: alone, and against public numbers; and how many rows there are.
+"""Scores of a cube's cells, also in comparison with public numbers, and the number of rows.
 
-For one row more or less in one cell (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
+Sensitivities to adding or removing one row (x_c ± 1, N ± 1), on a grid of 2^-bits (rounding adds one step):
 
 * `size`: N. 1, monotone.
 * `nonzero`: number of non-empty cells. 1, monotone.
 * `largest_cell`: the largest cell. 1, monotone.
-* `largest_marginal`: the most rows that share one value of one dimension: the largest cell of any marginal. A row is
-  counted once in each marginal, so none of those sums moves by more than 1, nor does their maximum; monotone. In 1D it
-  is `largest_cell`.
+* `largest_marginal`: the largest cell of any one-way marginal. A row is counted once in each marginal, so none of the
+  sums changes by more than 1, nor does their maximum; monotone. In 1D it is `largest_cell`.
 * `l2`: √Σx². |‖x + e_c‖₂ − ‖x‖₂| ≤ 1 by the triangle inequality; monotone.
-* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c moves by 1 − 1/n, the n − 1 others by 1/n
+* `l1_to_uniform`: ½Σ|x_i − N/n|, N times the distance to uniform. Cell c changes by 1 − 1/n, the n − 1 others by 1/n
   each: ½(2 − 2/n) < 1; not monotone.
 * `total_variation`: Σ|x_i − x_{i+1}|. A cell has two neighbours: 2; not monotone.
 * `distance`: Σ|x_i − e_i| − p against public e and p, ‖x − e‖₁: 1 by the triangle inequality; not monotone.
-* `distances`: the same of the counts over some columns of one table, for each of many sets of columns: 1 each.
+* `distances`: the same for the counts over each of many sets of columns of one table: 1 each.
 * `misfit`: for every query q of a workload, |q·x − q·x̂| against a public x̂. A query counts cells: 1; not monotone.
 * `closeness`: −‖Wx − a‖₂/√m, minus the root mean square error of m public answers a of a workload W. A row in cell c
-  moves Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
+  changes Wx by column c, and so the norm by at most ‖W e_c‖₂ = √(number of queries that count c), by the triangle
   inequality: max_c √(that number ÷ m) ≤ 1; not monotone. On the grid of 2^-bits rounding adds one step.
 """
 
@@ -44,9 +43,9 @@ BITS = 10  # scores that are not whole are kept to a thousandth of a row
 
 @dataclass(frozen=True, eq=False)
 class CellScore(Rule):
-    """A number computed of a cube's exact cells in units of 2^-bits, with how far one row moves it in these units.
+    """A number computed from a cube's exact cells in units of 2^-bits, with its sensitivity in these units.
 
-    Called with a cube, it gives the score.
+    Calling it with a cube returns the score.
     """
 
     compute: Callable[[Ints], int]
@@ -64,7 +63,7 @@ class CellScore(Rule):
 
 @dataclass(frozen=True, eq=False)
 class Size(Rule):
-    """How many rows a handle has."""
+    """The number of rows of a handle."""
 
     def __call__(self, value: Handle) -> Score:
         if isinstance(value, Vectors):
@@ -85,26 +84,26 @@ class Size(Rule):
 
 
 def _adds_alone(value: Handle) -> bool:
-    """Whether a row that comes takes nothing away; of weighted records (`plan.records`) it may take weight."""
+    """Whether adding a row removes nothing. It may reduce weights of weighted records (`plan.records`)."""
     return not (isinstance(value, Cube) and value.bits == CELL_BITS)
 
 
 def cube_of(score: Score) -> Cube:
-    """The cube that a score is of."""
+    """The cube of a score."""
     if not isinstance(score.base, Cube):
         raise refuse("TypeError", f"`{score.rule.name}` takes a cube of counts")
     return score.base
 
 
 def table_of(score: Score) -> Table:
-    """The table that a score is of."""
+    """The table of a score."""
     if not isinstance(score.base, Table):
         raise refuse("TypeError", f"`{score.rule.name}` takes a table")
     return score.base
 
 
 def _l1_to_uniform(x: Ints) -> int:
-    """⌊2^BITS · ½Σ|x − N/n|⌋, by exact integers: Σ|n·x_i − N| / 2n."""
+    """⌊2^BITS · ½Σ|x − N/n|⌋ in exact integers: Σ|n·x_i − N| / 2n."""
     total = int(x.sum())
     fits = 2 * total * x.size < 2**62
     cells = x.ravel() if fits else x.ravel().astype(object)
@@ -141,7 +140,7 @@ Sums = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Fit(Rule):
-    """Numbers computed of a score, the exact cells of its cube, and of how many bits these are."""
+    """Integers computed from a score, the exact cells of its cube, and the bits of these."""
 
     compute: Callable[[Score, Ints, int], list[int]]
 
@@ -156,7 +155,7 @@ CLOSENESS = Fit("closeness", True, lambda score, cells, bits: [closeness_of(scor
 
 
 def distance(cube: Cube, expected: Floats, penalty: float = 0.0) -> Score:
-    """How far a public table of expected counts is from the true one in ℓ₁, less a public `penalty`, in rows."""
+    """The ℓ₁ distance of public expected counts to the true ones, less a public `penalty`, in rows."""
     bits = max(BITS, cube.bits)
     return Score(cube.exposures, DISTANCE, cube, 1 << bits, False, bits, _expected(cube, expected, penalty, bits))
 
@@ -170,7 +169,7 @@ def _expected(cube: Cube, expected: Floats, penalty: float, bits: int) -> tuple[
 
 
 def distance_of(cells: Ints, shift: int, public: Ints, less: int) -> int:
-    """The exact `distance`, in its units: whole numbers throughout, cells clamped so that none leaves 64 bits."""
+    """The exact `distance` in its units, in integers; cells are clamped so that none exceeds 64 bits."""
     gaps = np.abs((np.minimum(cells, 2**60 >> shift) << shift) - public)
     fits = float(gaps.sum(dtype=float)) < 2.0**62
     return (int(gaps.sum()) if fits else sum(int(g) for g in gaps.ravel())) - int(less)
@@ -178,7 +177,7 @@ def distance_of(cells: Ints, shift: int, public: Ints, less: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Distances(Rule):
-    """The distances of many tables of counts, of which TOGETHER are counted at a time."""
+    """The distances of many tables of counts, `TOGETHER` tables at a time."""
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         distances: list[int] = []
@@ -213,11 +212,10 @@ def distances(
 
 
 def misfit(cube: Cube, queries: Sums, estimate: Floats) -> Scores:
-    """For each query of a workload, how far a public estimate is from the truth: what MWEM selects by.
+    """The error of a public estimate for each query of a workload, the scores of MWEM.
 
-    `queries` are the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, inside:
-    which regions each holds). Each of them is the sum of a set of cells, which is checked here and is all that the
-    sensitivity needs.
+    `queries` are the sums of a workload: `boxes` (lows, highs), `groups` (labels, size) or `sets` (labels, `inside`).
+    Each is the sum of a set of cells, which is checked here. The sensitivity needs no more.
     """
     size = int(np.prod(cube.shape))
     if estimate.size != size:
@@ -237,7 +235,7 @@ def misfits_of(one: Score, cells: Ints) -> list[int]:
 
 
 def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
-    """How close public answers of a workload are to the true ones: −rmse, in rows."""
+    """Minus the root mean square error of public answers of a workload, in rows."""
     checked = tuple(_checked(query, cube.shape) for query in queries)
     times, size = _times_counted(checked, cube.shape)
     if not size or answers.size != size:
@@ -250,7 +248,7 @@ def closeness(cube: Cube, queries: Sums, answers: Floats) -> Score:
 
 
 def closeness_of(one: Score, cells: Ints, cell_bits: int) -> int:
-    """The exact `closeness`, in its units: whole numbers throughout, cells clamped so that no sum leaves 62 bits."""
+    """The exact `closeness` in its units, in integers; cells are clamped so that no sum exceeds 62 bits."""
     sums, public = one.arguments
     shift = one.bits - cell_bits
     most = (2**60 >> shift) // max(1, cells.size)
@@ -262,13 +260,13 @@ def closeness_of(one: Score, cells: Ints, cell_bits: int) -> int:
 
 
 def _within(values: Floats, bits: int) -> Floats:
-    """Finite numbers that leave room for sums in units of 2^-bits."""
+    """Numbers clamped so that sums in units of 2^-bits do not overflow."""
     most = math.ldexp(1.0, 60 - bits)
     return np.clip(np.nan_to_num(values), -most, most)
 
 
 def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
-    """How many queries the cell counts that is in most of them, and how many queries there are."""
+    """The largest number of queries that count one cell, and the number of all queries."""
     times, size = np.zeros(shape, dtype=np.int64), 0
     for query in sums:
         if query["kind"] == "boxes":
@@ -290,7 +288,7 @@ def _times_counted(sums: Sums, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
-    """The queries with arrays of the right kinds: each a set of cells of the cube, no cell twice."""
+    """The queries with checked arrays: each is a set of cells of the cube, without repetition."""
     if query["kind"] == "boxes":
         lows, highs = (fixed_width(query[k]).reshape(-1, len(shape)) for k in ("lows", "highs"))
         if lows.shape != highs.shape or (lows < 0).any() or (highs >= np.array(shape)).any() or (lows > highs).any():
@@ -305,7 +303,7 @@ def _checked(query: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, Any]
 
 
 def _summed(query: Mapping[str, Any], cells: Array) -> Array:
-    """The queries' sums of `cells`, of their kind: exact where those are integers."""
+    """The queries' sums of `cells`, with their dtype: exact for integers."""
     if query["kind"] == "boxes":
         return box_sums(cells, query["lows"], query["highs"])
     sums = np.zeros(query["size"], dtype=cells.dtype)

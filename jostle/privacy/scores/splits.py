@@ -1,13 +1,13 @@
-"""Scores of a split: how well a column tells the classes of a table's rows apart. Larger is better.
+"""Scores of splits: how well a column distinguishes the classes of a table's rows. Larger is better.
 
-`max_class` rises by at most 1 for one row more, `gini` falls by less than 2, and `entropy` by at most g(N), N a public
-bound on rows that need not be right (`steepest`). Rounding to the grid of 2^-BITS adds at most 5 steps. Those that fall
-must not be mixed with those that rise (`Score.falls`).
+For an added row `max_class` rises by at most 1, `gini` falls by less than 2, and `entropy` by at most g(N), where N is
+a public bound on rows that need not be correct (`steepest`). Rounding to the grid of 2^-BITS adds at most 5 steps.
+Scores that fall must not be mixed with scores that rise (`Score.falls`).
 
-A row is at one leaf of a public tree, or at none, by that row alone (`privacy.rows.folds`). So one vector has the
-numbers of all leaves: `leaf_counts`, `level_sizes` (a row moves one by 1), `level_splits` (a row moves the scores of
-one group), and `subtrees`, by which `drawn_tree` draws a tree of at most two tests (a tree gains 1 or nothing). The
-arguments are in docs/privacy/splits.md.
+A row is at one leaf of a public tree, or at none, as a function of that row alone (`privacy.rows.folds`). So the
+numbers of all leaves are one vector: `leaf_counts` and `level_sizes` (a row changes one number by 1), `level_splits` (a
+row changes the scores of one group), and `subtrees`, from which `drawn_tree` draws a tree of at most two tests (a row
+adds 1 or 0 to the score of a tree). The arguments are in docs/privacy/splits.md.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from jostle.privacy.rows.folds import Folds, LeafFold, PublicTree
 from jostle.privacy.scores import Rule, Score, Scores
 from jostle.privacy.scores.cells import BITS, table_of
 
-EXACT_SQUARES = 2**26  # rows of which squares on the grid fit 64 bits
-MOST = 2**31  # of a public bound on rows: below it x·log₂x is exact to a small part of a step
+EXACT_SQUARES = 2**26  # up to this number of rows, squares on the grid fit 64 bits
+MOST = 2**31  # the largest public bound on rows: below it x·log₂x is exact to a small part of a step
 
 
 @dataclass(frozen=True, eq=False)
 class Split(Rule):
-    """`value` of tables of counts, (…, values, classes), and of a public N: (…), in steps of the grid."""
+    """`value` maps counts (…, values, classes) and a public N to scores (…), in steps of the grid."""
 
     value: Callable[[Ints, int], Ints]
 
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
-        """Splits of one table are counted together, in one pass over its rows; those that are known are not again."""
+        """The scores. Splits of one table are counted in one pass over its rows, without those that are cached."""
         requests = [(self.name, table_of(one).plan, *one.arguments) for one in scores]
         splits, values = reader.split_scores, dict[int, int]()
         together: dict[tuple[int, Key], list[int]] = {}
@@ -61,10 +61,10 @@ class Split(Rule):
 def split_score(
     data: PublicData, of: str, table: Table, by: tuple[str, RowExpr], label: tuple[str, RowExpr], most: int | None
 ) -> Score:
-    """The score `of` splitting a table by an expression with public values, for the classes of another one.
+    """The score `of` splitting a table by an expression with public values, for the classes of the expression `label`.
 
-    `most` is the public N of `entropy`; left out, it is what the source promises (`at most N rows`), and refused
-    where it promises nothing.
+    `most` is the public N of `entropy`. By default it is the bound of the source (`at most N rows`), and refused
+    without one.
     """
     key, classes = (split_key(name, expr, table) for name, expr in (by, label))
     if (len(key.values) + 1) * (len(classes.values) + 1) > MOST_KEYS:
@@ -74,7 +74,7 @@ def split_score(
 
 
 def moved_by(data: PublicData, of: str, table: Table, most: int | None) -> tuple[int, int, bool, int]:
-    """Of the score `of` a split the bits of its grid, its sensitivity, whether it falls, and the public N."""
+    """The bits of the grid of the score `of`, its sensitivity, whether it falls, and the public N."""
     if of == "max_class":
         return 0, 1, False, 0
     if of == "gini":
@@ -84,7 +84,7 @@ def moved_by(data: PublicData, of: str, table: Table, most: int | None) -> tuple
 
 
 def split_key(name: str, expr: RowExpr, table: Table) -> Key:
-    """The key of a column, or of an expression, over its public values."""
+    """The key of an expression over its public values."""
     if isinstance(expr, Column):
         return key_of_column(expr, table)
     key = table.key_of(expr, None, MOST_KEYS)
@@ -102,7 +102,7 @@ def key_of_column(column: Column, table: Table) -> Key:
 
 
 def promised_rows(table: Table) -> int | None:
-    """The bound on the rows of a table that its source promises (`at most N rows`), where each came from one there."""
+    """The bound of the source (`at most N rows`), if each row of the table comes from one of its rows; else None."""
     units = [e.unit for e in table.exposures]
     return units[0].at_most if isinstance(rows_below(table.plan), Scan) and len(units) == 1 else None
 
@@ -123,7 +123,7 @@ def _bound(data: PublicData, table: Table) -> int:
 
 
 def steepest(most: int) -> int:
-    """g(N) in steps of the grid, rounded up: h's slope from N on."""
+    """g(N), the slope of h from N on, in steps of the grid, rounded up."""
     if most <= 1:
         return 0
     slope = most * math.log2(most) - (most - 1) * math.log2(most - 1)
@@ -131,7 +131,7 @@ def steepest(most: int) -> int:
 
 
 def _gini(counts: Ints, most: int) -> Ints:
-    """−Σ_v ⌈2^BITS · (n_v − Σ_c n_vc²/n_v)⌉, in whole numbers: Python's, where squares could be too wide."""
+    """−Σ_v ⌈2^BITS · (n_v − Σ_c n_vc²/n_v)⌉ in integers; in Python integers if squares could overflow."""
     rows = counts.sum(axis=-1)
     if rows.max(initial=0) > EXACT_SQUARES:
         counts, rows = counts.astype(object), rows.astype(object)
@@ -160,21 +160,21 @@ SPLITS = {
 
 
 HIGHEST = 2**40
-TOGETHER = 2**24  # counts of a level that are in memory at once: where there are more, rows are read more than once
+TOGETHER = 2**24  # the largest number of counts of a level in memory; with more, rows are read several times
 
 STEPS = 2**24
-"""Steps of the grid of logarithms to a row."""
+"""Steps per row of the grid of logarithms."""
 TESTS, STAYS = (1, 3), 0.9
-"""The prior of trees with tests, for 1 of each class alone (of two, of more), and the share of leaves below a test."""
+"""Prior weights: of trees with tests relative to a single class (two classes, more), and of leaves below a test."""
 WIDEST = 2**12
-"""Leaves of a tree, at most: a column is not asked below another where there would be more."""
+"""The largest number of leaves of a tree. A column is not tested below another if there would be more."""
 LARGEST = 2.0**42
-"""The scale, at most: logarithms in doubles are then off by no more than a step."""
+"""The largest scale: logarithms in doubles are then accurate to one step."""
 
 
 @dataclass(frozen=True, eq=False)
 class LeafCounts(Rule, Summands):
-    """Rows at leaves, of each class; where rows have weights, their weights."""
+    """The number of rows, or their weight, at each leaf by class."""
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         tree, keys, label, nodes = score.arguments
@@ -189,7 +189,7 @@ class LeafCounts(Rule, Summands):
 
 @dataclass(frozen=True, eq=False)
 class LevelSplits(Rule, Summands):
-    """Scores of splitting each leaf of a level by each column that may be asked there, as `split` scores one."""
+    """Scores of splitting each leaf of a level by each column that may be tested there, as in `split`."""
 
     split: Split
 
@@ -213,7 +213,7 @@ class LevelSplits(Rule, Summands):
 
 @dataclass(frozen=True, eq=False)
 class TreeCounts:
-    """Rows of each class: all (C,), with each value of a column (V, C), and of two (V, W, C), by places of columns."""
+    """Counts of rows by class: of all rows (C,), by the values of a column (V, C), and of two columns (V, W, C)."""
 
     whole: Ints
     ones: tuple[Ints, ...]
@@ -221,30 +221,30 @@ class TreeCounts:
 
 
 def tree_sensitivity(values: Sequence[int]) -> int:
-    """How far apart a row can move the logarithms of two trees' probabilities, in steps over the scale, of columns that
-    have so many values: by a row, and by what is rounded off at their leaves and nodes, before and after."""
+    """The largest change of the difference of two trees' log probabilities by a row, in steps over the scale, for
+    columns with these numbers of values: one row, and the rounding at leaves and nodes before and after."""
     wide = max(values, default=1)
     return STEPS + 8 * (max(wide, min(WIDEST, wide * wide)) + wide + 2)
 
 
 def trees_at_most(values: Sequence[int], classes: int) -> int:
-    """One over the prior of any tree, at most: it stands for their number in how near to the best the drawn one is."""
+    """A bound on 1/prior of any tree, which replaces the number of trees in the error of the drawn one."""
     wide, many = max(values, default=1), len(values) + 2
     return int((10 * many) ** (wide + 1) * classes ** (1 + max(wide, min(WIDEST, wide * wide))))
 
 
 def drawn_tree(counts: TreeCounts, scale: float, *draws: Callable[[Ints], int]) -> list[int]:
-    """A tree of at most two tests on the way to a leaf, nearly P ∝ prior · exp(rows it gets right · `STEPS`/scale).
+    """A tree of at most two tests per leaf, drawn with nearly P ∝ prior · exp(correct rows · `STEPS`/scale).
 
-    `draws` draw the place i of whole numbers: of the columns asked first and the classes alone by permute-and-flip or
-    P ∝ exp(number/scale), then by the latter, or all the largest where `scale` is 0. First stands the column that is
-    asked first, their number for none; for each of its values the column asked next, as a place among the others, or
-    their number; then the class of each leaf, those below one test before those below two.
+    `draws` draw the index of an integer. The first, of the column tested first or a single class, is by
+    permute-and-flip or P ∝ exp(number/scale); the others are by the latter, and by the maximum if `scale` is 0. The
+    result is the column tested first, or the number of columns for none; for each of its values the column tested
+    next, as an index among the others, or their number; then the class of each leaf, leaves below one test first.
     """
     many, tests, first, choose = len(counts.ones), TESTS[len(counts.whole) > 2], draws[0], draws[-1]
 
     def together(scores: Ints) -> Ints:
-        """The logarithm of the sum over the last axis of what has these logarithms."""
+        """log Σ exp over the last axis, in steps."""
         top: Ints = scores.max(axis=-1)
         if not scale:
             return top
@@ -258,7 +258,7 @@ def drawn_tree(counts: TreeCounts, scale: float, *draws: Callable[[Ints], int]) 
         return together(rows * STEPS) + prior(1 / len(counts.whole))
 
     below = [[i for i in range(many) if (j, i) in counts.pairs] for j in range(many)]
-    nodes = [  # of each value of each column: a leaf, or what each column may add
+    nodes = [  # for each value of each column: a leaf, or a further test of each column
         np.stack([leaf(rows) + (prior(STAYS) if below[j] else 0), *(
             leaf(counts.pairs[j, i]).sum(axis=-1) + prior((1 - STAYS) / len(below[j])) for i in below[j]
         )], axis=-1)
@@ -283,7 +283,7 @@ def drawn_tree(counts: TreeCounts, scale: float, *draws: Callable[[Ints], int]) 
 
 @dataclass(frozen=True, eq=False)
 class Subtrees(Rule):
-    """Trees of one or two tests, of which one is drawn: read by `counted`."""
+    """Scores of trees of one or two tests, from which one is drawn. `counted` reads them."""
 
     def exact(self, reader: Reader, score: Score) -> list[int]:
         raise refuse("TypeError", "these scores are not listed", help="`noisy_max` draws a tree by them")
@@ -309,7 +309,7 @@ class Subtrees(Rule):
         ones: list[Ints] = []
         pairs: dict[tuple[int, int], Ints] = {}
         for j in range(len(wide)):
-            for i in below[j]:  # the other way round it is the same table
+            for i in below[j]:  # the same table with both columns exchanged
                 pairs[j, i] = fixed_width(next(read))
                 pairs[i, j] = pairs[j, i].swapaxes(0, 1)
             ones.append(fixed_width(next(read)))
@@ -322,18 +322,18 @@ LEVEL_SPLITS = {name: LevelSplits(f"{name} of a level", False, split) for name, 
 
 
 def leaf_counts(table: Table, tree: PublicTree, label: str) -> Scores:
-    """How many rows of each class are at each leaf of a tree, one leaf after the other."""
+    """The number of rows of each class at each leaf of a tree, leaf after leaf."""
     classes = key_of_column(Column(label), table)
     return _counts(LEAF_COUNTS, table, tree, (classes,), tree.leaves)
 
 
 def level_sizes(table: Table, tree: PublicTree) -> Scores:
-    """How many rows are at each leaf of the level of a tree."""
+    """The number of rows at each leaf of a tree's level."""
     return _counts(LEVEL_SIZES, table, tree, (), tree.level)
 
 
 def subtrees(table: Table, tree: PublicTree, label: str) -> Scores:
-    """The rows that each tree of one or two tests gets right, or of none, by the columns of a tree of one leaf."""
+    """The correct rows of each tree of at most two tests by the columns of `tree`, which has one leaf."""
     if len(tree.asks) != 1:
         raise refuse("ValueError", "a tree is drawn from its root on", help="`tree_start(…)`")
     keys = (*_keys(table, tree), key_of_column(Column(label), table))
@@ -354,10 +354,10 @@ def level_splits(
     data: PublicData, of: str, table: Table, tree: PublicTree, label: Key, most: int | None,
     prices: Sequence[Floats] | None = None,
 ) -> Scores:  # fmt: skip
-    """Of each leaf of the level a group of scores `of` splits, by each column not asked on the way there, in order.
+    """For each leaf of the level a group of scores `of` splitting it by each column not tested above it, in order.
 
-    `prices`, for each leaf of a number for each of them, are taken off, rounded to the grid of the scores. A leaf with
-    one price more may stay as it is: its group has one score more, the last.
+    `prices`, one number per score for each leaf, are subtracted, rounded to the grid. A leaf with one more price may
+    remain a leaf: its group has one more score, the last.
     """
     groups = tuple(tree.unasked.sum(axis=1).tolist())
     if not groups or not all(groups):
@@ -376,7 +376,7 @@ def level_splits(
 
 
 def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tuple[tuple[int, ...], Ints]:
-    """How many scores each group has, and what is taken off each, in steps of 2^-bits."""
+    """The size of each group of scores, and what is subtracted from each score, in steps of 2^-bits."""
     every = np.concatenate([np.zeros(0), *prices])
     longer = [len(some) - many for many, some in zip(groups, prices, strict=False)]
     if len(prices) != len(groups) or not {0, 1}.issuperset(longer) or not np.all(np.abs(every) <= HIGHEST):
@@ -388,7 +388,7 @@ def _priced(groups: tuple[int, ...], prices: Sequence[Floats], bits: int) -> tup
 
 
 def _keys(table: Table, tree: PublicTree) -> tuple[Key, ...]:
-    """The columns of a tree over their public values, which are those that its children stand for."""
+    """The keys of a tree's columns, whose public values are the branches of its tests."""
     keys = []
     for name, branches in zip(tree.names, tree.branches, strict=True):
         key = key_of_column(Column(name), table) if name in table.domains else None
@@ -401,7 +401,7 @@ def _keys(table: Table, tree: PublicTree) -> tuple[Key, ...]:
 def _weights(
     reader: Reader, table: Table, tree: PublicTree, keys: tuple[Key, ...], label: tuple[Key, ...], nodes: Ints
 ) -> list[int]:  # fmt: skip
-    """The counts of leaves as parts of parts, each asked for by itself."""
+    """The weights at leaves, each read as a part of a part."""
     plans: dict[int, Plan] = {0: table.plan}
     for node in (tree.asks >= 0).nonzero()[0].tolist():
         key = keys[tree.asks[node]]

@@ -1,9 +1,9 @@
-"""Exact sums of row programs over rows as vectors, and the coordinates of such a sum as scores.
+"""Exact sums of row programs over rows as vectors, and the coordinates of such sums as scores.
 
-A row count is the sum of a whole number of each row, within a public interval (`privacy.rows`): `correct_count`, how
-many rows a public classifier gets right, `surprise_count`, how improbable it calls their classes. One row more or less
-moves it by at most the largest absolute value in that interval; where no number is negative it is monotone.
-`ranked_counts` counts the rows at each of several places, of which a row has one at most.
+A row count is the sum over rows of an integer within a public interval (`privacy.rows`): `correct_count`, the rows that
+a public classifier predicts correctly, and `surprise_count`, their negative log likelihood. Adding or removing a row
+changes it by at most the largest absolute value of the interval. It is monotone if no number is negative.
+`ranked_counts` counts the rows at each of several places, of which a row has at most one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ COORDINATES, ROW_TOTAL = Coordinates("coordinates", False), RowTotal("row_total"
 
 
 def check_columns(rows: Vectors, function: Weights | Contributions | FactoredGradient) -> None:
-    """Refuses a function of other rows: whoever built it, it could fail on a row and not on none."""
+    """Refuses a function for rows of another form, which could fail on some rows only."""
     if function.columns != len(rows.names):
         raise refuse("ValueError", f"`{function.name}` is for {function.columns} columns, not for {len(rows.names)}")
 
@@ -69,16 +69,16 @@ def contributions(
     reader: Reader, rows: Vectors, function: Contributions, bound: float, norm: str,
     sampled: tuple[folds.Sampler, int] | None = None,
 ) -> Ints:  # fmt: skip
-    """The sum of what a program gives for each row, clipped to a norm of `bound`, in units of 2^-BITS of it; of a
-    sample of the rows where it says by which noise and which share."""
+    """The sum of a program's output for each row, clipped to norm `bound`, in units of 2^-BITS of it. `sampled` is the
+    noise and the share of a secret sample, if only that is summed."""
     fold: folds.Fold = folds.ContributionFold(function, bound, norm)
     return fixed_width(_folded(reader, rows, fold if sampled is None else folds.SampledFold(fold, *sampled))[0])
 
 
 def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient, bound: float) -> Scores:
-    """The coordinates of a sum as scores, each contribution within ±bound, and then their negatives: to be chosen from.
+    """The coordinates of a sum as scores, followed by their negatives. Each contribution is within ±bound.
 
-    One row moves each score by at most the bound; not monotone.
+    One row changes each score by at most the bound; not monotone.
     """
     check_bound(bound, "sup")
     check_columns(rows, function)
@@ -92,9 +92,9 @@ def coordinate_scores(rows: Vectors, function: Contributions | FactoredGradient,
 
 
 def row_total(rows: Vectors, function: Contributions, bound: float) -> Score:
-    """The sum over rows of the one number that a program gives, each clipped to ±bound, in multiples of the bound.
+    """The sum over rows of a program's single output, clipped to ±bound, in multiples of the bound.
 
-    One row moves it by at most one; monotone where no number is negative.
+    One row changes it by at most 1; monotone if no number is negative.
     """
     check_bound(bound, "sup")
     check_columns(rows, function)
@@ -105,7 +105,7 @@ def row_total(rows: Vectors, function: Contributions, bound: float) -> Score:
 
 
 def check_bound(bound: float, norm: str) -> None:
-    """Refuses a bound that is no positive number, and a norm that is not known."""
+    """Refuses a bound that is not a positive number, and an unknown norm."""
     if not 1e-100 < bound < 1e100:
         raise refuse("ValueError", "a bound is a positive number", help="`bound = 1`")
     if norm not in ("l1", "l2", "sup"):
@@ -115,7 +115,7 @@ def check_bound(bound: float, norm: str) -> None:
 @dataclass(frozen=True, eq=False)
 class RowCountRule(Rule, Summands):
     def exact_each(self, reader: Reader, scores: Sequence[Score]) -> list[list[int]]:
-        """Counts of the same columns of one table are made in one pass over its rows."""
+        """The counts. Those of the same columns of one table are computed in one pass over its rows."""
         totals: dict[int, list[int]] = {}
         together: dict[tuple[int, tuple[Key, ...]], list[int]] = {}
         for i, one in enumerate(scores):
@@ -133,10 +133,10 @@ ROW_COUNTS = {name: RowCountRule(name, False) for name in ("correct_count", "sur
 
 
 def row_count(table: Table, names: tuple[str, ...], build: Callable[[Mapping[str, Any]], RowCount]) -> Score:
-    """The sum over the rows of `table` of what a program gives for the columns `names`, each of public values, or the
-    rows at each of its cells.
+    """The sum over the rows of `table` of a program's output for the columns `names`, which have public values, or the
+    number of rows at each of its cells.
 
-    `build` makes the program for these columns' values: its inputs are the places among them, −1 for none.
+    `build` returns the program for the columns' values. Its inputs are indices of the values, −1 for none.
     """
     keys = tuple(key_of_column(Column(name), table) for name in names)
     count = build({name: key.values for name, key in zip(names, keys, strict=True)})

@@ -257,7 +257,7 @@ def grid_of(term: p.Term | Pair) -> int:
 
 
 def sensitivity_of(term: p.Term | Pair, table: Table) -> int:
-    """For one row more or less, or for rows whose weights are 1 in all; in units of the term's grid."""
+    """The sensitivity to adding or removing one row, or rows of total weight 1, in units of the term's grid."""
     if isinstance(term, Pair):
         rows = term.step(table) * sensitivity_of(term.count, table)
         return 2 * max(sensitivity_of(term.total, table), rows)
@@ -267,7 +267,7 @@ def sensitivity_of(term: p.Term | Pair, table: Table) -> int:
     whole = math.ceil(math.ldexp(most * most if term.square else most, term.bits))
     if not (term.weighted and whole):
         return whole
-    # each of a person's rows is rounded by itself, and the product with its weight has rounded before
+    # each of a person's rows is rounded separately, and the product with its weight was rounded before
     rows = max(-(-e.stability // e.weighted_stability) for e in table.exposures)
     return whole + 1 + -(-rows // 2)
 

@@ -1,14 +1,14 @@
-"""What the counts of rows at public places say: the most frequent value, and bounds between which nearly all lie.
+"""Aggregates from counts of rows at public places: the mode, and bounds that contain nearly all values.
 
-*Bounds* are round, of a noisy histogram over the orders of magnitude. Bins are those within the public bounds of the
-expression, and between ±10^18 where it has none: values beyond are counted in the outer bins. The answer lies between
-the outermost bins whose noisy counts exceed what noise alone shows in any of the bins with probability `BY_CHANCE`. It
-goes on outwards while the next bin exceeds what noise alone shows in one with probability `ONE_MORE`. Where no bin
-does, it is the bin with the largest noisy count: no data can make it fail. k rows may be in k bins or in one, so that
-they move the counts by k at most, in ℓ₁ and in ℓ₂. Counts are of weights, in whole units, where rows have weights.
+*Bounds* are round numbers from a noisy histogram over the orders of magnitude. Its bins lie within the public bounds of
+the expression, or within ±10^18 without any; values beyond are counted in the outer bins. The answer spans the
+outermost bins whose noisy counts exceed the level that noise reaches in any bin with probability `BY_CHANCE`. It is
+extended while the next bin exceeds the level that noise reaches in one bin with probability `ONE_MORE`. If no bin does,
+it is the bin with the largest noisy count, so that no data can make it fail. k rows may be in k bins or in one, so they
+change the counts by at most k in ℓ₁ and ℓ₂. If rows have weights, weights are counted, in whole units.
 
-*The mode.* Monotone scores that move by at most k need noise of scale k/ε (Dwork & Roth 2014, 3.3; one-sided
-exponential noise: McKenna & Sheldon 2020). Where rows have weights, counts are of weights in whole units, and k is the
+*The mode.* Monotone scores that change by at most k need noise of scale k/ε (Dwork & Roth 2014, 3.3; one-sided
+exponential noise: McKenna & Sheldon 2020). If rows have weights, counts are of weights in whole units, and k is the
 weight of a person.
 """
 
@@ -41,24 +41,24 @@ SMALLEST, LARGEST = -9, 18  # powers of ten
 
 
 class Cut(Struct, frozen=True):
-    """An end between two bins: with `closed` it belongs to the upper one."""
+    """A boundary between two bins. If `closed`, it belongs to the upper one."""
 
     value: float
     closed: bool
 
     def holds(self, expr: RowExpr) -> RowExpr:
-        """Whether a value is above it."""
+        """The condition that a value is above the boundary."""
         return Apply(">=" if self.closed else ">", (expr, Constant(self.value)))
 
 
 class Bins(Struct, frozen=True):
-    """Bins by the cuts between them; bin i lies within ends i and i + 1."""
+    """Bins by the cuts between them. Bin i lies between the ends i and i + 1."""
 
     ends: tuple[float, ...]
     cuts: tuple[Cut, ...]
 
     def place(self, expr: RowExpr) -> RowExpr:
-        """The bin of a row, by comparisons alone, so that it is the same on every engine; none of no value."""
+        """The bin of a row, by comparisons alone, so that all engines agree; missing for a missing value."""
         return Apply("if", (Apply("==", (expr, expr)), self._place(expr, 0, len(self.cuts)), Constant(None)))
 
     def _place(self, expr: RowExpr, first: int, last: int) -> RowExpr:
@@ -71,7 +71,7 @@ class Bins(Struct, frozen=True):
 
 @lru_cache(64)
 def bins(low: float | None, high: float | None, integral: bool) -> Bins:
-    """The bins within public bounds, or of an open column."""
+    """The bins within public bounds, or for a column without bounds."""
     largest = 10.0**LARGEST
     low, high = -largest if low is None else low, largest if high is None else high
     places = range(0 if integral else SMALLEST, LARGEST)
@@ -83,7 +83,7 @@ def bins(low: float | None, high: float | None, integral: bool) -> Bins:
 
 
 class Bounds(agg.GroupAggregate):
-    """Round bounds between which nearly all values lie: a noisy histogram over the orders of magnitude.
+    """Round bounds that contain nearly all values, from a noisy histogram over the orders of magnitude.
 
     *Measures* The number of rows in each public bin; bins end at 0 and at ±1, ±2 and ±5 times powers of ten.
     *Sensitivity* 1.
@@ -130,7 +130,7 @@ class Bounds(agg.GroupAggregate):
 
 
 def outermost(noisy: Floats, surely: float, likely: float) -> tuple[int, int]:
-    """The first and the last bin that hold rows, as far as noisy counts tell."""
+    """The first and the last bin with rows, judged by noisy counts."""
     full = [i for i, count in enumerate(noisy) if count > surely] or [int(noisy.argmax())]
     first, last = full[0], full[-1]
     while first > 0 and noisy[first - 1] > likely:
@@ -149,7 +149,7 @@ class Mode(agg.SelectionAggregate):
     *Measures* The public key of E with the largest count.
     *Sensitivity* 1, monotone.
     *Mechanism* Noisy max at k/ε, or at 2k/ε with public size.
-    *Why* One more row raises one count and lowers none; a row that is replaced does both.
+    *Why* An added row raises one count and lowers none; a replaced row does both.
     """
 
     name = "mode"

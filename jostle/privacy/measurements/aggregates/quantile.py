@@ -1,21 +1,20 @@
-"""Quantiles of an expression, the extremes among them: report noisy max over public intervals.
+"""Quantiles of an expression, including the extremes, by report noisy max over public intervals.
 
-*Intervals* cover the public bounds of the expression: a whole number each where there are at most 4,096, else about
-4,096 of equal width, cut finer towards 0; values that many rows share lie in one, wherever its ends are. What is chosen
-is an interval; the number in it with the fewest decimal digits, as the values of data mostly are, is the answer
-(`run.answers`). Ends are whole multiples of powers of two, so that a row's interval is a product that rounds nothing,
-taken down: one key of whole numbers, the same on every engine. How many rows are in each is all that is read. The last
-interval has no end: #{< b} is N there. A minimum or maximum would pick the edge of the domain at any noise. So it aims,
-by a public shift, at the rank that noise can resolve, and at the first or last row where that is finer. Where rows have
-weights, the ends count by them, in whole units; they are linear in the rows, so that k is then the weight of a person.
+*Intervals* cover the public bounds of the expression: one for each integer if there are at most 4,096, else about 4,096
+of equal width, with finer ones near 0. An interval is selected, and the answer is the number in it with the fewest
+decimal digits, as most values of data have few (`run.answers`). Ends are integer multiples of powers of two, so a row's
+interval is an exact product, rounded down: one integer key, the same on every engine. Only the number of rows in each
+interval is read. The last interval has no end: #{< b} is N there. An exact minimum or maximum would select the edge of
+the domain at any noise. So it aims, by a public shift, at the rank that the noise can resolve, or at the first or last
+row if that is finer. If rows have weights, counts are of weights, in whole units, and k is the weight of a person.
 
-*An error in values* takes a quarter of the amount (half of it `via interval`, nothing `via selection`, and of a
-minimum or a maximum): `Bracketing`. Public places stand on both sides of the chosen interval, at 1, 2, 4,
-… intervals from it, and cut the bounds into parts, whose rows are counted with noise.
+*An error in values* costs a quarter of the amount (half of it `via interval`; nothing `via selection`, or for a
+minimum or maximum): `Bracketing`. Public places on both sides of the selected interval, at 1, 2, 4, … intervals from
+it, divide the bounds into parts, whose rows are counted with noise.
 
-*Argument.* A selection and then counts, one after the other on the same rows: the second is chosen by the output of the
-first, and their prices add up (adaptive composition, in ε and in ρ). Parts are disjoint, so that a row is in one part
-of one group. All counts of all groups together move by what the count of a group does (`aggregate.reach_of`).
+*Argument.* The counts depend on the output of the selection, and both prices add up (adaptive composition, in ε and in
+ρ). Parts are disjoint, so a row is in one part of one group. All counts of all groups together change by at most what
+the count of groups does (`aggregate.reach_of`).
 """
 
 from __future__ import annotations
@@ -44,16 +43,16 @@ from jostle.privacy.mechanisms.noise import Noise
 from jostle.privacy.mechanisms.selection import Selection
 from jostle.records import replace
 
-EVEN = 4096  # intervals of equal width, or up to √2 times as many or as few
-OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and into how many each is cut there
-_FINEST = -1021  # the exponent of the narrowest: a double holds its inverse
+EVEN = 4096  # intervals of equal width, within a factor of √2
+OCTAVES, STEPS = 40, 64  # halvings of the largest magnitude towards 0, and the intervals in each
+_FINEST = -1021  # the exponent of the narrowest interval: its inverse is a double
 
 
 class Intervals(Struct, frozen=True, eq=False, dict=True):
     """The intervals between two ends, with codes from `first` to `last`.
 
-    They have the width 2^`exponent` where a value is at least `STEPS` times that, and towards 0 half of it again and
-    again, `halvings` times. Without an exponent each whole number is one.
+    Their width is 2^`exponent` for values of at least `STEPS` times that. Towards 0 it is halved `halvings` times.
+    Without an exponent each integer is an interval.
     """
 
     low: float
@@ -65,7 +64,7 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def starts(self) -> Floats:
-        """Where each begins, up to where the next does."""
+        """The start of each interval; it ends where the next one starts."""
         codes = np.arange(self.first, self.last + 1)
         if self.exponent is None:
             return codes.astype(float)
@@ -74,7 +73,7 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
         return starts
 
     def key(self, expr: RowExpr) -> Key:
-        """The intervals as a group key of rows; what is none is in no group."""
+        """The intervals as a group key of rows; a missing value is in no group."""
         return Key(self._code(expr), range(self.first, self.last + 1))
 
     def _code(self, expr: RowExpr) -> RowExpr:
@@ -86,8 +85,8 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
         return Apply("if", (Apply(">=", (expr, Constant(0.0))), *sides))
 
     def _side(self, expr: RowExpr, first: int, last: int, negative: bool) -> RowExpr:
-        """The code of a value on one side of 0, for which the width is halved from `first` to `last` times. Less often
-        is asked first: most values are far from 0."""
+        """The code of a value on one side of 0, where the width is halved `first` to `last` times. Fewer halvings are
+        tested first, since most values are far from 0."""
         if first == last:
             scaled = Apply("*", (expr, Constant(math.ldexp(1.0, first - (self.exponent or 0)))))
             shift = _shift(first, self.halvings, negative)
@@ -100,23 +99,23 @@ class Intervals(Struct, frozen=True, eq=False, dict=True):
 
 
 def _shift(halved: int, halvings: int, negative: bool) -> int:
-    """What is added to the place of a value on the grid that was halved so many times: codes go on from grid to grid,
-    as each has `STEPS` places to the next, on either side of 0."""
+    """The number that is added to a value's position on the grid with `halved` halvings, so that codes continue from
+    grid to grid: each has `STEPS` positions up to the next, on either side of 0."""
     return STEPS * (halved - 2 * halvings if negative else -halved)
 
 
 @lru_cache(64)
 def intervals(low: float, high: float, integral: bool) -> Intervals:
-    """The intervals between two finite ends, which belong to the first and the last of them.
+    """The intervals between two finite ends, which are in the first and the last one.
 
-    Every whole number has an interval of its own where there are at most `EVEN`, and else all have ends that are whole.
+    Each integer is an interval if there are at most `EVEN`.
     """
     if integral and high - low < EVEN:
         return Intervals(low, high, math.floor(low), math.floor(high))
     largest, nearest = max(abs(low), abs(high)), max(low, -high, 0.0)
     width, power = math.frexp(high / EVEN - low / EVEN)
     nearest_power = power - (width < math.sqrt(0.5)) if width else _FINEST
-    exponent = max(nearest_power, math.frexp(largest)[1] - 53, _FINEST)  # doubles are no closer
+    exponent = max(nearest_power, math.frexp(largest)[1] - 53, _FINEST)  # the distance of doubles
     least = max(math.frexp(largest)[1] - OCTAVES - STEPS.bit_length(), 0 if integral else _FINEST)
     if nearest:
         least = max(least, math.frexp(nearest)[1] - STEPS.bit_length())
@@ -126,7 +125,7 @@ def intervals(low: float, high: float, integral: bool) -> Intervals:
 
 
 def _code_of(value: float, exponent: int, halvings: int) -> int:
-    """The code of a number, as `Intervals.key` has it of a row."""
+    """The code of a number, as `Intervals.key` computes it for a row."""
     halved = 0
     while halved < halvings and abs(value) < math.ldexp(STEPS, exponent - halved):
         halved += 1
@@ -135,8 +134,8 @@ def _code_of(value: float, exponent: int, halvings: int) -> int:
 
 
 def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
-    """Where the intervals of codes begin."""
-    centred = codes + STEPS * halvings  # of the finest grid, and beyond its ends on coarser ones
+    """The starts of the intervals with these codes."""
+    centred = codes + STEPS * halvings  # positions on the finest grid, continued on coarser ones
     coarser = (np.maximum(centred, ~centred) // STEPS - 1).clip(0, halvings)
     places = centred - np.sign(centred) * STEPS * coarser
     starts: Floats = np.ldexp(places.astype(float), exponent - halvings + coarser)
@@ -144,7 +143,7 @@ def _starts(codes: Ints, exponent: int, halvings: int) -> Floats:
 
 
 class Bracketing(Struct, frozen=True):
-    """A selection and noisy counts of the rows of a table, within an amount; a delta is all of these'."""
+    """A selection and noisy counts of a table's rows, within one amount. The counts have all of a delta."""
 
     amount: Amount
     selection: Selection
@@ -154,7 +153,7 @@ class Bracketing(Struct, frozen=True):
 
     @classmethod
     def of(cls, amount: Amount, table: Table, parts: int) -> Bracketing:
-        """One of so many parts of an amount is for the counts."""
+        """The mechanisms for an amount, of which one of `parts` parts is for the counts."""
         rows, of_counts = Count(weighted=table.weighted), amount.value // parts
         selection = Selection.of(Amount(amount.unit, amount.value - of_counts, amount.delta), table.measures)
         part = Amount(amount.unit, of_counts, amount.delta)
@@ -171,17 +170,17 @@ class Bracketing(Struct, frozen=True):
 
     @property
     def measured(self) -> Measured:
-        """What a trace shows of the counts."""
+        """The trace record of the counts."""
         stability = agg.stability_of_term(self.rows, self.table, undivided=False)
         return Measured("rows around", self._linear.law, self.counts, 1, stability)
 
     def around(
         self, chosen: Sequence[int], exact: Sequence[Ints], starts: Floats, part: float, noise: Noise
     ) -> Iterator[tuple[Floats, Floats]]:
-        """Of each group, places around the chosen of the intervals that begin at `starts`, and how clear each is.
+        """For each group, places around the selected interval, and how clear it is which side of the quantile each is.
 
-        `exact`: how many rows, in units of their grid, are in each interval. `part` is the quantile. Clear is what
-        `Bracketed` says.
+        `exact` has the rows of each interval, in units of their grid, and `starts` where intervals start. `part` is the
+        quantile. Clearness is defined by `Bracketed`.
         """
         linear, places = self._linear, [_places(place, len(starts)) for place in chosen]
         rows = [np.diff(_rows_below(counts)[[*at, -1]], prepend=0) for counts, at in zip(exact, places, strict=True)]
@@ -199,14 +198,14 @@ class Bracketing(Struct, frozen=True):
 
 
 def _places(chosen: int, many: int) -> list[int]:
-    """The intervals, of `many`, at whose start there is a place: around the chosen one, and twice as far each time."""
+    """The intervals whose starts are places: around the selected one of `many`, at doubling distances."""
     steps = [2**i for i in range(many.bit_length())]
     around = {chosen, chosen + 1, *(chosen - step for step in steps), *(chosen + 1 + step for step in steps)}
     return sorted(place for place in around if 0 < place < many)
 
 
 PARTS = 4
-"""One of so many parts of the amount of a quantile buys its error in values."""
+"""One of this many parts of a quantile's amount buys its error in values."""
 
 
 class Quantile(agg.SelectionAggregate):
@@ -215,13 +214,13 @@ class Quantile(agg.SelectionAggregate):
     *Measures* A public interval [a, b), by minus the distance of 0 from [d·#{< a} − c·N, d·#{< b} − c·N], q = c/d.
     *Sensitivity* max(c, d − c), either way.
     *Mechanism* Noisy max at 2·max(c, d − c)·k/ε.
-    *Why* A row moves each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
+    *Why* A row changes each end by −c or by d − c, and a distance is 1-Lipschitz in the ends.
     """
 
     name = "quantile"
 
     def rank(self) -> float:
-        """The q that is aimed at."""
+        """The quantile q to aim at."""
         return self.numbers[0]
 
     def check(self, table: Table) -> None:
@@ -249,11 +248,11 @@ class Quantile(agg.SelectionAggregate):
         return super().mechanism(amount, via, table) if parts is None else Bracketing.of(amount, table, parts)
 
     def choose(self, mechanism: Selection, exact: Ints, noise: Noise, table: Table) -> tuple[float, Selected]:
-        """The start of an interval; which number in it is the answer is said outside (`run.answers`)."""
+        """The start of the selected interval. `run.answers` picks the number in it."""
         starts, below = self.intervals(table).starts, _rows_below(exact)
         part = Fraction(self.rank()).limit_denominator(1000)
         c, d = part.numerator, part.denominator
-        unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # of a row in the counts
+        unit = 1 << (WEIGHT_BITS if table.weighted else 0)  # a row in the counts
         scale = mechanism.scale(max(c, d - c) * weighted_stability_of(table) * unit, monotone=False)
         least, most = d * below[:-1] - c * below[-1], d * below[1:] - c * below[-1]
         inside = max(unit, math.ceil(min(scale * math.log(len(starts)) / 2, 2.0**61))) if c in (0, d) else 0
@@ -282,7 +281,7 @@ class Quantile(agg.SelectionAggregate):
         return bracketed, [*events, mechanism.measured]
 
     def intervals(self, table: Table) -> Intervals:
-        """The candidates."""
+        """The candidate intervals."""
         return intervals(*self.candidates(table), is_integral(self.expr, table.domains))
 
 
@@ -327,7 +326,7 @@ class Max(Quantile):
     *Mechanism* Noisy max at 2k/ε.
     *Why* As for a quantile; the shift is public.
 
-    Of a cube: the largest cell, with additive noise. The largest of one group moves by at most what its cells move by.
+    Of a cube: the largest cell, with additive noise. The largest cell of a group changes by at most what its cells do.
     """
 
     name = "max"
@@ -342,5 +341,5 @@ class Max(Quantile):
 
 
 def _rows_below(exact: Ints) -> Ints:
-    """How many rows lie below each start, and last of all how many there are."""
+    """The number of rows below each start and, last, the number of all rows."""
     return np.concatenate([[0], fixed_width(exact).cumsum()])

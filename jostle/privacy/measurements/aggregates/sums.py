@@ -1,4 +1,4 @@
-"""Numbers of rows and of different values, sums and means."""
+"""Counts of rows and of distinct values, sums and means."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jostle.privacy.measurements.aggregates import aggregate as agg
 
 
 class Count(agg.AdditiveAggregate):
-    """How many rows there are, or how many where an expression is not none.
+    """The number of rows, or of rows in which an expression is not missing.
 
     *Measures* The number of rows, or of rows where E is not none.
     *Sensitivity* 1.
     *Mechanism* Additive.
     *Why* A row counts or does not.
 
-    Of a cube: the number of cells. The one cell that a row moves comes in or goes out, in its own group.
+    Of a cube: the number of cells. The one cell that a row changes is added or removed, in its own group.
 
     `count(*)` has no expression.
     """
@@ -35,14 +35,14 @@ class Count(agg.AdditiveAggregate):
 
 
 class CountDistinct(agg.AdditiveAggregate):
-    """How many different values an expression has.
+    """The number of distinct values of an expression.
 
     *Measures* The number of different values of E that are not none.
     *Sensitivity* 1.
     *Mechanism* Additive.
-    *Why* A row brings at most one value, and k rows at most k. Of the protected column, undivided, 1 in all.
+    *Why* A row adds at most one value, and k rows at most k. For the protected column, without groups, 1 in all.
 
-    Of several expressions E is one text for each combination of their values (`pair`), and a row has one at most.
+    For several expressions E is one text for each combination of their values (`pair`), and a row has at most one.
     """
 
     name = "count_distinct"
@@ -60,7 +60,7 @@ class Sum(agg.AdditiveAggregate):
     *Mechanism* Additive.
     *Why* A row adds one clamped, rounded term, at most ⌈B·2^bits⌉ grid steps.
 
-    Of a cube: sums over disjoint groups of cells, which move by what the cells move by.
+    Of a cube: sums over disjoint groups of cells, which change by at most what the cells change by.
     """
 
     name = "sum"
@@ -80,7 +80,7 @@ class Sum(agg.AdditiveAggregate):
 class Avg(agg.Estimate):
     """The mean of an expression.
 
-    *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which has the sum of x and the count.
+    *Measures* Σ(h + x) and Σ(h − x), x = E − middle: a pair, which determines the sum of x and the count.
     *Sensitivity* 2h of both together.
     *Mechanism* Additive, of a vector of two.
     *Why* A row adds h + x ≥ 0 and h − x ≥ 0, 2h in all; the quotient is post-processing, kept within the bounds.
@@ -102,7 +102,7 @@ class Avg(agg.Estimate):
 
 
 class CentredSum(Avg):
-    """The sum of an expression beside its mean, of the same terms.
+    """The sum of an expression beside its mean, from the same terms.
 
     *Measures* The pair of the mean, with all of the amount.
     *Sensitivity* 2h of the pair.

@@ -1,4 +1,4 @@
-"""The second moments: variance, standard deviation and covariance."""
+"""Second moments: variance, standard deviation and covariance."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Covariance(agg.Estimate):
     name = "covariance"
 
     def statistics(self) -> tuple[Exact, ...]:
-        """Those of (var(X + Y) − var(X − Y)) / 4, over the rows that have both."""
+        """The variances of (var(X + Y) − var(X − Y)) / 4, over the rows that have both values."""
         return (Exact("var", Apply("+", self.expressions)), Exact("var", Apply("-", self.expressions)))
 
     def of_statistics(self, values: Sequence[float | None]) -> float | None:

@@ -1,10 +1,10 @@
-"""A ledger in a file: one SQLite database. Where a ledger is: a path, or the URL of a server (`store.STORES`).
+"""A ledger in a file, one SQLite database. The place of a ledger is a path or the URL of a server (`store.STORES`).
 
-Write-ahead log, `synchronous=FULL`, every change in one `BEGIN IMMEDIATE` transaction. Whatever SQLite says is wrong
-(missing, locked, full, read-only, damaged) becomes one `LedgerError`, and what was begun is rolled back. The file is
-made with mode 0600 and refused where everybody may read or write it. SQLite's locks belong to the process and are
-lost when any handle on the file is closed, so nothing else may open it: use `stat` only. A commit over a connection
-that lived through a fork could go into a log that the parent deletes.
+It uses a write-ahead log, `synchronous=FULL`, and one `BEGIN IMMEDIATE` transaction for each change. Every error of
+SQLite (missing, locked, full, read-only, damaged) becomes one `LedgerError`, and the transaction is rolled back. The
+file is created with mode 0600, and refused if everybody may read or write it. SQLite's locks belong to the process and
+are lost when any handle on the file is closed, so nothing else may open it; use `stat` only. Connections are not used
+after a fork, since a commit could go into a log that the parent deletes.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LedgerFile(Store):
         return False
 
     def create(self) -> None:
-        """It is built under another name first."""
+        """Creates the file under another name first, and renames it."""
         if self.exists():
             return
         draft = self.path.with_name(f".{self.path.name}.{os.getpid()}")
@@ -113,7 +113,7 @@ class LedgerFile(Store):
         return connection
 
     def _bring_up(self, connection: sqlite3.Connection) -> None:
-        """Makes a file of an older version one of this."""
+        """Upgrades a file of an older version."""
         connection.execute("BEGIN IMMEDIATE")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         for later in range(version + 1, self.layout.version + 1) if version else ():
@@ -152,7 +152,7 @@ class LedgerFile(Store):
 
 
 def default_place() -> str | Path:
-    """`$JOSTLE_LEDGER`, else `jostle/ledger.db` in `$XDG_DATA_HOME` or `~/.local/share`; who has no home has none."""
+    """`$JOSTLE_LEDGER`, else `jostle/ledger.db` in `$XDG_DATA_HOME` or `~/.local/share`. Refused without a home."""
     own = os.environ.get("JOSTLE_LEDGER")
     if own:
         return own
@@ -164,7 +164,7 @@ def default_place() -> str | Path:
 
 
 def store_at(place: str | Path, timeout: float, layout: Layout = LEDGER) -> Store:
-    """The ledger there, or what else has a `layout`; nothing is opened. `LedgerError` for another kind's URL."""
+    """The store at a place, of a ledger by default; it is not opened. `LedgerError` for an unknown kind of URL."""
     scheme, there, _ = str(place).partition("://")
     if not there or isinstance(place, Path):
         return LedgerFile(place, timeout, layout)

@@ -1,19 +1,18 @@
 """Grants: parts of the budget of a registered dataset, each for one analyst, in the same ledger and by the same rules.
 
-A grant is a row of the ledger with a history and a seal of its own, `dataset@analyst`, in the dataset's unit. A session
-that is opened for an analyst counts in the grant; each charge is written to the grant and to its dataset in one
-transaction, by the same amount, or to neither.
+A grant is a row of the ledger with its own history and seal, `dataset@analyst`, in the dataset's unit. A session that
+is opened for an analyst counts in the grant. Each charge is written to the grant and to its dataset in one transaction,
+with the same amount, or to neither.
 
-What grants may still take is *reserved*: a new grant, and a charge on the dataset itself, have to fit beside it. Of an
-(ε, δ) budget that is counted in zCDP each grant is a budget of its own: limits add up to the dataset's, a charge is
-tested against the grant alone, and a grant that ends gives nothing back unless nothing was charged. Charges on the
-dataset itself count there by their plain sums, and are refused after the first grant. The argument is in
-docs/privacy/server.md.
+The rest of all grants is *reserved*: new grants, and charges on the dataset itself, must fit beside it. For an (ε, δ)
+budget that is counted in zCDP each grant is a separate budget: limits add up to the dataset's, a charge is tested
+against the grant alone, and a grant that ends frees nothing unless nothing was charged. Charges on the dataset itself
+are counted by plain sums there, and refused after the first grant. The argument is in docs/privacy/server.md.
 
-A grant may say how much one program, and all programs of seven days, take of it at most: refusals before a charge,
-which give nothing back. A grant on a linked table is of no amount: it opens the table to whoever has a grant on its
-persons, which is charged. It is frozen, closed and expires for itself; a charge of a program that opened the table is
-refused then.
+A grant may limit what one program, and all programs of seven days, take of it. Such refusals come before a charge, and
+nothing is refunded. A grant on a linked table has no amount: it opens the table to analysts with a grant on its
+persons, which is charged. It can be frozen, closed and expire separately; then charges of programs that opened the
+table are refused.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from jostle.privacy.ledger.store import MINUTE, Dataset, Entry, Rows, now, plus
 from jostle.records import replace
 
 ANALYST = re.compile(r"[a-z][a-z0-9_.-]{0,39}")
-"""Names of analysts. None has an `@`, so that no name of a grant is another's."""
+"""Names of analysts. They contain no `@`, so that names of grants are unique."""
 OPEN, FROZEN, CLOSED = "", "frozen", "closed"
 WEEK, LONGEST = timedelta(days=7), timedelta(minutes=10)
-"""`LONGEST` is what no run of an analyst takes: so long after its last day a grant may still be charged."""
+"""`LONGEST` exceeds the time of any analyst's run: so long after its last day a grant may still be charged."""
 
 
 def grant_name(dataset: str, analyst: str) -> str:
@@ -43,23 +42,23 @@ def grant_name(dataset: str, analyst: str) -> str:
 
 
 def live(grant: Dataset) -> bool:
-    """Whether a grant can still take something: a frozen one can be thawed."""
+    """Whether a grant can still be charged, now or, if it is frozen, after it is thawed."""
     return grant.state.status != CLOSED and not is_past(grant, now(LONGEST))
 
 
 def is_past(grant: Dataset, at: str) -> bool:
-    """`until` is the last day, in UTC; `at` is when a run began: when it charges depends on rows."""
+    """Whether a grant has expired (`until`, in UTC) at the start `at` of a run: times of charges depend on rows."""
     return bool(grant.terms.until) and at[:10] > grant.terms.until
 
 
 def limits_of(measure: Measure) -> Measure:
-    """How the grants of a budget add up."""
+    """The measure by which the grants of a budget add up."""
     return Measure("basic", measure.limit) if measure.kind == "approximate" else measure
 
 
 def granted_total(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
-    """Of an (ε, δ) budget that is counted in zCDP: what grants that are not closed or were used have of it (an expired
-    one is live again where a clock is set back), with the plain sums of its own charges. None where there are none."""
+    """For an (ε, δ) budget that is counted in zCDP: the total of grants that are open or were charged (an expired one
+    is live again if a clock is set back), with the plain sums of the dataset's own charges. None without grants."""
     if dataset.terms.measure.kind != "approximate" or dataset.terms.within:
         return None
     mine = (g for g in rows if g.terms.within == dataset.terms.name)
@@ -72,7 +71,7 @@ def granted_total(rows: Iterable[Dataset], dataset: Dataset) -> Cost | None:
 
 
 def reserve(rows: Rows, dataset: Dataset) -> Cost:
-    """What the grants of a dataset may still take, place by place."""
+    """The rest of a dataset's grants, place by place."""
     return _sum(dataset.terms.measure, (g for g in rows.all() if g.terms.within == dataset.terms.name and live(g)))
 
 
@@ -92,8 +91,8 @@ def add_grant(
     rows: Rows, dataset: Dataset, analyst: str, amount: Amount | None, until: str, per_program: Amount | None = None,
     per_week: Amount | None = None,
 ) -> Dataset:  # fmt: skip
-    """Writes a new grant, of a linked table without an `amount`. `DataError` where there is one already, its name is
-    none, or its persons are not granted; `BadAmount` where it does not fit beside what was spent and is reserved."""
+    """Writes a new grant; that of a linked table has no `amount`. `DataError` if there is one already, the name is
+    invalid, or its persons are not granted; `BadAmount` if it exceeds what is neither spent nor reserved."""
     terms = dataset.terms
     if not ANALYST.fullmatch(analyst):
         raise refuse("DataError", f"`{analyst}` is no name of an analyst", help="letters from a to z, digits, `._-`")
@@ -137,7 +136,7 @@ def add_grant(
 
 
 def _need_room(rows: Rows, dataset: Dataset, amount: Amount) -> None:
-    """Refuses an amount that does not fit beside what was spent and is reserved."""
+    """Refuses an amount that exceeds what is neither spent nor reserved."""
     terms = dataset.terms
     if amount.unit != terms.measure.unit or (amount.delta and terms.measure.width == 1):
         raise refuse("BadAmount", f"`{terms.name}` is counted in {terms.measure.unit}, and {amount} was given")
@@ -155,7 +154,7 @@ def _need_room(rows: Rows, dataset: Dataset, amount: Amount) -> None:
 
 
 def _no_part(terms: Terms) -> str:
-    """Why no part of a dataset's budget is given away; empty where one can be."""
+    """The reason why a dataset's budget cannot be granted; empty if it can."""
     if terms.within:
         return "is a grant"
     if terms.each:
@@ -164,8 +163,8 @@ def _no_part(terms: Terms) -> str:
 
 
 def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
-    """Freezes or thaws a dataset or a grant, or ends a grant; what is closed stays so. It is an entry of its history.
-    A grant that is thawed is reserved as before, since a frozen one is too."""
+    """Freezes or thaws a dataset or a grant, or closes a grant for good, as an entry of its history. Frozen grants stay
+    reserved."""
     if dataset.state.status == CLOSED or (status == CLOSED and not dataset.terms.within):
         help = "a grant that has ended stays so"
         raise refuse("DataError", f"`{dataset.terms.name}` cannot be {status or 'opened'}", help=help)
@@ -174,15 +173,15 @@ def set_status(rows: Rows, dataset: Dataset, status: str, who: str) -> None:
 
 
 def need_open(dataset: Dataset, at: str) -> None:
-    """Refuses what is frozen, closed or, for a run that began `at`, expired."""
+    """Refuses a dataset or grant that is frozen, closed or, for a run that began `at`, expired."""
     if why := "expired" if is_past(dataset, at) else dataset.state.status:
         name = f"your grant on `{dataset.terms.within}`" if dataset.terms.within else f"`{dataset.terms.name}`"
         raise refuse("LedgerError", f"{name} is {why}", help="its owner knows why; nothing was charged")
 
 
 def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int, at: str) -> None:
-    """Refuses a charge that would take more than one program may, which took `so_far`, or the seven days may before
-    its run began."""
+    """Refuses a charge beyond the limit of one program, which has taken `so_far`, or beyond the limit of the seven days
+    before its run began."""
     terms, place = grant.terms, asked_place(grant.terms.measure)
     if terms.per_program and so_far + growth[place] > terms.per_program:
         raise _beyond(terms, terms.per_program, "one program")
@@ -196,7 +195,7 @@ def within_limits(rows: Rows, grant: Dataset, growth: Cost, so_far: int, at: str
 
 
 def asked_place(measure: Measure) -> int:
-    """Where in a total the amounts stand as they were asked for."""
+    """The index of the requested amounts in a total."""
     return 2 if measure.kind == "approximate" else 0
 
 
@@ -207,19 +206,19 @@ def _beyond(terms: Terms, most: int, what: str) -> Refusal:
 
 
 def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:
-    """A dataset as an analyst's session sees it: the data and their version, under the limit and total of the grant."""
+    """A dataset for an analyst's session: its data and version, with the limit and total of the grant."""
     terms = replace(dataset.terms, name=grant.terms.name, measure=grant.terms.measure, within=dataset.terms.name)
     state = replace(dataset.state, spent=grant.state.spent, entries=grant.state.entries, head=grant.state.head)
     return Dataset(terms, state, grant.key)
 
 
 def no_grant(name: str) -> Refusal:
-    """The same whether there is such a dataset or not, and where its grant came after the run began."""
+    """The refusal without a grant. It is the same if there is no such dataset, or if its grant is newer than the run."""
     return refuse("LedgerError", f"you have no grant on `{name}`", help="ask the owner of the data for one")
 
 
 def beside_grants(rows: Rows, dataset: Dataset, growth: Cost) -> None:
-    """Refuses a charge on a dataset itself that would take of what is reserved."""
+    """Refuses a charge on a dataset itself that exceeds what is not reserved."""
     if granted_total(rows.all(), dataset) is not None:
         help = "give yourself a grant too: of (epsilon, delta) in zCDP only grants are charged, once there is one"
         raise refuse("BudgetExceeded", f"the budget of `{dataset.terms.name}` is granted", help=help)

@@ -1,13 +1,13 @@
-"""The ledger: registered datasets, what each has lost for ever, and the history of every charge.
+"""The ledger: registered datasets, the total that each has spent for ever, and the history of every charge.
 
-A charge is one transaction that tests every dataset it meets against its limit and writes all of them down, or none;
-it is on disk before anything is read. Between runs everything adds: what a run hands in is by how much its own tree
-of budgets grew at the root, so parallel parts count as their maximum within one run only. Nothing is given back. A
-state whose seal does not hold is damage, and damage is refused. Only an owner's commands register and update; a
-program can charge and look.
+A charge is one transaction that tests every dataset of a measurement against its limit and writes all charges or none.
+It is on disk before anything is read. Between runs all charges add up: a run reports the growth of its own budget tree
+at the root, so parallel parts count as their maximum within one run only. Charges are never refunded. A state with an
+invalid seal is damaged, and refused. Only commands of an owner register and update datasets; programs can charge and
+read the state.
 
-`Account` is a session's side: `settle` is the one call that a charge makes. What other programs spent meanwhile comes
-into the session's own meters, so that `left` and `spent` speak of all of it. It reads no data.
+`Account` is the session's side, and a charge calls only `settle`. Charges of other programs are added to the session's
+own meters, so that `left` and `spent` include them. The ledger reads no data.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from jostle.source import Source as Text
 from jostle.source import Span
 
 Check = Callable[[Terms, OpenFile], None]
-"""Refuses a file that is not as its terms say."""
+"""Refuses a file that does not match its terms."""
 
-COPY = "--copy"  # what an owner says of a file that has the bytes of another
-MOST_ANSWER = 2**20  # characters of a stored answer
+COPY = "--copy"  # the owner's option for a file with the bytes of another one
+MOST_ANSWER = 2**20  # the largest number of characters of a stored answer
 
 
 class Contents(Struct, frozen=True):
-    """What data are known by, and a digest of their rows or bytes."""
+    """The identity of data, and a digest of their rows or bytes."""
 
     mark: Mark
     digest: str
 
 
 class Growth(Struct, frozen=True):
-    """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history. A server's
-    data are known by these `parts` too from then on. `so_far`: by how much this program's charges grew it before.
-    `beside` are the tables of the same persons that were opened: frozen, they are not charged for either."""
+    """What one charge adds to one dataset's total, for data of `version`; `content` goes into the history. `parts` are
+    added to the identity of a server's data. `so_far` is the growth by earlier charges of this program. `beside` are
+    the opened tables of the same persons: if one is frozen, charges are refused."""
 
     name: str
     version: int
@@ -61,11 +61,11 @@ class Growth(Struct, frozen=True):
     parts: frozenset[Hashable] = frozenset()
     so_far: int = 0
     beside: tuple[str, ...] = ()
-    entries: int | None = None  # of a budget for each part, how long the history was that it was calculated by
+    entries: int | None = None  # for a budget of each part: the length of the history that it was computed from
 
 
 class Receipt(Struct, frozen=True):
-    """Where a charge stands in a history."""
+    """The position of a charge in a history."""
 
     dataset: str
     number: int
@@ -73,21 +73,21 @@ class Receipt(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """Receipts for a charge that was written down; none where it did not fit. `before`: each total before it."""
+    """Receipts of a charge; empty if it did not fit. `before` has each total before it."""
 
     receipts: tuple[Receipt, ...]
     before: tuple[Cost, ...]
-    refused: int | None = None  # the first that did not fit
-    late: bool = False  # whether a history went on meanwhile, so that an amount is to be calculated again
+    refused: int | None = None  # the index of the first growth that did not fit
+    late: bool = False  # whether a history has grown meanwhile, so that an amount must be computed again
 
 
 class Ledger:
-    """The verbs on a ledger, at a path or a URL. Every one raises `LedgerError` where it cannot be used.
+    """The operations on a ledger at a path or a URL. Each raises `LedgerError` if the ledger cannot be used.
 
-    For a `grantee`, programs open what that analyst has grants on, of it what was `granted` when their run was accepted
-    where that is said, and count in these grants. No other data are opened. Charges are made at the time when their run
-    `began`, in histories and for `per_week` and `until`: when one was made depends on rows. Programs open files
-    `within` a folder alone, where one is given."""
+    For a `grantee`, programs can open only datasets on which that analyst has grants (only those in `granted`, the
+    grants when their run was accepted, if given), and count in these grants. Charges have the time at which their run
+    `began`, in histories and for `per_week` and `until`, since the time of a charge depends on rows. If `within` is
+    given, programs open files in that folder only."""
 
     def __init__(
         self, path: str | Path | None = None, timeout: float = 30.0, grantee: str = "", began: str = "",
@@ -99,8 +99,8 @@ class Ledger:
     # For programs ----------------------------------------------------------------------------------
 
     def open(self, name: str) -> tuple[Dataset, OpenFile | None]:
-        """A dataset and its open file, which was found to be the one that was registered; `mark` is that of now. Data
-        of a server are opened by an engine, which knows them by their `mark`."""
+        """A dataset with its current `mark`, and its open file, which was verified to be the registered one. Data of a
+        server are opened by an engine, by their `mark`."""
         dataset = self.stated(name)
         store.need_seen(self.store, dataset)
         if dataset.terms.server is not None:
@@ -120,7 +120,7 @@ class Ledger:
         return replace(dataset, state=replace(dataset.state, mark=here)), file
 
     def stated(self, name: str) -> Dataset:
-        """A dataset as a program has it, a grantee under that limit; refused alike if there is none, or no grant."""
+        """A dataset for a program, with the grantee's limit. The refusal is the same without a dataset or grant."""
         if not self.grantee:
             if within := (dataset := self.dataset(name)).terms.within:
                 raise refuse("LedgerError", f"`{name}` is a grant, not data", help=f'`dataset("{within}")`')
@@ -135,16 +135,16 @@ class Ledger:
         return grants.with_grant(datasets[name], grant)
 
     def same_file(self, dataset: Dataset) -> None:
-        """Refuses where the file is not as it was when `dataset` was opened: before data are read, and by `stat`. Data
-        of a server are looked at by their engine."""
+        """Refuses a file that has changed since `dataset` was opened, by `stat`, before data are read. The engine tests
+        data of a server."""
         if dataset.terms.server is None and _mark(dataset.terms.path) != dataset.state.mark:
             raise refuse(
                 "LedgerError", f"the file of `{dataset.terms.name}` changed while this program ran", help="run it again"
             )
 
     def named(self, file: OpenFile) -> str | None:
-        """The dataset whose file this is, by whatever path it was opened, or that of its compressed copy; the ledger's
-        own files are refused. Bytes are not compared: a refusal would confirm a guess of what the file holds."""
+        """The dataset of a file, under any path, or of its compressed copy. The ledger's own files are refused. Bytes
+        are not compared, since a refusal would confirm a guess of the file's content."""
         if not self.store.exists():
             return None
         if self.store.is_part(file.name):
@@ -156,13 +156,13 @@ class Ledger:
         return None
 
     def known_as(self, identity: Hashable) -> str | None:
-        """The dataset whose file is among what data of a server, or in memory, are known by."""
+        """The dataset whose file is part of the identity of data of a server or in memory."""
         if all(isinstance(part, int) for part in parts_of(identity)) or not self.store.exists():
             return None
         return next((dataset.terms.name for dataset in self.datasets() if parts_of(identity) & _marks(dataset)), None)
 
     def charge(self, growths: Sequence[Growth]) -> Outcome:
-        """Writes all of these down, or none of them where one does not fit or anything is wrong."""
+        """Writes all charges, or none if one does not fit or an error occurs."""
         began = self.began or now()
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
@@ -185,7 +185,7 @@ class Ledger:
                 else:
                     grants.within_limits(rows, dataset, growth.amount, growth.so_far, began)
             for dataset, growth in zip(datasets, growths, strict=True):
-                if dataset.terms.within:  # the dataset that a grant is within loses the same
+                if dataset.terms.within:  # the dataset of a grant is charged the same
                     content = {**growth.content, "grant": growth.name}
                     _charged(rows, rows.find(dataset.terms.within), replace(growth, content=content))
             receipts = tuple(_charged(rows, *pair) for pair in zip(datasets, growths, strict=True))
@@ -206,7 +206,7 @@ class Ledger:
         return json.loads(row[1]), Receipt(name, row[0], row[3])
 
     def remember(self, receipt: Receipt, request: str, answer: Any) -> None:
-        """Stores a released answer beside its charge; the first one for a request stays."""
+        """Stores a released answer with its charge. The first answer to a request is kept."""
         text = json.dumps(answer)
         if len(text) > MOST_ANSWER:
             return
@@ -223,9 +223,9 @@ class Ledger:
     def register(
         self, terms: Terms, check: Check | None = None, *, copy: bool = False, contents: Contents | None = None
     ) -> Dataset:
-        """Adds a dataset; its data may stand under one name only, and so may a file's compressed copy, and data with
-        the same bytes or rows unless `copy` says that it is meant. `DataError` where it cannot. `check` looks at the
-        file that is registered, before it is; of data of a server an engine has looked at their `contents`."""
+        """Adds a dataset. Data, a file's compressed copy, and data with the same bytes or rows (unless `copy` allows
+        it) can have one name only; otherwise `DataError`. `check` tests the file before it is registered. For data of a
+        server an engine has computed their `contents`."""
         contents = contents or _contents(terms, check)
         here = {*contents.mark.parts, *identities(terms.path)}
         self.store.create()
@@ -246,8 +246,8 @@ class Ledger:
     def update(
         self, name: str, check: Check | None = None, *, copy: bool = False, contents: Contents | None = None
     ) -> Dataset:
-        """Takes the data as they are now for the dataset's; what was spent stays spent. `check` looks at a file first.
-        They may not be another dataset's, nor have its bytes or rows, unless `copy` says that it is meant."""
+        """Takes the current data for the dataset's; the spent total is kept. `check` tests a file first. The data may
+        not belong to another dataset, nor have its bytes or rows unless `copy` allows it."""
         contents = contents or _contents(self.dataset(name).terms, check)
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
@@ -257,10 +257,10 @@ class Ledger:
             for other in rows.all():
                 if other.terms.name != name:
                     _need_other_data(rows, other, None, here, None if copy else contents.digest)
-            if isinstance(mark, TableMark):  # what it was stays known
+            if isinstance(mark, TableMark):  # earlier identities are kept
                 mark = replace(mark, parts=mark.parts | dataset.state.mark.parts)
             code = store.sealed(dataset.key, "data", contents.digest)
-            elsewhere = here and here.isdisjoint(dataset.state.mark.parts)  # a restored copy: what was answered stands
+            elsewhere = here and here.isdisjoint(dataset.state.mark.parts)  # a restored copy: stored answers are kept
             version = dataset.state.version + (not elsewhere or code != dataset.state.code)
             content = {"did": "updated", "time": now(), "version": version, "data": code}
             rows.move(replace(dataset, state=replace(dataset.state, mark=mark, version=version, code=code)), content)
@@ -270,14 +270,14 @@ class Ledger:
         self, name: str, analyst: str, amount: Amount | None, until: str = "", per_program: Amount | None = None,
         per_week: Amount | None = None,
     ) -> Dataset:  # fmt: skip
-        """Gives an analyst a part of a dataset's budget; `until` is its last day, such as `2027-01-31`. One program,
-        and all programs of seven days, take at most so much of it. A linked table is given without an `amount`."""
+        """Grants an analyst a part of a dataset's budget. `until` is its last day, such as `2027-01-31`; `per_program`
+        and `per_week` limit one program, and all programs of seven days. A linked table has no `amount`."""
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             return grants.add_grant(rows, rows.find(name), analyst, amount, until, per_program, per_week)
 
     def set_status(self, name: str, status: str, who: str) -> None:
-        """Freezes (`frozen`) or opens (``) a dataset or a grant, or ends (`closed`) a grant; the history says who."""
+        """Freezes (`frozen`) or opens (``) a dataset or a grant, or closes (`closed`) a grant; `who` is recorded."""
         with self.store.writing() as connection:
             rows = Rows(self.store, connection)
             grants.set_status(rows, rows.find(name), status, who)
@@ -298,7 +298,7 @@ class Ledger:
 
 
 def _contents(terms: Terms, check: Check | None) -> Contents:
-    """The mark and the digest of one open file, which `check` has looked at."""
+    """The mark and the digest of one open file, which `check` has tested."""
     file = open_file(terms.path)
     if check is not None:
         check(terms, file)
@@ -306,8 +306,8 @@ def _contents(terms: Terms, check: Check | None) -> Contents:
 
 
 def _need_other_data(rows: Rows, other: Dataset, terms: Terms | None, here: Set[Hashable], digest: str | None) -> None:
-    """Refuses data that are known as another dataset's, the file of `terms` that lies where another's does; and the
-    bytes or rows of `digest` where another dataset has them, or had before an update."""
+    """Refuses data with the identity of another dataset, a file at the path of another's, and the bytes or rows of
+    `digest` if another dataset has them, or had them before an update."""
     what = "file" if other.terms.server is None else "table"
     if here & other.state.mark.parts or (terms is not None and _same_stem(other.terms.path, terms.path)):
         message = f"this {what} is registered already, as `{other.terms.name}`"
@@ -341,7 +341,7 @@ def _check(dataset: Dataset, growth: Growth) -> None:
 
 
 def seen(dataset: Dataset, identity: Hashable) -> Dataset:
-    """A dataset of a server's table, by what the server knows it by now: its parts and heirs may be others."""
+    """A dataset of a server's table with its current identity: its parts and heirs may have changed."""
     mark = dataset.state.mark
     if not isinstance(mark, TableMark):
         return dataset
@@ -349,7 +349,7 @@ def seen(dataset: Dataset, identity: Hashable) -> Dataset:
 
 
 def _marks(dataset: Dataset) -> set[Hashable]:
-    """What the file of a dataset is known by, as it was registered and as it is."""
+    """The identities of a dataset's file, when it was registered and now."""
     return {part for m in (dataset.state.mark, _mark(dataset.terms.path)) if m is not None for part in m.parts}
 
 
@@ -367,18 +367,18 @@ def _mark(path: str | Path) -> FileMark | None:
 class Account(Struct, eq=False):
     """A registered dataset as one session has opened it. `data` is the engine's key of its file.
 
-    `linked` are the datasets of its persons that were opened too: no charge is made where the file of one has changed.
+    `linked` are the opened tables of its persons: charges are refused if the file of one has changed.
     """
 
     ledger: Ledger
     dataset: Dataset
     data: str = ""
     receipts: list[Receipt] = field(default_factory=list)
-    requests: dict[str, int] = field(default_factory=dict)  # how often a request was made in this run
+    requests: dict[str, int] = field(default_factory=dict)  # how often each request was made in this run
     linked: dict[str, Dataset] = field(default_factory=dict)
-    so_far: int = 0  # what charges of this run grew it by, as they were asked for
-    label: object = None  # the partition by the column `each`, of a dataset that has one
-    entries: int = 0  # how much of its history is in the session's meter, then
+    so_far: int = 0  # the requested amounts of this run's charges
+    label: object = None  # the partition by the column `each`, if the dataset has one
+    entries: int = 0  # then the number of history entries in the session's meter
 
     def begin(self) -> None:
         """Another program of the session begins."""
@@ -399,7 +399,7 @@ class Account(Struct, eq=False):
         return self.dataset.state.spent
 
     def released_steps(self, stream: str) -> list[dict[str, Any]]:
-        """What a stream released, in the order of its steps: parts with the `numbers` of the steps up to `until`."""
+        """The releases of a stream in the order of its steps: parts with the `numbers` of the steps up to `until`."""
         parts: list[dict[str, Any]] = []
         while answer := self.ledger.answer(self.name, digest([stream, parts[-1]["until"] if parts else 0])):
             parts.append(answer[0])
@@ -408,17 +408,17 @@ class Account(Struct, eq=False):
         return parts
 
     def keep_steps(self, stream: str, after: int, until: int, numbers: object) -> None:
-        """Writes down what the steps after `after` released; what stands there already, another program's, stays."""
+        """Stores the releases of the steps after `after`. Those that another program stored are kept."""
         self.ledger.remember(self.receipts[-1], digest([stream, after]), {"until": until, "numbers": numbers})
 
     def counted(self, path: TreePath) -> TreePath:
-        """Where a charge counts between runs: of a budget for each part on that part, or else on the whole."""
+        """The path of a charge between runs: its part, for a budget of each part; else the whole."""
         if not self.dataset.terms.each:
             return path
         return path[:1] if path and path[0][0] == self.label else ()
 
     def _replay(self, meter: Meter) -> None:
-        """Brings what is new in the history into the meter, each charge on its part."""
+        """Adds new entries of the history to the meter, each charge on its part."""
         history = self.ledger.history(self.name)
         for entry in history[self.entries :]:
             if "cost" in entry.content:
@@ -429,7 +429,7 @@ class Account(Struct, eq=False):
         self.entries = len(history)
 
     def catch_up(self, meter: Meter, total: Cost) -> None:
-        """Adds at the root what others have spent since; a total that went back is that of an older ledger."""
+        """Adds at the root what others have spent since. A smaller total belongs to an older ledger, and is refused."""
         if self.dataset.terms.each:
             self._replay(meter)
             state = self.ledger.dataset(self.name).state
@@ -446,7 +446,7 @@ class Account(Struct, eq=False):
             meter.add((), behind)
 
     def _growth(self, charge: Charge, content: dict[str, Any]) -> Growth:
-        """By how much a charge grows the total, and what is written down of it."""
+        """The growth of the total by a charge, and its history entry."""
         meter, entries = charge.meter, None
         growth = tuple(a - b for a, b in zip(meter.after(charge.path, charge.cost), meter.spent, strict=True))
         if self.dataset.terms.each:
@@ -458,7 +458,7 @@ class Account(Struct, eq=False):
         return Growth(self.name, self.version, growth, content, parts, self.so_far, tuple(beside), entries)
 
     def _note(self, receipt: Receipt, charged: Growth) -> None:
-        """Keeps what a charge was, and of a grant how much was asked in this run."""
+        """Records a charge and, for a grant, the amount requested in this run."""
         self.receipts.append(receipt)
         self.entries += 1
         store.note_seen(self.dataset.key, receipt.number, receipt.hash)

@@ -1,7 +1,7 @@
-"""What an owner said when a dataset was registered, and what is known of its file since.
+"""The terms of a registered dataset, and its state.
 
-`Terms` never change: schema, protected unit, budget and file. A `State` is what a charge or an update moves. Both
-are stored as JSON; what cannot be read back exactly is a damaged ledger. Nothing here decides about spending.
+`Terms` never change: schema, protected unit, budget and file. Charges and updates change a `State`. Both are stored as
+JSON; one that cannot be read back exactly means a damaged ledger. Nothing here decides about spending.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from jostle.records import as_dict
 
 Schema = tuple[tuple[str, Domain], ...]
 _WORDS = ("within", "until", "per_program", "per_week", "each", "decimal", "encoding")
-"""Of terms, those that are written down where they say something."""
+"""Terms that are stored only if they are set."""
 
 
 class ServerTable(Struct, frozen=True):
-    """Data of a server as its owner named them: `source` is the function by which a program does. `place` is what is
-    shown of the server's address: host, port and database."""
+    """Data of a server by the owner's names. `source` is the function that names them in programs. `place` is the
+    displayed address of the server: host, port and database."""
 
     source: str
     names: tuple[str, ...]
@@ -42,13 +42,13 @@ class ServerTable(Struct, frozen=True):
 
 class Terms(Struct, frozen=True):
     """A registered dataset: `kind` is `table` or `counts`, `path` the file's real path, `sheet` that of a workbook,
-    `header` the line of its names where that is not the first, `decimal` a decimal comma, `encoding` what is not told
-    by its header. Of data of a `server` the path is empty.
+    `header` the line of column names if not the first, `decimal` a decimal comma, `encoding` the encoding if the file
+    does not show it. For data of a `server` the path is empty.
 
-    One whose unit is `linked` has the measure of the dataset of its persons, which is charged in its place. A grant has
-    no data of its own: it is a part of the budget of the dataset `within`, to be spent `until` a day (`ledger.grants`),
-    at most `per_program` and `per_week` of its epsilon or rho, in quanta, where these are not 0. The rows with each
-    value of the column `each` have the whole budget, also between runs (`ledger.parts`).
+    A dataset with a `linked` unit has the measure of the dataset of its persons, which is charged instead. A grant has
+    no data of its own: it is a part of the budget of the dataset `within`, until the day `until` (`ledger.grants`),
+    with limits `per_program` and `per_week` in quanta of epsilon or rho, 0 for none. The rows with each value of the
+    column `each` have the whole budget, also between runs.
     """
 
     name: str
@@ -71,11 +71,11 @@ class Terms(Struct, frozen=True):
 
     @property
     def persons(self) -> str:
-        """The dataset whose persons, or whose rows of persons, those of a linked one are found in; else empty."""
+        """The dataset of the persons of a linked one; empty for others."""
         return self.unit.linked.partition(".")[0]
 
     def as_json(self) -> dict[str, object]:
-        """As it stands in the ledger, whose digest of it may be older than these words are."""
+        """The JSON in the ledger. Newer fields are omitted unless set, so that digests of older entries stay valid."""
         server = None if self.server is None else {**as_dict(self.server), "names": list(self.server.names)}
         fields = {"sheet": self.sheet, "header": self.header, "server": server, "filled": self.filled or None}
         fields |= {name: getattr(self, name) or None for name in _WORDS}
@@ -105,7 +105,7 @@ class Terms(Struct, frozen=True):
 
 
 class FileMark(Struct, frozen=True):
-    """What tells a file from another without reading it: device, inode, size in bytes, time of change in ns."""
+    """The identity of a file without reading it: device, inode, size in bytes, time of change in ns."""
 
     device: int
     inode: int
@@ -125,8 +125,8 @@ class FileMark(Struct, frozen=True):
 
 
 class TableMark(Struct, frozen=True):
-    """What a server knows data by: `own` are its marks of them alone, all of which are to be found again. `parts` are
-    those and the marks of all that was ever read with them: parts and heirs of a table, files."""
+    """The identity of data on a server. `own` are the marks of the data alone, all of which must be present again.
+    `parts` also has the marks of everything that was ever read with them: partitions and heirs of a table, files."""
 
     own: frozenset[Hashable]
     parts: frozenset[Hashable]
@@ -145,10 +145,10 @@ def _mark(data: Mapping[str, Any]) -> Mark:
 
 
 class State(Struct, frozen=True):
-    """Moved by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
+    """Changed by charges (`spent`, `entries`, `head`) and by the owner's updates (the rest).
 
-    `code` is the keyed code of the file's bytes or of a table's rows, `version` counts the owner's updates from 1.
-    `status` is empty where it may be charged (`ledger.grants`).
+    `code` is the keyed code of the file's bytes or of a table's rows, and `version` counts the owner's updates from 1.
+    `status` is empty if it may be charged (`ledger.grants`).
     """
 
     mark: Mark
@@ -176,12 +176,12 @@ class State(Struct, frozen=True):
 
 
 def file_digest(file: OpenFile) -> str:
-    """SHA-256 of a file's bytes, of gzip's of what it holds. Only its keyed code may be stored or shown."""
+    """SHA-256 of a file's bytes, for gzip of its content. Only its keyed code may be stored or shown."""
     try:
         digest, at = hashlib.sha256(), 0
         packed = os.pread(file.descriptor, 2, 0) == b"\x1f\x8b"
         stream = zlib.decompressobj(31)
-        most = 1 << (16 if packed else 20)  # which may hold a thousand times as much
+        most = 1 << (16 if packed else 20)  # compressed data may expand by a factor of a thousand
         while block := os.pread(file.descriptor, min(most, file.status.st_size - at), at):
             at += len(block)
             with contextlib.suppress(zlib.error):  # from where on it is taken as it is
@@ -197,7 +197,7 @@ def file_digest(file: OpenFile) -> str:
 
 
 LATER = ("weighted", "linked", "groups", "each")
-"""Facts of a unit that older ledgers do not have: written down where there is something to say."""
+"""Facts of a unit that older ledgers do not have; stored only if they are set."""
 
 
 def _domain_json(domain: Domain) -> dict[str, object]:

@@ -1,19 +1,19 @@
-"""What a ledger is written in: one database, whose commit is on disk when it returns, and the rows that stand in it.
+"""The storage of a ledger: one database, whose commits are on disk when they return, and its rows.
 
-*Transactions.* A dataset and the entry that moved it are written together, in a transaction that the caller opened;
-nothing is decided here. No connection lives through a fork: two processes would speak over one, and what SQLite holds
-for the parent the child only thinks it holds. A backend says what is wrong in words of ours.
+*Transactions.* A dataset and the entry that changed it are written together, in a transaction that the caller opens;
+nothing is decided here. Connections do not survive a fork: two processes would use one connection, and SQLite's locks
+belong to the parent. A backend translates the errors of its database.
 
-*History.* Every charge is an entry. Its `digest` is SHA-256 over the canonical JSON of what it says, and its `hash` is
-SHA-256 over the previous entry's hash and that digest: whoever holds one hash holds all that came before it. A stretch
-can be shown to others with foreign entries as digests alone, and still be checked.
+*History.* Every charge is an entry. Its `digest` is the SHA-256 of the canonical JSON of its content, and its `hash` is
+the SHA-256 of the previous entry's hash and that digest, so one hash determines all earlier entries. Part of a history
+can be shown with the entries of others as digests only, and still be verified.
 
-*Seal.* HMAC-SHA256, under a random key of the dataset, over what was registered, the total, the data's code and the
-last hash: it binds the end of the chain to the dataset, and is tested whenever a dataset is read. The data's *code* is
-an HMAC of the file's digest under the same key, since a bare digest would let anybody test a guess of the data. The key
-stands in the ledger and is never shown; who can copy the ledger file has it.
+*Seal.* HMAC-SHA256, under a random key of the dataset, of the terms, the total, the data's code and the last hash. It
+binds the end of the chain to the dataset, and is tested whenever a dataset is read. The data's *code* is an HMAC of the
+file's digest under the same key, since a bare digest would let anybody test a guess of the data. The key is in the
+ledger and never shown; anyone who can copy the ledger file has it.
 
-`tests/ledger` has the charges, chains, faults and forks of every kind of ledger.
+`tests/ledger` tests charges, chains, faults and forks with every kind of ledger.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def chained(previous: str, entry_digest: str) -> str:
 
 
 class Entry(Struct, frozen=True):
-    """One row of a history. `content` says what happened; numbers count from 1, which is the registration."""
+    """One entry of a history with its `content`. Numbers start at 1, the registration."""
 
     number: int
     content: Mapping[str, Any]
@@ -63,7 +63,7 @@ class Entry(Struct, frozen=True):
 
     @property
     def growth(self) -> tuple[int, ...]:
-        """By how much it moved the total, place by place."""
+        """The growth of the total, place by place."""
         return tuple(self.content.get("grows", ()))
 
 
@@ -79,12 +79,12 @@ def broken(name: str, why: str) -> Exception:
 
 
 def new_key() -> bytes:
-    """32 bytes of the operating system's generator. They key a code; no noise is made of them."""
+    """32 bytes of the operating system's generator, for codes and not for noise."""
     return os.urandom(32)
 
 
 def sealed(key: bytes, what: str, value: Any) -> str:
-    """HMAC-SHA256 over a value; `what` keeps codes of different purposes apart."""
+    """HMAC-SHA256 of a value. `what` separates codes of different purposes."""
     return hmac.new(key, canonical({"what": what, "value": value}), hashlib.sha256).hexdigest()
 
 
@@ -93,16 +93,16 @@ def holds(key: bytes, what: str, value: Any, seal: object) -> bool:
 
 
 def seen_file(key: bytes) -> Path:
-    """The file that says which entry of a history a session of this user has seen last, in `jostle/histories` of
-    `$XDG_STATE_HOME` or `~/.local/state`: outside of the ledger, so that what restores one leaves it. Whoever writes
-    there takes this test away, or has the ledger refused."""
+    """The file with the last entry of a history that a session of this user has seen, in `jostle/histories` of
+    `$XDG_STATE_HOME` or `~/.local/state`. It is outside of the ledger, so that restoring a ledger does not change it.
+    Anyone who can write there can disable this test, or make the ledger be refused."""
     base = os.environ.get("XDG_STATE_HOME")
     folder = Path(base) if base else Path.home() / ".local" / "state"
     return folder / "jostle" / "histories" / sealed(key, "seen", "")[:32]
 
 
 def note_seen(key: bytes, number: int, end: str) -> None:
-    with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
+    with suppress(OSError, RuntimeError):  # RuntimeError: no home directory
         path = seen_file(key)
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_text(f"{number} {end}")
@@ -116,13 +116,13 @@ TABLES = {
     "answers": "dataset TEXT NOT NULL, request TEXT NOT NULL, number INTEGER NOT NULL, answer TEXT NOT NULL, "
     "code TEXT NOT NULL, PRIMARY KEY (dataset, request)",
 }
-"""The columns of a ledger's tables. `history` is only ever added to."""
+"""The columns of a ledger's tables. `history` is append-only."""
 
 
 class Layout(Struct, frozen=True):
-    """What stands in a database: `tables` by their columns, of which `chain` is only ever added to. On a server they
-    are those of the schema `jostle_` and `what`, and writers lock the first; a file has the marks of an `application`
-    and a `version`, and an older one is brought up by the statement of each `later` one. `kind` is its refusals'."""
+    """The contents of a database: `tables` by their columns, of which `chain` is append-only. On a server they are in
+    the schema `jostle_` and `what`, and writers lock the first. A file has the ids of an `application` and a `version`;
+    older versions are upgraded by the statements in `later`. `kind` is the kind of its refusals."""
 
     what: str
     tables: Mapping[str, str]
@@ -131,14 +131,14 @@ class Layout(Struct, frozen=True):
     version: int
     later: Mapping[int, str] = {}
     kind: str = "LedgerError"
-    rows: str = ""  # how a file keeps them
+    rows: str = ""  # the storage option of a file's tables
 
 
 LEDGER = Layout("ledger", TABLES, "history", 0x4A4F5354, 1, rows="WITHOUT ROWID")
 
 
 class Result(Protocol):
-    """What a statement gives."""
+    """The result of a statement."""
 
     @property
     def rowcount(self) -> int: ...
@@ -149,7 +149,7 @@ class Result(Protocol):
 
 
 class Connection(Protocol):
-    """An open ledger. Parameters stand for `?`."""
+    """An open database. `?` marks parameters."""
 
     @property
     def in_transaction(self) -> bool: ...
@@ -160,8 +160,8 @@ class Connection(Protocol):
 
 
 class Store(ABC):
-    """One ledger, or what else has a `layout`. Safe for threads and forks. `timeout` (seconds) is how long a lock is
-    waited for."""
+    """One ledger, or another database with a `layout`. Safe for threads and forks. `timeout` (seconds) is the longest
+    wait for a lock."""
 
     def __init__(self, timeout: float, layout: Layout = LEDGER) -> None:
         self.timeout, self.layout = timeout, layout
@@ -174,53 +174,53 @@ class Store(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where it is, as it is shown: without a password."""
+        """The displayed place, without a password."""
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether something is there. What cannot even be looked for is an error: it may hold a registration."""
+        """Whether the database exists. Raises an error if that cannot be determined: it may have registrations."""
 
     @abstractmethod
     def is_part(self, path: str | Path) -> bool:
-        """Whether a path is of the ledger's own files, by any name."""
+        """Whether a path is one of the database's own files, under any name."""
 
     @abstractmethod
     def create(self) -> None:
-        """Makes an empty ledger where there is none, whole or not at all."""
+        """Creates an empty database if there is none, completely or not at all."""
 
     @abstractmethod
     def checked(self) -> Connection:
-        """A connection to what is a ledger of ours and nothing else."""
+        """A connection to a database that was verified to have this layout."""
 
     @abstractmethod
     def begin(self, connection: Connection, *, write: bool) -> None:
-        """Begins a transaction of one consistent view, or that of the only writer."""
+        """Begins a transaction with one consistent view, or as the only writer."""
 
     @abstractmethod
     def commit(self, connection: Connection) -> None:
-        """Ends a transaction; what it wrote is on disk."""
+        """Commits a transaction to disk."""
 
     @abstractmethod
     def faults(self) -> AbstractContextManager[None]:
-        """Turns every error of the database into one `LedgerError`, which quotes none of it."""
+        """Translates every error of the database into one `LedgerError`, without quoting it."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """One consistent view of the ledger."""
+        """A transaction with one consistent view."""
         return self._transaction(write=False)
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """The only writer while it is open; on disk when it ends without an exception, undone otherwise."""
+        """A transaction as the only writer; committed to disk, or rolled back on an exception."""
         return self._transaction(write=True)
 
     def close(self) -> None:
-        """Ends the connection; the next use makes a new one."""
+        """Closes the connection; the next use opens a new one."""
         with self._lock:
             if self._open is not None:
                 self._open.close()
             self._open = None
 
     def before_fork(self) -> None:
-        """Waits for other threads' transactions and closes; one of this very thread cannot be closed."""
+        """Waits for transactions of other threads, and closes. A transaction of this thread cannot be closed."""
         self._lock.acquire()
         if self._open is not None and not self._open.in_transaction:
             self.close()
@@ -246,7 +246,7 @@ class Store(ABC):
                         self._open.execute("ROLLBACK")
 
     def _begun(self, write: bool) -> Connection:
-        """A transaction, over a new connection where the one of before has ended: nothing was written over it yet."""
+        """A transaction, on a new connection if the old one has ended, since nothing was written on it yet."""
         before, connection = self._open, self._connected()
         try:
             with self.faults():
@@ -267,7 +267,7 @@ class Store(ABC):
 
 
 STORES: dict[str, Callable[[str, float, Layout], Store]] = {}
-"""How a ledger on a server is opened, by the beginning of its URL; `backends` enters those that it has."""
+"""Constructors of stores on servers, by the prefix of their URL; `backends` registers them."""
 
 _FORKING = threading.RLock()
 _STORES: weakref.WeakSet[Store] = weakref.WeakSet()
@@ -297,7 +297,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class Dataset(Struct, frozen=True):
-    """A registered dataset as it stands. `key` codes and seals; it is not to be shown."""
+    """The current state of a registered dataset. `key` is the secret for codes and seals."""
 
     terms: Terms
     state: State
@@ -308,7 +308,7 @@ class Dataset(Struct, frozen=True):
 
 
 class Rows(Struct, frozen=True):
-    """The rows that one open transaction sees."""
+    """The rows of one open transaction."""
 
     store: Store
     connection: Connection
@@ -339,7 +339,7 @@ class Rows(Struct, frozen=True):
             raise broken(name, "an entry cannot be read") from None
 
     def add(self, terms: Terms, state: State, key: bytes, entry: Entry) -> Dataset:
-        """A dataset that was not there, with its first entry."""
+        """Adds a dataset with its first entry."""
         dataset = Dataset(terms, state, key)
         self.connection.execute(
             "INSERT INTO datasets VALUES (?, ?, ?, ?, ?)",
@@ -349,7 +349,7 @@ class Rows(Struct, frozen=True):
         return dataset
 
     def move(self, dataset: Dataset, content: Mapping[str, Any], amount: Cost = ()) -> Entry:
-        """Writes `dataset` with one entry more, which grew its total by `amount`."""
+        """Writes `dataset` with a new entry, which added `amount` to its total."""
         name, state = dataset.terms.name, dataset.state
         grown_content = {**content, "grows": list(amount)} if amount else dict(content)
         entry = Entry.after(state.entries + 1, state.head, grown_content)
@@ -384,12 +384,12 @@ class Rows(Struct, frozen=True):
 
 
 def need_seen(store: Store, dataset: Dataset) -> None:
-    """Refuses a history without the entry that a session of this user has seen last, and notes its end."""
+    """Refuses a history without the entry that a session of this user saw last, and records its end."""
     name, number, end = dataset.terms.name, 0, ""
     with suppress(OSError, RuntimeError, ValueError):
         text, end = seen_file(dataset.key).read_text().split()
         number = min(abs(int(text)), 2**62)
-    with store.reading() as connection:  # after the file was read: it may say what was written just now
+    with store.reading() as connection:  # after reading the file, which may name an entry that was just written
         one = "SELECT hash FROM history WHERE dataset = ? AND number = ?"
         there = connection.execute(one, (name, number)).fetchone()
     if number and there != (end,):
@@ -406,7 +406,7 @@ MINUTE = "%Y-%m-%dT%H:%MZ"
 
 
 def now(ago: timedelta = timedelta(0)) -> str:
-    """The time to the minute: a history is no clock for private work."""
+    """The time to the minute, so that histories do not measure the duration of private work."""
     return (datetime.now(UTC) - ago).strftime(MINUTE)
 
 
@@ -419,11 +419,11 @@ def _seal(dataset: Dataset) -> str:
 
 
 def completed(measure: Measure, total: Cost, places: int) -> Cost:
-    """A total that a ledger counted by an earlier rule, in so many places.
+    """A total that a ledger counted by an earlier rule, extended to `places` places.
 
-    Two places: before plain sums; no plain sum goes on. Three: a δ₀ was used in full and up to a quarter of d, and
-    ρ went up to that of ¾·d. What is left keeps within those shares: a third of the δ₀ still asked for is used, up
-    to that quarter, and no Gaussian noise enters the plain sum. So old and new charges together stay within (e, d).
+    Two places: before plain sums, which are not continued. Three places: δ₀ was used in full, up to a quarter of d, and
+    ρ up to that of ¾·d. New charges stay within these shares: a third of a requested δ₀ is used, up to that quarter,
+    and no Gaussian noise enters the plain sum. So old and new charges together stay within (e, d).
     """
     if measure.kind == "approximate" and len(total) == 2 < places:
         total = (*total, measure.limit.value + 1 if any(total) else 0)

@@ -1,13 +1,13 @@
 """Amounts of budget, the protected unit, and the tree in which spending is counted.
 
-An amount is a whole multiple of 1e-12, so that sums are exact: the shortest decimal that reads back as the double, cut
-after the twelfth place. Ten times `0.1` fits in `1.0`, an eleventh does not. Whoever draws noise uses `as_float` of
-what was charged, never the double asked for. The protected unit is what neighbouring data differ by.
+An amount is an integer multiple of 1e-12, so that sums are exact: the shortest decimal that reads back as the double,
+truncated after the twelfth place. Ten times `0.1` fits in `1.0`, an eleventh does not. Noise is scaled by `as_float` of
+the charged amount, never by the requested double. The protected unit is the difference between neighbouring data.
 
-A node of the tree has spent what was spent on it itself and, for each of its partitions, the most that any one part has
-spent: parts are disjoint, so a row is in one of them (parallel composition), and everything else adds. A cost is a
-tuple of whole numbers, each place of which is counted for itself; that can only over-count. A `Meter` is a tree with a
-limit. Testing and adding are apart, so that a charge is tested on every open meter before it is added to any.
+A node of the tree has spent what was charged to it and, for each of its partitions, the maximum over its parts. Parts
+are disjoint, so a row is in one of them (parallel composition), and everything else adds up. A cost is a tuple of
+integers, which are counted separately; this can only over-count. A `Meter` is a tree with a limit. Testing and adding
+are separate, so that a charge is tested on every open meter before it is added to any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUANTA = 10**PLACES
 
 
 class Amount(Struct, frozen=True):
-    """What a program asks to spend: whole quanta of `epsilon` or `rho`, and of `delta`."""
+    """An amount that a program requests: integer quanta of `epsilon` or `rho`, and of `delta`."""
 
     unit: str
     value: int
@@ -34,7 +34,7 @@ class Amount(Struct, frozen=True):
 
 
 def rounded_up(value: float) -> int:
-    """A cost in quanta, never under the true one; for costs that are computed, such as ε·tanh(ε/2)."""
+    """A computed cost, such as ε·tanh(ε/2), in quanta, rounded up."""
     return int((Decimal(value) * QUANTA).to_integral_value(ROUND_CEILING))
 
 
@@ -50,19 +50,19 @@ def as_text(amount: int) -> str:
 
 
 ANY_ROWS = "a person may have any number of rows {}, and one person must not decide an answer"
-"""Why rows of persons are not measured where nothing bounds them; `{}` says where."""
+"""The message for persons' rows without a bound; `{}` is the place."""
 BOUNDS = "say how many count: `… up to 3 rows`, `… up to 5 groups, 2 rows each`; or make one, `per person`"
 
 
 class Unit(Struct, frozen=True):
-    """What neighbours differ by: one row, one row replaced, or all (up to `rows`) rows of one value of `columns`.
+    """The difference of neighbours: one row, one replaced row, or all (up to `rows`) rows of one value of `columns`.
 
-    A value of `columns` is one person; of persons with several tables, in each. `rows` is None where a person may have
-    any number of rows. `weighted`: the rows of one value have weights that add up to 1. `linked` names the column of
-    another table, `people.id`, whose persons these are: those who have the value of `columns` there. With `groups` a
-    row that is replaced and the one in its place have the same cells in these columns, as they stand in the data: how
-    many rows each group has is public. The owner states with `at_most` that there are no more rows, with `columns` no
-    more of a person: no privacy rests on it. `each`, as `7 days of day`: neighbours differ by what is in one period.
+    A value of `columns` is one person, also in several tables. `rows` is None if a person may have any number of rows.
+    `weighted`: the rows of one person have weights with a sum of 1. `linked` names the column of another table,
+    `people.id`, whose persons these are, by the value of `columns`. With `groups`, a replaced row and its replacement
+    have the same cells in these columns, as stored: the number of rows of each group is public. With `at_most` the
+    owner states that there are no more rows, or with `columns` no more rows of a person; privacy does not depend on it.
+    `each`, such as `7 days of day`: neighbours differ by the rows of one period.
     """
 
     columns: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Unit(Struct, frozen=True):
 
     @property
     def distance(self) -> int | None:
-        """The distance of neighbours in added and removed rows: what every stability starts from."""
+        """The distance of neighbours in added and removed rows, the initial stability; None without a bound."""
         return 2 if self.public_size else self.rows
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ class Partition(Struct):
 
 
 class Meter:
-    """Counts costs of `width` places, the last `added` by sums alone, by a limit that `admits` decides of the total."""
+    """Counts costs of `width` places, the last `added` by sums alone. `admits` decides whether a total fits."""
 
     def __init__(self, width: int, admits: Callable[[Cost], bool], added: int = 0) -> None:
         self._width, self._in_parts = width, width - added
@@ -129,7 +129,7 @@ class Meter:
         slack, node = [0] * self._width, self._root
         for name, part in path:
             partition = node.partitions.get(name)
-            if partition is None:  # nothing was spent in it
+            if partition is None:  # nothing was charged there
                 break
             below = partition.parts.get(part)
             for place in range(self._in_parts):
@@ -140,7 +140,7 @@ class Meter:
         return tuple(slack)
 
     def add(self, path: Path, cost: Cost) -> None:
-        """Adds without a test: call `admits` on every meter first."""
+        """Adds a cost without a test. Call `admits` on every meter first."""
         node, way = self._root, []
         for name, part in path:
             partition = node.partitions.get(name)
@@ -154,7 +154,7 @@ class Meter:
         for place, growth in enumerate(cost):
             for partition, below in reversed(way if place < self._in_parts else []):
                 below.spent[place] += growth
-                # what is spent only grows, so no other part needs to be looked at
+                # totals only grow, so other parts need not be compared
                 before = partition.most[place]
                 partition.most[place] = max(before, below.spent[place])
                 growth = partition.most[place] - before

@@ -1,17 +1,16 @@
-"""Planning: what many equal measurements lose together, under each way of adding up.
+"""Planning: the total loss of many equal measurements, by each rule of composition.
 
-Nothing here is charged and nothing is read: `accounting(…)` tells a program what a budget in one measure means in
-another. For `times` runs of one mechanism, each with sensitivity 1, the least ε at `delta` by
+Nothing is charged or read here. `accounting(…)` converts a budget in one measure to others. For `times` runs of one
+mechanism, each with sensitivity 1, the least ε at `delta` by
 
 * `linear`: ε's and δ's add (Dwork et al. 2006);
-* `advanced`: Dwork, Rothblum & Vadhan 2010, Thm. III.3, with the better of it and `linear`;
-* `rdp`: Rényi DP of the mechanism, added up, converted at the best order (Mironov 2017; Canonne et al. 2020);
+* `advanced`: the better of `linear` and Dwork, Rothblum & Vadhan 2010, Thm. III.3;
+* `rdp`: Rényi DP of the mechanism, added up and converted at the best order (Mironov 2017; Canonne et al. 2020);
 * `zcdp`: ρ's add, converted tightly (Bun & Steinke 2016; Canonne et al. 2020, Cor. 13);
 * `exact`: for Gaussian noise the exact curve (Balle & Wang 2018, Thm. 8); for pure ε the best possible bound
   (Kairouz, Oh & Viswanath 2015, Thm. 3.3), which randomised response attains.
 
-Amounts that a program asks for, parts of them, and the rate of a sample that nobody names: what is charged is checked
-where it is spent.
+Also here: reading requested amounts, parts of amounts, and a default sampling rate. Charges are checked by the kernel.
 """
 
 from __future__ import annotations
@@ -107,7 +106,7 @@ def exact_pure(epsilon: float, times: int, delta: float) -> float:
 
 
 def quanta(value: object, what: str = "epsilon") -> int:
-    """`value` in quanta; refused (`BadAmount`) unless it is a positive finite number of at least one quantum."""
+    """`value` in quanta. Raises `BadAmount` unless it is a finite number of at least one quantum."""
     number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
     whole = _rounded_down(number) if 0 < number < math.inf else 0
     if whole == 0:
@@ -124,7 +123,7 @@ def _rounded_down(value: float) -> int:
 
 
 def part_of(quanta: int, share: float) -> int:
-    """`share` is taken for the simplest fraction within its rounding: three times `1/3` are all."""
+    """A share of an amount, where `share` is the simplest fraction within its rounding: three times `1/3` is all."""
     return math.floor(quanta * _simplest(float(share)))
 
 
@@ -137,12 +136,11 @@ def _simplest(share: float) -> Fraction:
 
 @lru_cache(maxsize=256)
 def rate_for(epsilon: float, delta: float, steps: int) -> float:
-    """A sampling rate for those who name none: a power of ½ at which the mean of all steps has nearly its smallest
-    error.
+    """The default sampling rate: a power of ½ at which the mean of all steps has nearly its smallest error.
 
-    The mean of `steps` batches has noise σ/(q√steps), least for batches of all rows; as q falls it stays nearly the
-    same while σ is above 1, and then grows. Taken is the least q within a tenth of that, and of 4/steps at least, so
-    that every row is met four times or so.
+    The mean of `steps` batches has noise σ/(q√steps), which is least for batches of all rows. As q falls, it stays
+    nearly the same while σ is above 1, and then grows. The result is the least q within a tenth of the least noise, and
+    at least 4/steps, so that each row is sampled about four times.
     """
     best, rate = min(noise_for(epsilon, delta, 1.0, steps), 2.0**99), 1.0
     while rate * steps >= 8 and epsilon_of_steps(rate / 2, 1.1 * best * rate / 2, steps, delta) <= epsilon:

@@ -1,29 +1,29 @@
-"""What Gaussian noise loses beyond its ρ: its exact curve, and that of noise on secret Poisson samples.
+"""The exact privacy curve of Gaussian noise, and of Gaussian noise on secret Poisson samples.
 
 *The exact curve.* Gaussian noise of deviation 1/μ on a sensitivity of 1 has the δ(ε) of Balle & Wang (2018, Thm. 8).
 
-*Samples*: Rényi DP at whole orders, added up over steps, as (ε, δ).
+*Samples*: Rényi DP at integer orders, added up over steps and converted to (ε, δ).
 
-A step keeps every protected unit with probability q, each by itself and for this step alone, in secret. It adds
-Gaussian noise of deviation σ·Δ to a sum that one unit moves by at most Δ in ℓ₂ (added or removed). For whole α ≥ 2
+A step keeps every protected unit with probability q, independently of other units and steps, and in secret. It adds
+Gaussian noise of deviation σ·Δ to a sum that one added or removed unit changes by at most Δ in ℓ₂. For integer α ≥ 2
 
     (α − 1)·R(α) = ln Σ_k C(α, k) (1 − q)^(α − k) q^k exp((k² − k) / 2σ²)    (Mironov, Talwar & Zhang 2019, sect. 3.3)
 
-*Argument, for the discrete Gaussian as well.* Which of the other units are kept has the same law on both sides and is
-independent of the noise; Rényi divergence is quasi-convex in pairs, so let it be fixed. What is left, moved to the
-origin, is P = D(x) against M = (1 − q)·D(x) + q·D(x − v), with D ∝ exp(−‖x‖²/2s²) on ℝⁿ, or on ℤⁿ with a whole v;
+*Argument, also for the discrete Gaussian.* The sample of the other units has the same law on both sides and is
+independent of the noise. Rényi divergence is quasi-convex in pairs, so let it be fixed. After translation to the
+origin, compare P = D(x) with M = (1 − q)·D(x) + q·D(x − v), with D ∝ exp(−‖x‖²/2s²) on ℝⁿ, or on ℤⁿ with integer v;
 s = σΔ and ‖v‖ ≤ Δ. Let r(x) = D(x − v)/D(x) and g = 1 − q + q·r = M/P.
 
-* E_P r^k = exp((k² − k)‖v‖²/2s²)·Σ D(x − kv)/Σ D(x), and the last ratio is 1 on ℤⁿ as on ℝⁿ, since kv is whole: so
+* E_P r^k = exp((k² − k)‖v‖²/2s²)·Σ D(x − kv)/Σ D(x). The last ratio is 1 on ℤⁿ as on ℝⁿ, since kv is an integer. So
   E_P g^α is the sum above, with equality, and it grows with ‖v‖ (Canonne, Kamath & Steinke 2020, for q = 1).
-* The other direction is no larger, E_P g^(1−α) ≤ E_P g^α. x → v − x maps D to D(· − v) and back (and ℤⁿ to itself), so
-  that E_P f(r) = E_P r·f(1/r). With a = 1 − q + q·r and b = 1 − q + q/r it is enough that for each r ≥ 1:
-  a^α − a^(1−α) + r(b^α − b^(1−α)) ≥ 0 (r < 1 is the same with r and 1/r changed about). Written with c = α − ½ it says
-  √a·sinh(c·ln a) ≥ r√b·sinh(c·ln 1/b). At c = ½ both sides are q(r − 1)/2. As ab = 1 + q(1 − q)(√r − 1/√r)² ≥ 1,
-  ln a ≥ ln 1/b, and sinh(cx)/sinh(cy) grows with c where x ≥ y: so it holds for every c ≥ ½.
+* The other direction is no larger: E_P g^(1−α) ≤ E_P g^α. The map x → v − x exchanges D and D(· − v) (and maps ℤⁿ to
+  itself), so E_P f(r) = E_P r·f(1/r). With a = 1 − q + q·r and b = 1 − q + q/r it is enough that for each r ≥ 1
+  a^α − a^(1−α) + r(b^α − b^(1−α)) ≥ 0 (r < 1 is the same with r and 1/r exchanged). With c = α − ½ this means
+  √a·sinh(c·ln a) ≥ r√b·sinh(c·ln 1/b). At c = ½ both sides are q(r − 1)/2. Since ab = 1 + q(1 − q)(√r − 1/√r)² ≥ 1,
+  ln a ≥ ln 1/b, and sinh(cx)/sinh(cy) grows with c if x ≥ y. So it holds for every c ≥ ½.
 
-Steps may depend on what earlier ones gave; orders add (Mironov 2017). (ε, δ) follows by Canonne, Kamath & Steinke 2020,
-Prop. 12, at the best order. The sum is of positive terms, Σ B(k)·expm1(…), so that doubles keep nine digits of it.
+Steps may depend on earlier results; divergences add up (Mironov 2017). (ε, δ) follows by Canonne, Kamath & Steinke
+2020, Prop. 12, at the best order. The sum has positive terms, Σ B(k)·expm1(…), so doubles keep nine digits of it.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from jostle.accounting.definitions import last
 from jostle.lazy import Floats, Ints, np
 
 ORDERS = (*range(2, 64), *(round(64 * 1.25**i) for i in range(26)))
-"""Whole orders up to 17,000: small ε at small δ need orders of ln(1/δ)/ε."""
+"""Integer orders up to 17,000: small ε at small δ need orders of ln(1/δ)/ε."""
 
 MARGIN = 1 + 1e-8
-"""More than doubles can lose in a divergence."""
+"""More than the rounding error of a divergence."""
 
 
 @lru_cache(maxsize=1)
 def _terms() -> tuple[Floats, Floats, Floats, Ints]:
-    """For all orders one after the other: α, k = 2 … α, ln C(α, k), and where each order begins."""
+    """For all orders, concatenated: α, k = 2 … α, ln C(α, k), and the start of each order."""
     logs = np.array([math.lgamma(i + 1) for i in range(ORDERS[-1] + 1)])
     alphas = np.concatenate([np.full(a - 1, a) for a in ORDERS])
     ks = np.concatenate([np.arange(2, a + 1) for a in ORDERS])
@@ -68,7 +68,7 @@ def divergences(rate: float, sigma: float) -> Floats:
 
 
 def epsilon_of_steps(rate: float, sigma: float, steps: int, delta: float) -> float:
-    """The least ε at `delta` of so many steps, over `ORDERS`."""
+    """The least ε at `delta` of `steps` steps, over `ORDERS`."""
     orders = np.array(ORDERS, dtype=float)
     bound = steps * divergences(rate, sigma) + np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
     return max(0.0, float(bound.min()))
@@ -76,7 +76,7 @@ def epsilon_of_steps(rate: float, sigma: float, steps: int, delta: float) -> flo
 
 @lru_cache(maxsize=1024)
 def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
-    """The least σ, in sensitivities, of which `steps` steps stay within (ε, δ), rounded up; infinite if none does."""
+    """The least σ, in sensitivities, for which `steps` steps stay within (ε, δ), rounded up; infinite without one."""
     low, high = 2.0**-6, 1.0
     while epsilon_of_steps(rate, high, steps, delta) > epsilon:
         low, high = high, 2 * high
@@ -104,7 +104,7 @@ def exact_gaussian(mu: float, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def mu_of(epsilon: float, delta: float) -> float:
-    """The largest μ whose exact Gaussian curve passes within (ε, δ), from below."""
+    """The largest μ whose exact Gaussian curve stays within (ε, δ), from below."""
     high = 1.0
     while exact_gaussian(high, delta) <= epsilon and high < 1e6:
         high *= 2
@@ -112,7 +112,7 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(lost: Callable[[float], float], delta: float, high: float) -> float:
-    """The least ε from 0 to `high` that loses at most `delta`, from above."""
+    """The least ε from 0 to `high` at which `lost(ε)` is at most `delta`, from above."""
     return 0.0 if lost(0.0) <= delta else -last(-high, 0.0, lambda epsilon: lost(-epsilon) <= delta)
 
 
@@ -121,7 +121,7 @@ def _tail(x: float) -> float:
 
 
 def _log_tail(x: float) -> float:
-    """ln of the Gaussian tail; far out by its asymptotic series, where erfc underflows."""
+    """ln of the Gaussian tail, by its asymptotic series if erfc underflows."""
     if x < 30:
         return math.log(_tail(x))
     square = 1 / (x * x)

@@ -1,9 +1,8 @@
-"""What an answer leaves out of what it is asked of: a function of the plan alone, and so public; row expressions in
-words.
+"""Cuts: rows and values that an answer leaves out, a function of the plan alone and so public; row expressions as text.
 
-Noise says how far a number is from the exact answer on the rows and values that are read. Where a bound leaves rows
-out, or the program clamps values, that is not the answer of the whole: each such cut is named here by a noun phrase,
-and marks the error of the number (`formulas.Noised`). What a description clamps is not named: it says what a column is.
+Noise is the difference to the exact answer on the rows and values that are read. If a bound drops rows, or the program
+clamps values, that is not the answer for all data. Each such cut is described here by a noun phrase, which marks the
+error of the number (`formulas.Noised`). Clamping by a description is not a cut, since it defines the column.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from jostle.plan.facts import bounds_of, key_values, schema_of
 from jostle.plan.schemas import MOST_KEYS
 
 BEYOND = "rows of a person beyond "
-"""How what a bound leaves out of a person's rows begins."""
+"""The beginning of the phrase for rows that a bound drops."""
 
 _BETWEEN = frozenset({"+", "-", "*", "/", "%", "^", "==", "!=", "<", "<=", ">", ">=", "and", "or"})
 
 
 def expression(expr: p.RowExpr, inside: bool = False) -> str:
-    """A row expression as a program may write it; with `inside` in parentheses where it needs some."""
+    """A row expression as program text; with `inside`, in parentheses if it needs them."""
     match expr:
         case p.Column(name=name):
             return name if name.isascii() and name.isidentifier() else f"`{name}`"
@@ -62,7 +61,7 @@ def constant(value: float | str | bool | date | None) -> str:
 
 
 def _number(value: float) -> str:
-    """A number in full, without a point where it is whole."""
+    """A number in full, without a point for integers."""
     return str(int(value)) if float(value).is_integer() and abs(value) < 2**53 else repr(float(value))
 
 
@@ -71,8 +70,8 @@ _TESTS = COMPARISONS | {"in", "and", "or", "not", "missing"}
 
 
 def cuts(plan: p.Plan, values: Sequence[p.RowExpr] = (), stated: bool = False) -> tuple[str, ...]:
-    """What is cut from an answer that is calculated of these expressions on the rows of a plan, each once. `stated`:
-    the owner states that nobody has more rows than the declaration keeps."""
+    """The distinct cuts of an answer that is computed from these expressions on the rows of a plan. `stated`: the owner
+    states that nobody has more rows than the declaration keeps."""
     visited: set[tuple[p.RowExpr, int]] = set()
     clamped = [cut for value in values for cut in _clamped(value, plan, visited)] if values else ()
     return tuple(dict.fromkeys((*_rows(plan, stated), *clamped)))
@@ -103,7 +102,7 @@ def _truncates(plan: p.Truncate) -> bool:
 
 
 def _values_of(key: p.RowExpr, plan: p.Plan) -> int | None:
-    """How many values a key has: those that a list leaves, or those that it can be by its description."""
+    """The number of values of a key, by a list or by its description; None if it is not known."""
     try:
         sizes_of = key_values(key, schema_of(plan), MOST_KEYS)
     except Refusal:  # too many to list
@@ -118,7 +117,7 @@ def _values_of(key: p.RowExpr, plan: p.Plan) -> int | None:
 
 
 def _most_rows(plan: p.Plan) -> int | None:
-    """The most rows of a person, where the plan shows it."""
+    """The largest number of a person's rows, if the plan shows it."""
     plan = p.rows_below(plan)
     match plan:
         case p.Bound() | p.GroupRows(person=True):
@@ -129,14 +128,14 @@ def _most_rows(plan: p.Plan) -> int | None:
 
 
 def _limit(groups: int | None, rows: int | None, each: bool) -> str:
-    """A bound as a program writes it."""
+    """A bound as program text."""
     parts = [f"{groups} group{'s' * (groups != 1)}"] if groups is not None else []
     parts += [f"{rows} row{'s' * (rows != 1)}{' each' * each}"] if rows is not None else []
     return f"up to {', '.join(parts)}"
 
 
 def _clamped(expr: p.RowExpr, plan: p.Plan, visited: set[tuple[p.RowExpr, int]]) -> Iterator[str]:
-    """The ranges to which a program clamps what a number is calculated from, back to the columns of a source."""
+    """The ranges to which a program clamps the inputs of a number, back to the columns of a source."""
     if isinstance(expr, p.Constant) or (expr, id(plan)) in visited:
         return
     visited.add((expr, id(plan)))
@@ -153,7 +152,7 @@ def _clamped(expr: p.RowExpr, plan: p.Plan, visited: set[tuple[p.RowExpr, int]])
 
 
 def _definitions(column: p.Column, plan: p.Plan) -> Iterator[tuple[p.RowExpr, p.Plan]]:
-    """What a column is calculated from, and on which rows."""
+    """The definitions of a column, each with the plan of its rows."""
     match plan:
         case p.Derive():
             yield from ((expr, plan.source) for name, expr in plan.columns if name == column.name)
@@ -167,7 +166,7 @@ def _definitions(column: p.Column, plan: p.Plan) -> Iterator[tuple[p.RowExpr, p.
 
 
 def _within(clamp: p.Apply, plan: p.Plan) -> bool:
-    """Whether the values are between the ends anyway: by their description, or as the mean of a person's rows is."""
+    """Whether a clamp changes nothing: by the description, or for the mean of a person's rows."""
     if any(column.startswith("\u00b7") for column in p.names_in(clamp.args[:1])):
         return True
     schema = schema_of(plan)

@@ -1,8 +1,8 @@
-"""A plan as JSON that means the same in every session, so that histories and repeated requests can speak of it.
+"""Plans as JSON that is the same in every session, for histories and repeated requests.
 
-The engine's keys of data sets are replaced by the names of registered datasets. What comes from elsewhere (a public
-table in a join) is left without a name, and the plan is then said not to be `closed`: its digest is good for a history,
-not for telling that two requests are the same. Everything in a plan is public.
+The engine's keys of data sets are replaced by the names of registered datasets. Other data (a public table in a join)
+have no name, and the plan is then not `closed`: its digest can be used in a history, but not to identify equal
+requests. Everything in a plan is public.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def digest(value: object) -> str:
 
 
 class PlanDigest(Struct, frozen=True):
-    """`closed`: the digest stands for everything that decides the answer, but for the data themselves."""
+    """A digest. `closed`: it determines the answer, except for the data."""
 
     digest: str
     closed: bool
 
 
 def plan_digest(plan: object, names: Mapping[str, str]) -> PlanDigest:
-    """The digest of a plan over the data sets that `names` (by the engine's key) knows."""
+    """The digest of a plan. `names` are the registered names of data sets by the engine's key."""
     reader = _Reader(names)
     content = reader.plain(plan)
     return PlanDigest(digest(content), reader.closed)

@@ -1,7 +1,7 @@
-"""The kinds of row expressions (number, text, boolean, date, time), and whether they are whole numbers.
+"""The kinds of row expressions (number, text, boolean, date, time), and whether they are integers.
 
-All are functions of the expression and of the public schema alone, so refusals may be shown. This module knows nothing
-of SQL. `none` (a null constant) has no kind of its own and goes with any.
+All are functions of the expression and of the public schema alone, so refusals are public. This module does not know
+SQL. `none` (a null constant) has no kind and is compatible with any.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _DATES = "a date is written without quotes, `2024-03-01`, and read from a text b
 def kind_of(expr: RowExpr, schema: Schema) -> str:
     """`number`, `text`, `boolean`, `date` or `time`; `none` alone counts as a number.
 
-    Refuses with `TypeError` what mixes kinds, with `NameError` a column that is not there, and with
-    `RecursionLimit` what is nested deeper than `DEPTH`.
+    Raises `TypeError` for mixed kinds, `NameError` for a missing column, and `RecursionLimit` for nesting deeper than
+    `DEPTH`.
     """
     if isinstance(expr, Apply):
         check_depth(expr)
@@ -40,8 +40,7 @@ def kind_of(expr: RowExpr, schema: Schema) -> str:
 
 
 def check_depth(expr: RowExpr, room: int = 0) -> None:
-    """Refuses an expression of more than `DEPTH` nested operations, without recursion of its own; with `room` for those
-    that come around it."""
+    """Refuses an expression of more than `DEPTH` nested operations, with `room` for those around it. Not recursive."""
     level, depth = [expr], room
     while level and depth <= DEPTH:
         outer, level, depth = level, [], depth + 1
@@ -62,7 +61,7 @@ def domain_of(name: str, schema: Schema) -> Domain:
 
 
 def as_number(expr: RowExpr, schema: Schema) -> RowExpr:
-    """True as 1 and false as 0, and none where either is missing; an expression of another kind as it is."""
+    """A boolean as 1, 0 or none; other expressions unchanged."""
     if kind_of(expr, schema) != "boolean":
         return expr
     false = Apply("if", (Apply("not", (expr,)), Constant(0.0), Constant(None)))
@@ -185,16 +184,16 @@ def as_double(value: float) -> float:
     return float(max(-most, min(most, value))) if abs(value) > 2**1000 else float(value)
 
 
-FINEST = 850  # bits of the finest grid: an engine's doubles hold its steps, and those of products with weights
+FINEST = 850  # bits of the finest grid: its steps, also in products with weights, are doubles
 
 
 def grid_bits(most: float, digits: int) -> int:
-    """The bits of a grid on which numbers up to `most` have about 2^digits steps; on the finest one they have fewer."""
+    """The bits of a grid on which numbers up to `most` have about 2^digits steps, at most `FINEST`."""
     return min(FINEST, digits - math.frexp(most)[1]) if most > 0 else 0
 
 
 def is_integral(expr: RowExpr, schema: Schema) -> bool:
-    """Whether every value of a number expression is known to be a whole number."""
+    """Whether every value of a number expression is known to be an integer."""
     check_depth(expr)
     return _integral(expr, schema)
 

@@ -1,9 +1,9 @@
-"""The closed relational plan: all that an engine can be asked, and whose the rows of a plan are.
+"""The closed relational plan: all questions that an engine answers, and which persons rows belong to.
 
-A plan is built by `privacy` and `run` from checked trees and public values; no text of a user reaches an engine other
-than as a constant, which is always quoted or bound. The row language is total: arithmetic on doubles, comparison, logic
-with nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`). A domain is what is publicly known of
-the values of a column.
+Plans are built by `privacy` and `run` from checked trees and public values. User text reaches an engine only as a
+constant, which is always quoted or bound. The row language is total: arithmetic on doubles, comparison, logic with
+nulls, `if`, `clamp`; division by zero, NaN and infinities are null (`none`). A domain is the public knowledge about the
+values of a column.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jostle.language.moments import moment_of
 
 
 class Integer(Struct, frozen=True, cache_hash=True):
-    """A bounded integer, both ends included; values are floored, then clamped."""
+    """A bounded integer, both ends included. Values are floored, then clamped."""
 
     low: int
     high: int
@@ -32,16 +32,16 @@ class Real(Struct, frozen=True, cache_hash=True):
 
 
 class Categories(Struct, frozen=True, cache_hash=True):
-    """A finite set of public values, all text or all numbers; anything else becomes null."""
+    """A finite set of public values, all texts or all numbers. Other values become null."""
 
     values: tuple[str, ...] | tuple[float, ...]
 
 
 class Moments(Struct, frozen=True, cache_hash=True):
-    """Dates or times between two, both included, as whole days or microseconds since 1 January 1970.
+    """Dates or times within a range, both ends included, as whole days or microseconds since 1 January 1970.
 
-    Values are clamped, then taken down to the first one of their `unit`: a day for dates and nothing for times where
-    it is empty. Both ends are such first ones.
+    Values are clamped, then rounded down to the start of their `unit`; if it is empty, dates to days and times not at
+    all. Both ends are starts of a unit.
     """
 
     kind: str  # `date` or `time`
@@ -51,9 +51,9 @@ class Moments(Struct, frozen=True, cache_hash=True):
 
 
 class Open(Struct, frozen=True, cache_hash=True):
-    """No public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, true and false, which are public.
+    """Values without a public bound: `text`, `integer`, `real`, `date` or `time`; or `boolean`, with public values.
 
-    Of a date or time the `unit` whose first days or moments alone it can be; empty where it can be any.
+    Dates or times with a `unit` are starts of that unit; with an empty one they can be any.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Open(Struct, frozen=True, cache_hash=True):
 
     @property
     def digest_facts(self) -> tuple[str, ...]:
-        """As plans were written down before there were units."""
+        """The fields in older digests, from before units."""
         return ("Open", self.kind, self.unit) if self.unit else ("Open", self.kind)
 
 
@@ -69,7 +69,7 @@ Domain = Integer | Real | Categories | Moments | Open
 
 
 def listed(domain: Domain) -> tuple[str | float | bool, ...] | None:
-    """The public values of a column, where there are finitely many: numbers as doubles."""
+    """The public values of a column, numbers as doubles; None if they are not listed."""
     if domain == Open("boolean"):
         return (False, True)
     if isinstance(domain, Categories):
@@ -80,8 +80,8 @@ def listed(domain: Domain) -> tuple[str | float | bool, ...] | None:
 
 
 def filling(domain: Domain) -> Constant | None:
-    """What stands for a missing cell of a column that is never missing: the low end of its range, the first value that
-    is listed, or false. None where no value is public."""
+    """The replacement of missing cells in a column that is declared never missing: the low end of its range, the first
+    listed value, or false. None if no value is public."""
     if isinstance(domain, Moments):
         return Constant(moment_of(domain.kind, domain.low))
     if isinstance(domain, Integer | Real):
@@ -98,7 +98,7 @@ class Column(Struct, frozen=True, cache_hash=True):
 
 
 class Constant(Struct, frozen=True, cache_hash=True):
-    """A public value; a `datetime` is a time. True is not 1 here, as it is to Python: equal plans mean the same."""
+    """A public value; a `datetime` is a time. Unlike in Python, true does not equal 1, so equal plans mean the same."""
 
     value: float | str | bool | date | None
 
@@ -115,10 +115,10 @@ class Apply(Struct, frozen=True, cache_hash=True):
     Arithmetic `+ - * / % ^ neg` and `abs floor ceil sqrt log exp round`; comparison `== != < <= > >=` (numbers
     with numbers, text with text); logic `and or not`; `if` (test, then, other); `clamp` (x, low, high);
     `missing` (one of any kind), which is true or false; `in` (x, constant, …), where a `none` among the constants
-    matches what is missing; `min`, `max` (of two); `bucket` (n, salt, value, …): a hash of the values, 0 … n − 1,
-    which has no spelling of its own in the language. A null operand gives null, but for a test of `if`, which
-    then does not hold; `and`/`or` are three-valued as in SQL; a `where` keeps a row only when its condition is
-    true. Whatever is not finite is null.
+    matches missing values; `min`, `max` (of two); `bucket` (n, salt, value, …): a hash of the values, 0 … n − 1,
+    which programs cannot write. A null operand gives null, except as the test of `if`, which is then false.
+    `and` and `or` are three-valued as in SQL. A `where` keeps a row only if its condition is true. Results that are
+    not finite are null.
     """
 
     op: str
@@ -129,7 +129,7 @@ RowExpr = Column | Constant | Apply
 
 
 def names_in(exprs: Iterable[RowExpr]) -> set[str]:
-    """The columns that expressions are made of."""
+    """The names of the columns in expressions."""
     waiting, names = list(exprs), set[str]()
     while waiting:
         expr = waiting.pop()
@@ -144,23 +144,23 @@ def names_in(exprs: Iterable[RowExpr]) -> set[str]:
 
 
 class Scan(Struct, frozen=True, cache_hash=True):
-    """A data set known to the engine, through a schema: only described columns exist, each cleaned to its domain."""
+    """A data set of the engine with a schema. Only described columns exist, each cleaned to its domain."""
 
     data: str  # the engine's key of an opened data set
     columns: tuple[tuple[str, Domain], ...]
 
 
 class Bound(Struct, frozen=True, cache_hash=True):
-    """The rows of persons: those of one value of the raw, unclamped `by` columns are one person's.
+    """The rows of persons. Rows with the same raw, unclamped values in the `by` columns belong to one person.
 
-    At most `most` rows of each, chosen by a portable row hash; all of them where it is None. Rows where any `by`
-    column is null are dropped. Computed once for each scan and kept. With `weighted`, the rows
-    kept of one value also have weights: whole multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as that
-    allows. (The j-th of m, in the order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS). Where hashes
-    are equal the cells decide, so that it does not matter which of two rows that tie comes first.
+    At most `most` rows of each person are kept, by a portable row hash; all if it is None. Rows with a null in a `by`
+    column are dropped. The result is computed once per scan and stored. With `weighted`, the kept rows of a person have
+    weights: integer multiples of 2^-WEIGHT_BITS that add up to exactly 1, as equal as possible. (The j-th of m, in the
+    order of the hash, has ⌊jG/m⌋ − ⌊(j−1)G/m⌋ of G = 2^WEIGHT_BITS.) Cells decide between equal hashes, so that rows
+    that tie are equal.
 
-    With `owners`, and without `by`, a row is of the persons who are found there: once of each of them, and where there
-    is none it is dropped.
+    With `owners`, and without `by`, a row belongs to each of the persons found there, once, and is dropped if there is
+    none.
     """
 
     scan: Scan
@@ -171,8 +171,8 @@ class Bound(Struct, frozen=True, cache_hash=True):
 
 
 class Owners(Struct, frozen=True, cache_hash=True):
-    """Whose a row is by a look-up: the persons of the rows of `table` (all of them, whatever its bound) whose raw cell
-    `key` is the row's own raw cell `on`, as the same whole number or the same text."""
+    """The persons of a row by a look-up: those of the rows of `table` (before its bound) whose raw cell `key` equals
+    the row's raw cell `on`, as an integer or as a text."""
 
     table: Bound
     key: str
@@ -185,22 +185,22 @@ class Filter(Struct, frozen=True, cache_hash=True):
 
 
 class Derive(Struct, frozen=True, cache_hash=True):
-    """The columns named, computed from those of `source` (which are gone unless named again)."""
+    """The named columns, computed from those of `source`. Other columns of the source are dropped."""
 
     source: Plan
     columns: tuple[tuple[str, RowExpr], ...]
 
 
 class Join(Struct, frozen=True, cache_hash=True):
-    """Pairs of rows that are equal in the key columns; a key that is null equals none.
+    """Pairs of rows with equal key columns. A null key matches nothing.
 
-    `on` names the key columns of the left side, `theirs` those of the right one where they have other names. `kind`
-    says which rows without a partner are kept beside the pairs, null in the columns of the other side: none (`inner`),
-    those of the `left` or of the `right` side, or both (`full`). With `most`, each side first keeps at most that many
-    rows a key, by hash, and on a side whose rows are kept all that have no key.
+    `on` names the key columns of the left side, and `theirs` those of the right side if they differ. `kind` tells which
+    unmatched rows are kept, with nulls in the columns of the other side: none (`inner`), those of the `left` or `right`
+    side, or both (`full`). With `most`, each side first keeps at most that many rows per key, by hash, and a side whose
+    unmatched rows are kept also all rows without a key.
 
-    Columns of the right side that the left has too are dropped; a key of one name on both sides is one column. With
-    `person`, rows of the two sides meet only where they are one person's (`plan.plan`), and `on` may be empty.
+    Columns of the right side with the name of a left one are dropped; a key of one name on both sides is one column.
+    With `person`, only rows of the same person are paired, and `on` may be empty.
     """
 
     left: Plan
@@ -218,11 +218,11 @@ class Join(Struct, frozen=True, cache_hash=True):
 
 
 class Truncate(Struct, frozen=True, cache_hash=True):
-    """Of each person at most `groups` values of the keys, and of each of these at most `rows` rows; None: all.
+    """At most `groups` values of the keys of each person, and at most `rows` rows of each of these; None means all.
 
-    Rows are in the order of `order` (none last, the largest first where `descending`), else of a portable hash, which
-    also decides where the order ties; groups are in the order of their first rows, or of a hash of the keys. Rows that
-    tie in all of this are equal. What stays of a person is a function of that person's rows.
+    Rows are in the order of `order` (none last; the largest first if `descending`) or of a portable hash, which also
+    breaks ties. Groups are in the order of their first rows, or of a hash of the keys. Rows that still tie are equal.
+    The kept rows of a person are a function of that person's rows.
     """
 
     source: Plan
@@ -234,10 +234,10 @@ class Truncate(Struct, frozen=True, cache_hash=True):
 
 
 class GroupRows(Struct, frozen=True, cache_hash=True):
-    """A row for each group of rows: its keys, then its exact terms as doubles.
+    """One row for each group of rows: its keys, then its exact terms as doubles.
 
-    Groups are by the values of the keys (rows without a key left out), and with `person` by person too: a row of the
-    result is then that person's. A group has at most `most` rows, where that is publicly known.
+    Groups are by the values of the keys (rows without a key are dropped), and with `person` also by person; a row of
+    the result then belongs to that person. `most` is a public bound on the rows of a group, or None.
     """
 
     source: Plan
@@ -248,21 +248,21 @@ class GroupRows(Struct, frozen=True, cache_hash=True):
 
 
 class Union(Struct, frozen=True, cache_hash=True):
-    """All rows of each of `sources`, one after the other, equal ones too. Columns go together by their names, in the
-    order of the first source; all have the same names, each of one kind throughout."""
+    """All rows of each of `sources`, including duplicates. Columns are matched by name, in the order of the first
+    source; all sources have the same names with the same kinds."""
 
     sources: tuple[Plan, ...]
 
 
 class Listed(Struct, frozen=True, cache_hash=True):
-    """Public rows that stand in the plan itself: each cell a finite number, a text, a truth, a date, a time or none."""
+    """Public rows in the plan itself. A cell is a finite number, a text, a boolean, a date, a time or none."""
 
     columns: tuple[tuple[str, Domain], ...]
     rows: tuple[tuple[float | str | bool | date | None, ...], ...]
 
 
 class Known(Struct, frozen=True, cache_hash=True):
-    """The rows of a public source, of whose columns more is known than it says: facts that were read from its rows."""
+    """The rows of a public source with a narrower schema, from facts that were read from its rows."""
 
     source: Plan
     columns: tuple[tuple[str, Domain], ...]
@@ -272,7 +272,7 @@ Plan = Scan | Bound | Filter | Derive | Join | Truncate | GroupRows | Union | Kn
 
 
 def filled(plan: Plan, columns: Sequence[tuple[str, Domain]], names: Sequence[str]) -> Plan:
-    """The rows with a public value in each missing cell of these columns, which are listed or bounded."""
+    """The rows with missing cells of the columns `names` replaced by a public value. They are listed or bounded."""
     read: list[tuple[str, RowExpr]] = []
     for name, domain in columns:
         value = filling(domain) if name in names else None
@@ -281,7 +281,7 @@ def filled(plan: Plan, columns: Sequence[tuple[str, Domain]], names: Sequence[st
 
 
 def unfilled(plan: Plan) -> Plan:
-    """The rows of a source as they are read, below what `filled` puts in."""
+    """The plan below the replacement of missing cells by `filled`."""
     if isinstance(plan, Derive) and all(_of_itself(name, expr) for name, expr in plan.columns):
         return plan.source
     return plan
@@ -295,7 +295,7 @@ def _of_itself(name: str, expr: RowExpr) -> bool:
 
 
 def inputs(plan: Plan) -> tuple[Plan, ...]:
-    """The plans that a plan is made from; none of a data set."""
+    """The direct inputs of a plan; empty for a data set."""
     match plan:
         case Scan() | Listed():
             return ()
@@ -324,9 +324,9 @@ class Key(Struct, frozen=True, cache_hash=True):
 
 
 class Count(Struct, frozen=True, cache_hash=True):
-    """Rows; with `expr`, rows where it is not null; `distinct`, different non-null values of it.
+    """The number of rows; with `expr`, of rows where it is not null; with `distinct`, of its distinct non-null values.
 
-    `weighted`: the sum of their weights, in units of 2^-WEIGHT_BITS.
+    With `weighted`, the sum of their weights in units of 2^-WEIGHT_BITS.
     """
 
     expr: RowExpr | None = None
@@ -335,9 +335,9 @@ class Count(Struct, frozen=True, cache_hash=True):
 
 
 class FixedSum(Struct, frozen=True, cache_hash=True):
-    """The exact integer sum of round(clamp(expr, low, high) · 2^bits); rows where it is null are skipped.
+    """The exact integer sum of round(clamp(expr, low, high) · 2^bits). Rows where it is null are skipped.
 
-    `square` sums round(v² · 2^bits) of the clamped value instead; `weighted`, round(weight · v · 2^bits).
+    With `square` the sum of round(v² · 2^bits) of the clamped value, with `weighted` of round(weight · v · 2^bits).
     """
 
     expr: RowExpr
@@ -352,23 +352,23 @@ Term = Count | FixedSum
 
 
 class Extreme(Struct, frozen=True, cache_hash=True):
-    """The smallest, or the largest, number of an expression; none where it is none in all rows."""
+    """The smallest or the largest value of a number expression; none if it is none in all rows."""
 
     expr: RowExpr
     largest: bool
 
 
 class Beside(Struct, frozen=True, cache_hash=True):
-    """What stands beside a group of a person in the order of the last key, among those with the same other keys: the
-    smallest number in the group just before (`previous`) or after it (`next`), the `largest` or the `smallest` in all
-    before; without `expr` the group's place, from 1."""
+    """A value of a person's other groups with the same other keys, in the order of the last key: the smallest number in
+    the group before (`previous`) or after (`next`), or the `largest` or `smallest` in all groups before; without `expr`
+    the group's index, from 1."""
 
     expr: RowExpr | None
     where: str = "place"
 
 
 GroupTerm = Count | FixedSum | Extreme | Beside
-"""What a group of rows can be summed up in; `weighted` is for none of these."""
+"""The terms of a group of rows, without `weighted`."""
 
 
 STATISTICS = ("count", "count_distinct", "sum", "avg", "var", "quantile", "min", "max", "mode")
@@ -379,27 +379,27 @@ class Exact(Struct, frozen=True, cache_hash=True):
 
     function: str
     expr: RowExpr | None = None
-    argument: float | None = None  # the q of a quantile
+    argument: float | None = None  # q of a quantile
 
 
 class Summands:
-    """What row programs sum over rows: an engine whose rows are elsewhere has to run these where they are."""
+    """Marks sums of row programs, which an engine with remote rows must compute where the rows are."""
 
     __slots__ = ()
 
 
 class Sample:
-    """Rows that are drawn one by one in this process: an engine whose rows are elsewhere refuses it."""
+    """Marks samples of rows that are drawn in this process, which an engine with remote rows refuses."""
 
     __slots__ = ()
 
 
 def has_persons(plan: Plan) -> bool:
-    """Whether each row of a plan is known to be one person's, so that an engine can tell whose.
+    """Whether each row of a plan belongs to one known person.
 
-    A join of two such sides keeps this only where it is of each person's own rows, and one that keeps some rows a key
-    does not: there a row of one person takes the place of another's. Nor does one that keeps rows of the other side
-    that have no partner, or whose other side is made of persons' rows too, as groups of several are.
+    A join of two such sides keeps this only if it pairs each person's own rows. A join with a bound per key does not,
+    since a row of one person may displace another's. Nor does a join that keeps unmatched rows of the other side, or
+    whose other side is computed from persons' rows too, such as groups of several persons.
     """
     plan = rows_below(plan, (Filter, Derive, Truncate))
     match plan:
@@ -424,12 +424,12 @@ Steps = tuple[type[Filter | Derive | Truncate | GroupRows], ...]
 
 
 def rows_below(plan: Plan, through: Steps = (Filter, Derive)) -> Plan:
-    """What a plan is made of by filters and derived columns, or `through` others: each of its rows is of one there."""
+    """The plan below filters and derived columns, or other steps `through`. Each row comes from one row there."""
     return chain(plan, through)[-1]
 
 
 def chain(plan: Plan, through: Steps = (Filter, Derive)) -> list[Plan]:
-    """A plan and all that it is made of so."""
+    """A plan and all plans below it through these steps."""
     plans = [plan]
     while isinstance(plan, through):
         plans.append(plan := plan.source)

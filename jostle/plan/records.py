@@ -1,7 +1,7 @@
-"""Plans of weighted records: what weights an engine is to work out, in whole numbers.
+"""Plans of weighted records, whose weights engines compute in integers.
 
-Records are combinations of values without a missing one; each has a weight of at least 0, a whole multiple of 2^-bits,
-where the bits follow from the plan alone (`bits_of`). So no weight is ever rounded. The transformations and their
+Records are combinations of values without a missing one. Each has a weight of at least 0, an integer multiple of
+2^-bits, where the bits follow from the plan alone (`bits_of`), so no weight is rounded. The transformations and their
 stability are argued in docs/privacy/weighted.md (Proserpio, Goldberg and McSherry 2014).
 """
 
@@ -19,8 +19,8 @@ Schema = tuple[tuple[str, Domain], ...]
 
 
 class Rows(Struct, frozen=True, cache_hash=True):
-    """The rows of a table, by these columns: each weighs 1, and equal ones weigh as many. Rows with a missing cell in
-    one of the columns are left out."""
+    """The rows of a table by these columns, each with weight 1; weights of equal rows add up. Rows with a missing cell
+    in one of the columns are dropped."""
 
     table: Plan
     columns: Schema
@@ -34,16 +34,16 @@ class Kept(Struct, frozen=True, cache_hash=True):
 
 
 class Mapped(Struct, frozen=True, cache_hash=True):
-    """Of each record another one, calculated from it; the weights of those that become equal add up. Where an
-    expression has no value the record is left out."""
+    """Records computed from each record. Weights of records that become equal add up. Records with a missing value are
+    dropped."""
 
     source: Records
     columns: tuple[tuple[str, RowExpr], ...]
 
 
 class Shaved(Struct, frozen=True, cache_hash=True):
-    """Of each record of weight w the records with a place 0, 1, … below `most`, in the column `name`: of min(s, w),
-    then min(s, w − s), and so on while something is left. The step s is `step` units of 2^-`bits`."""
+    """Divides each record of weight w into records numbered 0, 1, … below `most` in the column `name`, of weight
+    min(s, w), then min(s, w − s), and so on while weight is left. The step s is `step` units of 2^-`bits`."""
 
     source: Records
     name: str
@@ -53,8 +53,8 @@ class Shaved(Struct, frozen=True, cache_hash=True):
 
 
 class Sized(Struct, frozen=True, cache_hash=True):
-    """For each value of the columns `by`, whose records weigh w₁ ≥ w₂ ≥ …, the size i of each prefix of these, in the
-    column `name`, at most `most`; the record weighs (w_i − w_{i+1}) / 2, the last one half of its weight."""
+    """For each value of the columns `by`, whose records have weights w₁ ≥ w₂ ≥ …, the size i of each prefix, at most
+    `most`, in the column `name`, with weight (w_i − w_{i+1}) / 2; the last has half of its weight."""
 
     source: Records
     by: tuple[str, ...]
@@ -63,8 +63,8 @@ class Sized(Struct, frozen=True, cache_hash=True):
 
 
 class Reduced(Struct, frozen=True, cache_hash=True):
-    """The same prefixes, in the place of the size what `reducer` (`max`, `min` or `sum`) makes of the numbers that a
-    prefix has in the column `of`, between `low` and `high`."""
+    """The same prefixes with `reducer` (`max`, `min` or `sum`) of their numbers in the column `of`, between `low` and
+    `high`, in place of the size."""
 
     source: Records
     by: tuple[str, ...]
@@ -76,9 +76,8 @@ class Reduced(Struct, frozen=True, cache_hash=True):
 
 
 class Joined(Struct, frozen=True, cache_hash=True):
-    """Pairs of records that are equal in the columns `on`, of weight a·b / s, where s is what all records of that
-    value weigh, on both sides together (`engine.records`). Up to s = 2^`most`; from there on it falls, to
-    nothing at twice as much."""
+    """Pairs of records that are equal in the columns `on`, with weight a·b / s, where s is the total weight of the
+    records with that value on both sides (`engine.records`). Beyond s = 2^`most` it falls, to 0 at twice as much."""
 
     left: Records
     right: Records
@@ -87,8 +86,8 @@ class Joined(Struct, frozen=True, cache_hash=True):
 
 
 class Combined(Struct, frozen=True, cache_hash=True):
-    """Of each record in either of two the larger weight (`union`), the smaller one (`intersect`), both (`concat`), or
-    what the left has more than the right (`without`)."""
+    """The records of two collections with the larger weight (`union`), the smaller one (`intersect`), the sum
+    (`concat`), or the excess of the left over the right (`without`)."""
 
     how: str
     left: Records
@@ -99,7 +98,7 @@ Records = Rows | Kept | Mapped | Shaved | Sized | Reduced | Joined | Combined
 
 
 def sources_of(plan: Records) -> tuple[Records, ...]:
-    """The records that others are made from; none of the rows of a table."""
+    """The direct inputs of records; empty for the rows of a table."""
     match plan:
         case Rows():
             return ()
@@ -111,14 +110,14 @@ def sources_of(plan: Records) -> tuple[Records, ...]:
 
 @lru_cache(maxsize=2**12)
 def size_of(plan: Records) -> tuple[int, int]:
-    """How many steps, one after the other, lead from rows to these records, and how many there are in all."""
+    """The depth of a plan in steps, and the number of all its steps."""
     below = [*map(size_of, sources_of(plan)), (0, 0)]
     return 1 + max(steps for steps, _ in below), 1 + sum(parts for _, parts in below)
 
 
 @lru_cache(maxsize=2**12)
 def record_schema(plan: Records, facts: Facts = BY_KINDS) -> Schema:
-    """The columns of a plan with what is publicly known of each: a function of the plan, whatever rows there are."""
+    """The schema of a plan, a function of the plan alone."""
     match plan:
         case Rows():
             return plan.columns
@@ -150,7 +149,7 @@ def _keys(plan: Sized | Reduced, facts: Facts) -> Schema:
 
 
 def last_steps(plan: Records) -> tuple[Records, tuple[Kept | Mapped, ...]]:
-    """What records are made of by conditions and calculated columns, and these, the first one first."""
+    """The plan below conditions and computed columns, and these steps, the first one first."""
     steps: list[Kept | Mapped] = []
     while isinstance(plan, Kept | Mapped):
         steps.append(plan)
@@ -159,7 +158,7 @@ def last_steps(plan: Records) -> tuple[Records, tuple[Kept | Mapped, ...]]:
 
 
 def on_rows(plan: Plan, steps: tuple[Kept | Mapped, ...]) -> Plan:
-    """The rows that conditions and calculated columns make of those of a plan of which no cell is missing."""
+    """The rows of a plan without missing cells, after conditions and computed columns."""
     for step in steps:
         if isinstance(step, Kept):
             plan = Filter(plan, step.condition)
@@ -176,7 +175,7 @@ def whole(plan: Plan, names: list[str]) -> Plan:
 
 @lru_cache(maxsize=2**12)
 def bits_of(plan: Records) -> int:
-    """The weights of a plan are whole multiples of 2^-bits."""
+    """The bits of a plan: its weights are integer multiples of 2^-bits."""
     match plan:
         case Rows():
             return 0
@@ -195,8 +194,8 @@ def bits_of(plan: Records) -> int:
 
 
 def share_bits(height: int) -> int:
-    """The bits of the shares of a join whose keys weigh up to 2^`height` units: two and a half times as many, so that
-    rounding a share down moves all pairs together by less than the join has to spare."""
+    """The bits of the shares of a join for keys of up to 2^`height` units: 2.5 times as many, so that rounding shares
+    down changes all pairs together by less than the slack of the join."""
     return (5 * height + 1) // 2
 
 

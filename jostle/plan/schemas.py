@@ -1,12 +1,12 @@
-"""The columns of a plan, and group keys: of what kinds they are, and whether they are whole numbers.
+"""Schemas of plans, and group keys: their kinds, and whether they are integers.
 
-All are functions of expressions and schemas alone, so answers and refusals may be shown. They are worked out anew for
-every plan: a column that is redefined has the facts of its new definition and no others.
+All are functions of expressions and schemas alone, so results and refusals are public. They are derived again for every
+plan: a redefined column has only the facts of its new definition.
 
-What else is publicly known, bounds and listed values, is in `Facts`, which hold no rows. It decides where a sum clamps,
-what a selection chooses among and which groups there are. A wrong fact is another question, at the same price: summands
-are clamped before they are added, and a row whose key is not listed is in no group. Kinds are not taken from there, nor
-that a number is whole: by these cells are read.
+Other public knowledge, bounds and listed values, is in `Facts`, which hold no rows. It determines where sums clamp, the
+candidates of selections, and the groups. A wrong fact asks another question at the same price: summands are clamped
+before they are added, and rows with an unlisted key are in no group. Kinds and integrality, by which cells are read, do
+not come from there.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ Columns = tuple[tuple[str, p.Domain], ...]
 
 
 def _nothing(*_: object) -> None:
-    """What kinds alone tell."""
+    """No further fact."""
 
 
 class Facts(Struct, frozen=True, eq=False):
-    """What is publicly known beside kinds: nothing here, and in `plan.facts` what follows from descriptions.
+    """Public knowledge beside kinds: by default none, and in `plan.facts` what follows from descriptions.
 
-    `bounds`: the smallest and the largest finite value of a number expression. `domain`: that of a column which is
-    calculated so, of a kind; `union`: one that holds the values of several, all of a kind. `key`: a group key over the
-    values that it can have, of which more than a limit are refused. `check_values` refuses values of a key that no row
-    can have.
+    `bounds`: the smallest and largest finite value of a number expression. `domain`: the domain of a derived column of
+    a kind. `union`: a domain for the values of several domains of one kind. `key`: a group key over the possible
+    values, refused if they exceed a limit. `check_values` refuses values of a key that no row can have.
     """
 
     bounds: Callable[[p.RowExpr, Schema], tuple[float, float] | None] = _nothing
@@ -62,7 +61,7 @@ def derived_domain(expr: p.RowExpr, schema: Schema, facts: Facts = BY_KINDS) -> 
 
 
 def united_domain(name: str, domains: Sequence[p.Domain], facts: Facts = BY_KINDS) -> p.Domain:
-    """A domain that holds the values of several, which are of one kind; a `TypeError` where they are not."""
+    """A domain for the values of several domains of one kind. `TypeError` if kinds differ."""
     kind, *others = map(domain_kind, domains)
     for other in others:
         if other != kind:
@@ -73,7 +72,7 @@ def united_domain(name: str, domains: Sequence[p.Domain], facts: Facts = BY_KIND
 
 
 def _agreeing(domain: p.Domain | None, plain: p.Open) -> p.Domain:
-    """A domain that is known, of the kind of the plain one, and of whole numbers only where that is."""
+    """A known domain if it has the kind of the plain one, and integers only if that has; else the plain one."""
     if domain is None:
         return plain
     whole = plain.kind == "real" and is_integral(p.Column(""), {"": domain})
@@ -85,7 +84,7 @@ def _agreeing(domain: p.Domain | None, plain: p.Open) -> p.Domain:
 def with_period(
     plan: p.Plan, schema: Columns, column: str, unit: str, facts: Facts = BY_KINDS
 ) -> tuple[p.Plan, Columns]:  # fmt: skip
-    """Rows with a further column, the first day of the unit in which a date or time lies."""
+    """Rows with a further column, the first day of the unit of a date or time."""
     day = p.Column(column)
     start = p.Apply(
         "trunc", (day if kind_of(day, dict(schema)) == "date" else p.Apply("date", (day,)), p.Constant(unit))
@@ -95,7 +94,7 @@ def with_period(
 
 
 def schema_of(plan: p.Plan, facts: Facts = BY_KINDS) -> dict[str, p.Domain]:
-    """The columns of a plan with what is publicly known of each, recomputed from its definition."""
+    """The schema of a plan, derived from its definition."""
     return _schema(plan, facts, 0)
 
 
@@ -120,10 +119,10 @@ def _schema(plan: p.Plan, facts: Facts, depth: int) -> dict[str, p.Domain]:
 
 
 def person_columns(plan: p.Plan) -> frozenset[str]:
-    """The columns of a plan that hold the one protected column as it was described, under whatever name.
+    """The columns of a plan that contain the only protected column as described, under any name.
 
-    Those of an exploded table too: all its rows are of the rows of one table, in which a person has one value of them.
-    Where a union is of several tables, each may describe its column in its own way.
+    This includes exploded tables, whose rows come from one table in which a person has one value. The tables of a union
+    may each describe the column differently, so it has none.
     """
     match plan:
         case p.Filter() | p.Truncate():
@@ -135,7 +134,7 @@ def person_columns(plan: p.Plan) -> frozenset[str]:
             return frozenset({name for name, _ in plan.scan.columns if (name,) == plan.by})
         case p.Join() if p.has_persons(plan.left):
             return person_columns(plan.left) if p.has_persons(plan) else frozenset()
-        case p.Join(right=right) if p.has_persons(plan):  # the columns that the left side has not, and keys of one name
+        case p.Join(right=right) if p.has_persons(plan):  # columns that only the right side has, and shared keys
             return frozenset(n for n in person_columns(right) if (n, n) in plan.keys or n not in schema_of(plan.left))
         case p.Union(sources=sources) if (
             len({p.rows_below(one, (p.Filter, p.Derive, p.Truncate)) for one in sources}) == 1
@@ -150,11 +149,11 @@ def check_plan_depth(depth: int, most: int = DEPTH) -> None:
 
 
 MOST_STEPS, MOST_PARTS = DEPTH - 20, 2**15
-"""Of a table that a program makes: an engine reads `DEPTH`, and what is asked of it adds some."""
+"""The largest depth and size of a table's plan: an engine accepts `DEPTH`, and questions add some steps."""
 
 
 def check_steps(plan: p.Plan, most: int = MOST_STEPS, room: int = 0) -> None:
-    """Refuses a table of too many steps, before anything is asked of it; with `room` for those that come later."""
+    """Refuses a plan of too many steps, with `room` for later ones, before anything is read."""
     steps, parts = plan_size(plan)
     check_plan_depth(steps + room, most)
     check_plan_depth(parts + room, MOST_PARTS)
@@ -162,8 +161,8 @@ def check_steps(plan: p.Plan, most: int = MOST_STEPS, room: int = 0) -> None:
 
 @lru_cache(maxsize=2**12)
 def plan_size(plan: p.Plan) -> tuple[int, int]:
-    """How many steps, one after the other, lead from data to the rows of a plan, and how many it has in all; conditions
-    that follow each other are one, as an engine reads them."""
+    """The depth of a plan in steps, and the number of all its steps. Consecutive conditions are one step, as for
+    engines."""
     if isinstance(plan, p.Filter) and isinstance(plan.source, p.Filter):
         return plan_size(plan.source)
     steps = parts = 0
@@ -173,7 +172,7 @@ def plan_size(plan: p.Plan) -> tuple[int, int]:
 
 
 def join_schema(plan: p.Join, left: Schema, right: Schema, facts: Facts = BY_KINDS) -> dict[str, p.Domain]:
-    """The columns of a join; both sides have the key columns, of one kind."""
+    """The schema of a join. Both sides must have the key columns, with the same kinds."""
     columns = dict(left) | {name: domain for name, domain in right.items() if name not in left}
     for name, theirs in plan.keys:
         mine, other = domain_of(name, left), domain_of(theirs, right)
@@ -189,7 +188,7 @@ def join_schema(plan: p.Join, left: Schema, right: Schema, facts: Facts = BY_KIN
 
 
 def united_schema(schemas: Sequence[Schema], facts: Facts = BY_KINDS) -> dict[str, p.Domain]:
-    """The columns of a union: those of the first schema, each with all the values that it has in any of them."""
+    """The schema of a union: the columns of the first schema, with the values of all of them."""
     if not schemas:
         raise refuse("TypeError", "a union needs a table")
     first = schemas[0]
@@ -205,14 +204,14 @@ def united_schema(schemas: Sequence[Schema], facts: Facts = BY_KINDS) -> dict[st
 
 
 def floors(key: p.Key) -> bool:
-    """Whether a numeric key is taken down to its integer part: unless its listed values are not whole themselves."""
+    """Whether a numeric key is rounded down to integers: not if its listed values are not all integers."""
     return isinstance(key.values, range) or all(
         isinstance(value, float | int) and float(value).is_integer() for value in key.values
     )
 
 
 def grouped_by(key: p.Key | p.RowExpr, schema: Schema) -> p.RowExpr:
-    """What rows are grouped by: a number is taken down to an integer where the public keys are all whole."""
+    """The expression that rows are grouped by: a number is rounded down if all public keys are integers."""
     if not isinstance(key, p.Key):
         return key
     whole = not floors(key) or kind_of(key.expr, schema) != "number" or is_integral(key.expr, schema)
@@ -220,13 +219,13 @@ def grouped_by(key: p.Key | p.RowExpr, schema: Schema) -> p.RowExpr:
 
 
 def group_rows_schema(plan: p.GroupRows, inner: Schema, facts: Facts = BY_KINDS) -> dict[str, p.Domain]:
-    """The columns of groups of rows over a source with the schema `inner`."""
+    """The schema of groups of rows over a source with the schema `inner`."""
     keys = {name: derived_domain(expr, inner, facts) for name, expr in plan.keys}
     return keys | {name: _term_domain(term, plan.most, inner, facts) for name, term in plan.terms}
 
 
 def _term_domain(term: p.GroupTerm, most: int | None, schema: Schema, facts: Facts) -> p.Domain:
-    """What a group of at most `most` rows can have."""
+    """The domain of a term in groups of at most `most` rows."""
     if isinstance(term, p.Extreme | p.Beside) and term.expr is not None:
         return derived_domain(term.expr, schema, facts)
     if isinstance(term, p.Count | p.Beside):
@@ -238,18 +237,18 @@ def _term_domain(term: p.GroupTerm, most: int | None, schema: Schema, facts: Fac
 
 
 MOST_KEYS, MOST_GROUPS = 2**20, 2**25
-"""Values that one group key of a select, or the parts of a table, have at most, and combinations of keys."""
+"""The largest number of values of one group key or partition, and of combinations of keys."""
 
 
 def key_of(expr: p.RowExpr, over: Values | None, schema: Schema, limit: int, facts: Facts = BY_KINDS) -> p.Key | None:
-    """A group key over the values that a program lists, or else over those that are known; None for an open one.
+    """A group key over the values that a program lists, or over the known values; None for an open key.
 
-    Listed values of another kind than the expression are a `TypeError`, and those that no row can have a `ValueError`.
+    `TypeError` for listed values of another kind than the expression, `ValueError` for those that no row can have.
     """
     if over is None:
         return facts.key(expr, schema, limit)
     kind = kind_of(expr, schema)
-    for value in () if isinstance(over, range) else over[:1]:  # they are all of one kind
+    for value in () if isinstance(over, range) else over[:1]:  # all values are of one kind
         if value_kind(value) != kind:
             raise mixed("`over`", kind, value_kind(value))
     facts.check_values(expr, over, schema)
@@ -259,7 +258,7 @@ def key_of(expr: p.RowExpr, over: Values | None, schema: Schema, limit: int, fac
 def dimensions(
     axes: Sequence[tuple[str, p.RowExpr, Values | None]], schema: Schema, limit: int, facts: Facts = BY_KINDS
 ) -> tuple[tuple[p.Key, ...], tuple[str, ...], tuple[int, ...]]:
-    """The keys of a histogram's dimensions, their names, and how many values each has; refuses an open one."""
+    """The keys of a histogram's dimensions, their names, and their numbers of values. Refuses open keys."""
     keys = []
     for name, expr, over in axes:
         key = key_of(expr, over, schema, limit, facts)
@@ -270,8 +269,8 @@ def dimensions(
 
 
 def need_unicode(value: object) -> None:
-    """Refuses a text key that the engine could not tell from another: half a surrogate pair has no encoding, and
-    stands in SQL for the same replacement character as every other half, so that parts by them would not be disjoint.
+    """Refuses a text key with half a surrogate pair, which has no encoding. In SQL every half becomes the same
+    replacement character, so parts by such keys would not be disjoint.
     """
     if isinstance(value, str):
         try:
@@ -281,7 +280,7 @@ def need_unicode(value: object) -> None:
 
 
 def holds(key: p.Key, value: Any) -> p.RowExpr:
-    """The condition of one group: numeric keys are taken down to integers first."""
+    """The condition of one group, where numeric keys are rounded down to integers first."""
     need_unicode(value)
     numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
     left = p.Apply("floor", (key.expr,)) if numeric and floors(key) else key.expr

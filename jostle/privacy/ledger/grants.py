@@ -213,7 +213,7 @@ def with_grant(dataset: Dataset, grant: Dataset) -> Dataset:
 
 
 def no_grant(name: str) -> Refusal:
-    """The refusal without a grant. It is the same if there is no such dataset, or if its grant is newer than the run."""
+    """The refusal without a grant, the same if there is no such dataset or if the grant is newer than the run."""
     return refuse("LedgerError", f"you have no grant on `{name}`", help="ask the owner of the data for one")
 
 

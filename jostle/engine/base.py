@@ -1,9 +1,9 @@
-"""What an engine is to the rest of the system: one protocol, and what a backend says that it can do.
+"""The protocol of engines, and the capabilities of a backend.
 
-An engine answers with exact integers and public structure. It decides nothing about privacy: whoever calls it has been
-charged, or holds public data. No answer rests on the order in which a database returns rows, and no cell of any type
-makes a question fail: groups come in any order, only those that occur, and are put in the places of their public keys
-here. `docs/contributing/add-an-engine.md` says how to add one; `tests/engines` asks all of them the same plans.
+An engine returns exact integers and public structure. It decides nothing about privacy: its callers have been charged,
+or hold public data. No answer depends on the order of rows that a database returns, and no cell of any type makes a
+question fail. Databases return only the groups that occur, in any order; they are put at the positions of their public
+keys here. `docs/contributing/add-an-engine.md` describes how to add one; `tests/engines` asks all the same plans.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class Capabilities(Struct, frozen=True):
-    """`numbered_rows`: the rows of a table without joins have numbers, alike in every query, so that columns that were
-    read apart belong together. `folds`: the rows are elsewhere, and a fold is to go there. `forks`: a forked process
-    may ask about public data."""
+    """`numbered_rows`: rows of a table without joins have the same numbers in every query, so that columns from several
+    queries can be combined. `folds`: rows are remote, and folds are sent to them. `forks`: a forked process may ask
+    about public data."""
 
     numbered_rows: bool = False
     folds: bool = False
@@ -41,13 +41,14 @@ class Capabilities(Struct, frozen=True):
 
 
 Work = Callable[[Iterable["Array"]], list[Any]]
-"""What is done with rows of numbers, (n, d) each: arrays of whole numbers that add up over rows in parts. It can be
-pickled, and knows nothing but what is in it."""
+"""A computation on rows of numbers, (n, d) each, that returns arrays of integers that add up over parts of the rows. It
+can be pickled, and uses only its own content."""
 
 
 class Opened(Struct, frozen=True):
-    """A data set that an engine knows. `identity` is equal for two names of one file, and of several files a frozenset;
-    `unread` has columns that no engine reads; `header` is the line of names, 0 where types have them, else None."""
+    """An opened data set. `identity` is equal for two names of one file, and a frozenset for several files. `unread`
+    has the columns that no engine reads. `header` is the line of column names, 0 if the format stores them, else
+    None."""
 
     key: str
     columns: tuple[str, ...]
@@ -57,7 +58,7 @@ class Opened(Struct, frozen=True):
 
 
 class Here(Protocol):
-    """A database of this process, which is asked about records that are held in it."""
+    """A database in this process, for questions about records in memory."""
 
     @property
     def dialect(self) -> Dialect: ...
@@ -68,8 +69,8 @@ class Here(Protocol):
 
 
 class Answers(Protocol):
-    """What private rows are asked: exact integers. An engine gives them, and so does what is faster and says the same
-    (`speed`). The methods are described where `sql.engine.SqlEngine` has them."""
+    """Questions about private rows, answered by exact integers. Engines implement it, and faster equivalents (`speed`).
+    The methods are documented in `sql.engine.SqlEngine`."""
 
     @property
     def here(self) -> Here: ...
@@ -94,8 +95,8 @@ class Answers(Protocol):
 
 
 class Engine(Answers, Protocol):
-    """Data sets are opened, then asked about by plans. `objects` knows what was opened in memory (`readers.filesets`);
-    `remote` is the source by which a program names data of its server (`backends/remote`)."""
+    """Opens data sets and answers plans about them. `objects` has the opened data in memory (`readers.filesets`), and
+    `remote` is the kind of source that names data of its server (`backends/remote`)."""
 
     objects: Any
     remote: ClassVar[str]
@@ -135,7 +136,7 @@ ENTRIES = 2**12
 
 
 class LruCache(Generic[V]):
-    """What can be worked out again, the least lately used out first; the newest always stays."""
+    """A cache of values that can be recomputed. The least recently used are dropped; the newest is always kept."""
 
     def __init__(self, limit: int, most: int = ENTRIES) -> None:
         self._limit, self._most, self._bytes = limit, most, 0
@@ -156,7 +157,7 @@ class LruCache(Generic[V]):
         return value
 
 
-CELLS = 2**26  # that a grouped result may have
+CELLS = 2**26  # the largest number of cells of a grouped result
 
 
 def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
@@ -169,13 +170,13 @@ def shape(keys: tuple[Key, ...]) -> tuple[int, ...]:
 
 
 def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...]) -> tuple[Any, Any]:
-    """Where each group found stands in the flattened result, and which of those found have a place there."""
+    """The position of each returned group in the flattened result, and a mask of those with a position."""
     if not keys:
         return np.zeros(1, dtype=np.int64), slice(None)
     inside = np.ones(len(columns[0]), dtype=bool)
     codes = []
     for key, column in zip(keys, columns, strict=True):
-        if hasattr(column, "mask"):  # `numpy.ma` takes long to load, and few columns need it
+        if hasattr(column, "mask"):  # `numpy.ma` is slow to load, and few columns need it
             inside &= ~np.ma.getmaskarray(column)
             column = column.data
         if isinstance(key.values, range):
@@ -189,11 +190,11 @@ def positions(keys: tuple[Key, ...], columns: list[Any], shape: tuple[int, ...])
     return np.ravel_multi_index([code[inside] for code in codes], shape), inside
 
 
-_EXACT = 2**53  # whole numbers below are doubles
+_EXACT = 2**53  # smaller integers are exact doubles
 
 
 def consecutive(key: Key) -> Key:
-    """The key, with a range in place of a list of the same whole numbers: one comparison tells who is in it."""
+    """The key with a range in place of a list of consecutive integers, which needs only one comparison."""
     values = key.values
     if isinstance(values, range) or not values or type(values[0]) not in (int, float):
         return key
@@ -205,7 +206,7 @@ def consecutive(key: Key) -> Key:
 
 
 def plain(value: Any) -> Any:
-    """A double (also for dates and times), a text, a truth value, or None for what is missing or not finite."""
+    """A double (also for dates and times), a text, a boolean, or None for missing or infinite values."""
     if value is None or isinstance(value, (str, bool)):
         return value
     if type(value) is int:  # nearly always

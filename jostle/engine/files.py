@@ -1,9 +1,9 @@
-"""A file as it is open: what is asked about a source, and what is read of it, concern one descriptor.
+"""Open files: all tests and reads of a source use one descriptor.
 
-A path says where a file was at one moment. Who it belongs to, what type it has and what stands in it are asked of the
-open descriptor. So a link that moves meanwhile changes nothing, and a file that is written to meanwhile is refused.
-Only files that a file system keeps are tables: devices, pipes, the pseudo-files of the system, files that no folder
-names any more and the spill files of an engine are not.
+A path tells where a file was at one moment. Its owner, type and content are read from the open descriptor. So a link
+that is moved meanwhile has no effect, and a file that is written meanwhile is refused. Only files on a storage file
+system are accepted as tables, and no devices, pipes, pseudo-files of the system, deleted files or spill files of an
+engine.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from jostle.diagnostics import Refusal, refuse
 
 
 def is_system(path: str | os.PathLike[str]) -> bool:
-    """Whether a path leads through what tells how processes fare, or what they have spilled. Whether there is a file
-    of such a name may depend on rows: no program is to know."""
+    """Whether a path is in a folder with information on processes, or with spilled data. The existence of such a file
+    may depend on rows, so programs must not learn it."""
     roots, at = ("/proc", "/sys", os.path.realpath(spill_root())), ""
     for part in Path(path).absolute().parts if "\0" not in os.fspath(path) else ():
         at = os.path.realpath(os.path.join(at, part))
@@ -32,11 +32,11 @@ def is_system(path: str | os.PathLike[str]) -> bool:
 
 
 def spill_root() -> Path:
-    """The folder, of one user, in which engines put what does not fit in memory."""
+    """This user's folder for data that do not fit in memory."""
     return Path(tempfile.gettempdir()) / f"jostle-spill-{os.geteuid()}"
 
 
-# File systems without a device of their own that keep what is written to them; the others are the system's.
+# Storage file systems without a device of their own; others without one are pseudo file systems.
 _KEEPING = frozenset({
     "tmpfs", "ramfs", "overlay", "aufs", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse", "ceph", "zfs",
     "btrfs", "ecryptfs", "lustre", "beegfs", "gpfs", "afs", "vboxsf", "glusterfs", "orangefs", "ocfs2", "ubifs",
@@ -44,8 +44,8 @@ _KEEPING = frozenset({
 
 
 class OpenFile(Struct, frozen=True, eq=False, weakref=True):
-    """A regular file that is open for reading until this object goes. `path` is what messages call it, `real` where it
-    was when it was opened, without links."""
+    """A regular file that is open for reading for the lifetime of this object. `path` is its name in messages, and
+    `real` its path without links when it was opened."""
 
     descriptor: int
     path: str
@@ -54,16 +54,16 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
 
     @property
     def identity(self) -> tuple[str, int, int]:
-        """Equal for two names of one file, hard links included."""
+        """The identity of the file, equal for all its names, including hard links."""
         return ("file", self.status.st_dev, self.status.st_ino)
 
     @property
     def name(self) -> str:
-        """A path that opens this very file again in this process, wherever its own path leads by now."""
+        """A path that opens the same file again in this process, whatever its own path refers to now."""
         return f"{'/proc/self/fd' if sys.platform == 'linux' else '/dev/fd'}/{self.descriptor}"
 
     def changed(self) -> bool:
-        """Whether somebody wrote to the file, or moved or removed it, since it was opened."""
+        """Whether the file was written, moved or removed since it was opened."""
         return _stamp(os.fstat(self.descriptor)) != _stamp(self.status)
 
     def check(self) -> None:
@@ -74,7 +74,7 @@ class OpenFile(Struct, frozen=True, eq=False, weakref=True):
 
 
 def open_file(path: str | os.PathLike[str]) -> OpenFile:
-    """Opens a file to be asked about and read. A `DataError` where there is none, or something else than a file."""
+    """Opens a file for reading. `DataError` if there is none, or if it is not a regular file."""
     label = str(path)
     if is_system(path):
         raise _of_system(label)
@@ -132,8 +132,8 @@ def _real(descriptor: int, path: str) -> str:
 
 
 def _is_kept(descriptor: int) -> bool:
-    """Whether an open file's file system keeps files: it has a device of its own, or is known to. Asked of Linux,
-    where the files of `/proc` and `/sys` say that they are regular; elsewhere those are no files."""
+    """Whether an open file is on a storage file system: one with a device, or a known one. Tested on Linux, where files
+    of `/proc` and `/sys` are reported as regular."""
     if sys.platform != "linux":
         return True
     if os.major(os.fstat(descriptor).st_dev):
@@ -148,7 +148,7 @@ def _is_kept(descriptor: int) -> bool:
 
 
 ENDINGS = (".gz", ".zst")
-"""How the names of compressed files end."""
+"""The endings of compressed files."""
 
 
 def stem(path: str | os.PathLike[str]) -> str:
@@ -158,7 +158,7 @@ def stem(path: str | os.PathLike[str]) -> str:
 
 
 def identities(path: str | os.PathLike[str]) -> list[tuple[object, ...]]:
-    """What a file at a path is known by, and what is beside it under the same name, plain or compressed."""
+    """The identities of a file at a path, and of its plain or compressed copy with the same name."""
     statuses = []
     for ending in ("", *ENDINGS):
         try:

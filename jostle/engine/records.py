@@ -1,13 +1,12 @@
-"""What a plan of weighted records is asked: sums of weights by public keys, in exact whole numbers.
+"""Sums of the weights of weighted records by public keys, in exact integers.
 
-Records are columns: arrays of values, and an array of Python's integers, which no weight is too large for. They pass
-through in blocks, so that pairs which are counted at once are never all held. What must see the whole weight of a
-record (shaving, prefixes, the sides of a join) holds the different records of what it is made from.
+Records are columns: arrays of values, and an array of Python integers for weights of any size. They are processed in
+blocks, so that the pairs of a join are never all in memory. Steps that need the total weight of a record (shaving,
+prefixes, the sides of a join) hold the distinct records of their inputs.
 
 Prefixes of a group, and the share G(s) of a key of a join (`share`), are argued in docs/privacy/weighted.md.
-Expressions have one evaluator, `sql.rows`: records that were joined or grouped lie in memory, and DuckDB knows them as
-a table while they are asked about, whatever engine their rows came from. What columns there are, and of what types,
-follows from the plan.
+Expressions have one evaluator, `sql.rows`: joined or grouped records are in memory, and are registered as a table in
+DuckDB while they are evaluated, whatever engine their rows came from. Columns and their types follow from the plan.
 """
 
 from __future__ import annotations
@@ -60,22 +59,22 @@ _TYPES = {"number": "float64", "boolean": "bool", "text": "object"}
 
 
 class Block(Struct, frozen=True):
-    """Some records, of which several may be equal: their weights add up."""
+    """Records, possibly with duplicates, whose weights add up."""
 
     columns: Mapping[str, Values]
-    weights: Array  # object: whole numbers of at least 0, (rows,)
+    weights: Array  # Python integers of at least 0, (rows,)
 
     @property
     def size(self) -> int:
         return len(self.weights)
 
     def at(self, rows: Array) -> Block:
-        """The records at these places, or those for which a mask is true."""
+        """The records at these indices, or those for which a mask is true."""
         return Block({name: column[rows] for name, column in self.columns.items()}, self.weights[rows])
 
 
 def typed(schema: Schema, columns: Sequence[Any], weights: Any) -> Block:
-    """Columns in the types of their kinds, which are public: of no rows too."""
+    """Columns with the types of their kinds, which are public, also without rows."""
     block = {
         name: np.array(column, dtype=_TYPES[domain_kind(domain)])
         for (name, domain), column in zip(schema, columns, strict=True)
@@ -84,7 +83,7 @@ def typed(schema: Schema, columns: Sequence[Any], weights: Any) -> Block:
 
 
 def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
-    """The records of all blocks, each once, with what it weighs in all; none of weight 0."""
+    """The distinct records of all blocks with their total weights, without those of weight 0."""
     blocks = [typed(schema, [()] * len(schema), []), *blocks]
     columns = {name: np.concatenate([block.columns[name] for block in blocks]) for name, _ in schema}
     weights = np.concatenate([block.weights for block in blocks])
@@ -94,7 +93,7 @@ def merged(schema: Schema, blocks: Sequence[Block]) -> Block:
 
 
 def codes_of(columns: Sequence[Values], size: int) -> Ints:
-    """A whole number for each row, equal for two that are equal in all columns; from 0 up without a gap."""
+    """An integer for each row, equal for rows that are equal in all columns; consecutive from 0."""
     codes, many = np.zeros(size, dtype=np.int64), 1
     for column in columns:
         values, inverse = np.unique(column, return_inverse=True)
@@ -107,7 +106,7 @@ def codes_of(columns: Sequence[Values], size: int) -> Ints:
 
 
 def sums(codes: Ints, weights: Array) -> tuple[Ints, Array]:
-    """For each code, in order, the place where it stands first, and the sum of its weights."""
+    """For each code, in order, the index of its first occurrence, and the sum of its weights."""
     if not len(codes):
         return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=object)
     order = np.argsort(codes, kind="stable")
@@ -116,14 +115,14 @@ def sums(codes: Ints, weights: Array) -> tuple[Ints, Array]:
 
 
 def sized(block: Block, plan: Sized) -> Block:
-    """The size of each prefix, at most `most`, with what it weighs in halves of a unit."""
+    """The size of each prefix, at most `most`, with its weight in halves of a unit."""
     ranked, _, starts, weights = _ranked(block, plan.by)
     sizes = np.arange(ranked.size) - starts + 1
     return _block(ranked, plan, np.minimum(sizes, plan.most).astype(float), weights)
 
 
 def reduced(block: Block, plan: Reduced) -> Block:
-    """The largest, the smallest or the sum of the numbers of each prefix, in the same way."""
+    """The maximum, minimum or sum of the numbers of each prefix, with its weight in halves of a unit."""
     ranked, groups, starts, weights = _ranked(block, plan.by)
     numbers = ranked.columns[plan.of]
     if plan.reducer == "sum":
@@ -139,8 +138,8 @@ def reduced(block: Block, plan: Reduced) -> Block:
 
 
 def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, Array]:
-    """The records by group and falling weight, the group of each, where it starts, and the weight of the prefix that
-    each one ends: what it weighs more than the next."""
+    """The records by group and falling weight, the group of each and its start, and the weight of the prefix that ends
+    with each record, which is its excess over the next one."""
     if not block.size:
         none = np.zeros(0, dtype=np.int64)
         return block, none, none, block.weights
@@ -154,7 +153,7 @@ def _ranked(block: Block, by: tuple[str, ...]) -> tuple[Block, Ints, Ints, Array
 
 
 def _block(ranked: Block, plan: Sized | Reduced, values: Array, weights: Array) -> Block:
-    """The prefixes of a weight above 0."""
+    """The prefixes with a weight above 0."""
     block = Block({**{name: ranked.columns[name] for name in plan.by}, plan.name: values}, weights)
     return block.at(weights > 0) if ranked.size else block
 
@@ -170,13 +169,13 @@ def share(total: int, height: int) -> int:
 
 
 CHARACTERS = 2**24
-"""Of the texts of records that are handed over at once: equal ones are one object here, and several there."""
+"""The largest number of characters of texts that are passed at once. Equal texts are one object here, but not there."""
 _NAME = "records"
 
 
 def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) -> Iterator[Block]:
-    """The records, of the columns `to`, that conditions and calculated columns make of those of a block."""
-    origins: dict[str, str | None] = {name: name for name, _ in schema}  # of each column the one that it is, if it is
+    """The records of a block after conditions and computed columns, with the columns `to`."""
+    origins: dict[str, str | None] = {name: name for name, _ in schema}  # the column that each one copies, or None
     calculated = False
     for step in steps:
         if isinstance(step, Mapped):
@@ -197,8 +196,7 @@ def stepped(here: Here, schema: Schema, block: Block, steps: Steps, to: Schema) 
 def coded(
     here: Here, schema: Schema, block: Block, steps: Steps, keys: tuple[Key, ...]
 ) -> Iterator[tuple[list[Ints], Array]]:
-    """For each key where the records that the steps make stand among its values, −1 where it is none of them; and what
-    they weigh."""
+    """For each key the indices of the records' values after the steps, −1 for none of them; and the weights."""
     needed, relation = _relation(here, schema, block.size, steps, (key.expr for key in keys))
     for rows, *places in _chunks(here, relations.codes(relation, keys), block, needed):
         yield places, block.weights[rows]
@@ -207,7 +205,7 @@ def coded(
 def _relation(
     here: Here, schema: Schema, size: int, steps: Steps, requested: Iterable[RowExpr]
 ) -> tuple[tuple[str, ...], relations.Relation]:
-    """What the steps make of records, as a SELECT from a table of these columns of theirs and of a number `n` each."""
+    """The columns of records that are needed, and the steps as a SELECT from a table of these and a number `n`."""
     plan = narrowed(on_rows(Scan(_NAME, schema), steps), requested)
     source: Plan = plan
     while not isinstance(source, Scan):
@@ -220,7 +218,7 @@ def _relation(
 
 
 def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Iterator[list[Any]]:
-    """The columns of a query about a block: of a part of it at a time, where its texts are long."""
+    """The columns of a query about a block, in parts if its texts are long."""
 
     columns = [block.columns[name] for name in names]
     sizes = np.zeros(block.size, dtype=np.int64)
@@ -237,16 +235,16 @@ def _chunks(here: Here, query: str, block: Block, names: tuple[str, ...]) -> Ite
 
 
 PAIRS = 2**18
-"""Of a block of a join; one record of its left side has as many as it has partners."""
+"""The number of pairs in a block of a join; one left record may have more."""
 HELD = 2**21
-"""Records that are gathered before equal ones are put together."""
+"""The number of records that are collected before duplicates are merged."""
 
 
 def sums_of(engine: Answers, request: Weights) -> Array:
-    """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS, as Python's integers.
+    """The sum of weights for every combination of the keys' values, in units of 2^-CELL_BITS, as Python integers.
 
-    Where weights are finer than these units, a sum W of m cells is taken down to ⌊W·(1 − m·2^-CELL_BITS)⌋: what m cells
-    can gain by rounding, at most a unit each, is what they lose by that factor first.
+    If weights are finer than these units, a sum W of m cells becomes ⌊W·(1 − m·2^-CELL_BITS)⌋: the factor reduces the
+    cells by at least what m cells can gain by rounding, at most one unit each.
     """
     plan, keys = request.records, request.keys
     size, bits = 1, bits_of(plan)
@@ -271,7 +269,7 @@ def sums_of(engine: Answers, request: Weights) -> Array:
 
 
 def _table(plan: Rows) -> Plan:
-    """The rows of a table of which no cell is missing."""
+    """The rows of a table without missing cells."""
     return whole(plan.table, [name for name, _ in plan.columns])
 
 
@@ -281,12 +279,12 @@ def columns_of(plan: Records) -> tuple[str, ...]:
 
 
 def blocks(engine: Answers, plan: Records) -> Iterator[Block]:
-    """The records of a plan; a record may be in several blocks, and stand several times in one."""
+    """The records of a plan, which may have duplicates in one block and in several."""
     return _Reading(engine).blocks(plan)
 
 
 class _Reading:
-    """Records that are read for one answer: what is made of a table is asked of it once, however often it is used."""
+    """The records for one answer. Each table is read once, however often its records are used."""
 
     def __init__(self, engine: Answers) -> None:
         self._engine = engine
@@ -327,7 +325,7 @@ class _Reading:
         return self._rows[plan]
 
     def block(self, plan: Records) -> Block:
-        """All different records of a plan, with their weights."""
+        """All distinct records of a plan, with their weights."""
         schema, waiting, size = record_schema(plan), [], 0
         for block in self.blocks(plan):
             waiting.append(block)
@@ -338,7 +336,7 @@ class _Reading:
         return merged(schema, waiting)
 
     def _sides(self, plan: Joined | Combined) -> tuple[Block, Block]:
-        """Both sides, their weights in the finer one's units."""
+        """Both sides, with weights in the units of the finer one."""
         mine, theirs = bits_of(plan.left), bits_of(plan.right)
         bits = max(mine, theirs)
         left = self.block(plan.left)

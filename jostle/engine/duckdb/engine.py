@@ -1,12 +1,12 @@
-"""Plans on one in-memory DuckDB, over data sets whose raw cells it has as tables.
+"""Plans on one in-memory DuckDB, over data sets whose raw cells are tables.
 
-It answers with exact integers and public structure, and decides nothing about privacy: whoever calls it has been
-charged, or holds public data. How a data set is opened is the business of whoever adds it (`readers.duckdb`): here its
-raw cells are a table. A scan that has to be parsed and a bounded one are stored as tables. No cell makes a query fail
-(`cells`, `sql.rows`); what goes wrong inside DuckDB all the same, for want of memory or in a damaged file, is a
-`DataError` with a fixed text, since DuckDB's own messages may quote cells.
+It returns exact integers and public structure, and decides nothing about privacy: its callers have been charged, or
+hold public data. Data sets are opened elsewhere (`readers.duckdb`); here their raw cells are a table. Scans that must
+be parsed, and bounded ones, are stored as tables. No cell makes a query fail (`cells`, `sql.rows`). Failures inside
+DuckDB, such as lack of memory or a damaged file, are a `DataError` with a fixed text, since DuckDB's own messages may
+quote cells.
 
-DuckDB's dialect: its arithmetic raises nothing on doubles, and TRY_CAST nothing on texts.
+In DuckDB's dialect arithmetic on doubles raises no errors, and neither does TRY_CAST of texts.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 T = TypeVar("T")
-KEYS = itertools.count()  # of data sets in this process: a handle of one engine is of nothing in another
-# A file's statistics pass over NaN, and whoever wrote them may err: no row, and no test of one, may be left out because
-# of them. A filter that is moved to where a file is read leaves out rows so. It also writes out what it tests, which
-# had no end where a column is made of others many times over.
+KEYS = itertools.count()  # keys of data sets are unique in a process, so handles of one engine are invalid in another
+# A file's statistics ignore NaN and may be wrong, so no row, and no test of a row, may be skipped because of them. A
+# filter that is pushed down to the file's reader would skip rows. It also expands the tested expressions, without limit
+# for a column that is computed from others many times over.
 _UNUSED = "statistics_propagation,filter_pushdown,join_filter_pushdown"
-_VECTOR = 2**11  # rows that DuckDB hands over at a time
-LONG = 2**16  # characters of a statement; equal parts of a longer one, of hundreds of columns, took minutes to look for
+_VECTOR = 2**11  # rows of DuckDB's batches
+LONG = 2**16  # characters; common subexpressions of longer statements took minutes to search
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false", "autoload_known_extensions": "false", "preserve_insertion_order": "true",
     "disabled_optimizers": _UNUSED,
-    "pandas_analyze_sample": 0,  # a column of Python's texts is one of texts, whatever stands in it
-    "max_expression_depth": 4000,  # of `plan.kinds.DEPTH` operations, which are several levels each
+    "pandas_analyze_sample": 0,  # a column of Python texts has type text, whatever its content
+    "max_expression_depth": 4000,  # for `plan.kinds.DEPTH` operations of several levels each
 }  # fmt: skip
 
 
 def undescribed(plan: Bound) -> Bound:
-    """Rows of persons as texts; but for a day whose period tells persons apart, which is read as it is described."""
+    """Rows of persons with all columns as texts, except a day whose period distinguishes persons."""
     days = [one[0] for one in plan.by if not isinstance(one, str)]
     columns = sorted(dict(plan.scan.columns).items())
     texts = tuple((name, domain if name in days else Open("text")) for name, domain in columns)
@@ -63,27 +63,27 @@ def undescribed(plan: Bound) -> Bound:
 
 @dataclass(slots=True)
 class Raw(ABC):
-    """Columns by their names, each of a kind that `clean` reads; `label` is what messages call the data set."""
+    """Columns by their names, each of a kind that `clean` reads. `label` names the data set in messages."""
 
     columns: tuple[str, ...]
     kinds: tuple[str, ...]
     label: str
-    size: int | None = field(default=None, init=False)  # rows, when they were counted
-    unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of no kind, with their types
+    size: int | None = field(default=None, init=False)  # the number of rows, once counted
+    unread: tuple[tuple[str, str], ...] = field(default=(), init=False)  # columns of unsupported types
 
     def cell(self, name: str) -> tuple[str, str]:
-        """The column `cN` that a name stands for, and its kind."""
+        """The column `cN` of a name, and its kind."""
         at = self.columns.index(name)
         return f"c{at}", self.kinds[at]
 
     @abstractmethod
     def table(self, needed: Collection[int]) -> str:
-        """A table or view that has the columns `cN` of these numbers, and `n`, which numbers its rows in every query
-        alike, where they are `numbered`. What others it has is none of anybody's."""
+        """A table or view with the columns `cN` of these numbers and, if `numbered`, `n`, the same number of each row
+        in every query. It may have other columns, which are not used."""
 
     @property
     def numbered(self) -> bool:
-        """Whether `table` has `n`; else its rows are copied, and numbered so."""
+        """Whether `table` has `n`; otherwise rows are copied and numbered."""
         return True
 
 
@@ -123,7 +123,7 @@ DUCKDB = Dialect(
 
 
 class Folder(Protocol):
-    """Where a database may spill (`readers.limits`)."""
+    """The folder in which a database may spill (`readers.limits`)."""
 
     path: str
 
@@ -131,11 +131,10 @@ class Folder(Protocol):
 
 
 class DuckDb(SqlEngine):
-    """One in-memory database, which spills what is beyond `memory`, a size, into `folder`. Not for several threads at
-    once.
+    """One in-memory database, which spills into `folder` beyond `memory`, a size. Not thread-safe.
 
-    It begins when something is first asked of it. A forked child has a database of its own, which opens again what is
-    asked about there.
+    It starts with the first question. A forked child has its own database, which opens data sets again when they are
+    used there.
     """
 
     capabilities = Capabilities(numbered_rows=True, forks=True)
@@ -146,33 +145,33 @@ class DuckDb(SqlEngine):
 
         self._limit, self._spill = memory, folder.path
         self._error = duckdb.Error
-        self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; its parents' stay as they are
+        self._connections: list[DuckDBPyConnection] = []  # the last is of `_process`; those of parents are kept open
         self._process: int | None = None
         self._owner = os.getpid()
-        self._batches: Any = None  # of batches that somebody may not have read to their end
-        self._sources: dict[str, Callable[[], Raw]] = {}  # how what is known by a key is opened
+        self._batches: Any = None  # the open result of batches that may not have been read to the end
+        self._sources: dict[str, Callable[[], Raw]] = {}  # functions that open data sets, by key
         self._numbers = itertools.count()
         self._raw: dict[str, Raw] = {}
         self._kept: dict[Scan | Bound, relations.Relation] = {}
-        self._tables: dict[Bound, tuple[str, int]] = {}  # the rows of persons that stay
+        self._tables: dict[Bound, tuple[str, int]] = {}  # stored rows of persons
         self._close = weakref.finalize(self, _close, self._connections, folder, self._owner)
 
     def _begin(self, **settings: int) -> None:
-        """Begins an empty database of this process."""
+        """Starts an empty database in this process."""
         import duckdb
 
         spill = os.path.join(self._spill, f"{os.getpid()}.{next(self._numbers)}")
         config = _SETTINGS | {"temp_directory": spill, "memory_limit": self._limit} | settings
         connection = duckdb.connect(":memory:", config=config)
-        with contextlib.suppress(duckdb.Error):  # a notebook without widgets cannot show one, and refuses to say no
+        with contextlib.suppress(duckdb.Error):  # in a notebook without widgets even disabling the bar fails
             connection.execute("SET enable_progress_bar = false")
-        with contextlib.suppress(duckdb.Error):  # a build without time zones prints UTC anyway
+        with contextlib.suppress(duckdb.Error):  # a build without time zones uses UTC anyway
             connection.execute("SET TimeZone = 'UTC'")
         self._connections.append(connection)
         self._process, self._batches, self._unused = os.getpid(), None, _UNUSED
 
     def _own(self) -> None:
-        """Makes sure that the database is this process's: in a fork, what another process had opened would hang."""
+        """Ensures that the database belongs to this process: in a fork, that of the parent would hang."""
         if self._process == os.getpid():
             return
         if self._owner == os.getpid():
@@ -187,16 +186,16 @@ class DuckDb(SqlEngine):
         return self._connections[-1]
 
     def _forget(self) -> None:
-        """Nothing is stored in a database of this process."""
+        """Clears what was stored in another database."""
         self._raw, self._kept, self._tables = {}, {}, {}
 
     @property
     def here(self) -> DuckDb:
-        """The engine of this process, which is asked about what is held in it."""
+        """The engine for data in this process."""
         return self
 
     def close(self) -> None:
-        """Frees the database; nothing can be asked of the engine afterwards."""
+        """Frees the database. The engine cannot be used afterwards."""
         self._close()
 
     def _add(self, source: Callable[[], Raw], identity: Hashable) -> Opened:
@@ -205,7 +204,7 @@ class DuckDb(SqlEngine):
         return Opened(key, raw.columns, identity, raw.unread)
 
     def _raw_of(self, key: str) -> Raw:
-        """The data set of a key, opened again in a process that has not asked about it yet."""
+        """The data set of a key, opened again in a process that has not used it yet."""
         self._own()
         if key not in self._sources:
             raise refuse("DataError", "these data are of another session", help="open them here")
@@ -214,7 +213,7 @@ class DuckDb(SqlEngine):
         return self._raw[key]
 
     def _raw_with(self, scan: Scan) -> Raw:
-        """The data set of a scan, which has its columns."""
+        """The data set of a scan. Refused if it lacks one of the scan's columns."""
         raw = self._raw_of(scan.data)
         there = set(raw.columns)
         for name in [name for name, _ in scan.columns if name not in there]:
@@ -241,7 +240,7 @@ class DuckDb(SqlEngine):
         cleaned = [clean(self.dialect, *cell) for cell in cells]
         items, columns = [], {}
         for i, ((name, domain), (cell, kind, _)) in enumerate(zip(scan.columns, cells, strict=True)):
-            again = None if stored else RawCell(f"raw{i}", kind, domain)  # each query cleans the cells that are there
+            again = None if stored else RawCell(f"raw{i}", kind, domain)  # cells are cleaned by each query
             columns[name] = replace(cleaned[i], alias=f"c{i}", raw=again)
             items.append(f"c{i}" if stored else f"{cleaned[i].alias} AS c{i}, {cell} AS raw{i}")
         items += [*weights, *(["CAST(q AS VARCHAR) AS p"] if bound is not None else []), "n"]
@@ -253,14 +252,14 @@ class DuckDb(SqlEngine):
         return self._kept[plan]
 
     def stores(self, plan: Scan | Bound, scan: Scan, raw: Raw) -> bool:
-        """Whether cleaning reads numbers from text, or makes texts of times, which is worth doing once."""
+        """Whether to store cleaned cells, since cleaning parses texts or formats times."""
         kinds = ((raw.cell(name)[1], domain) for name, domain in scan.columns)
         return any(kind not in NATIVE or (kind == "VARCHAR" and domain_kind(of) != "text") for kind, of in kinds)
 
     def _staying(self, plan: Bound, raw: Raw) -> tuple[str, int]:
-        """The name of a table with the rows of persons that stay, and how many rows the source has: raw cells, `q`, and
-        weights `w` where rows have some. What the columns are described by does not decide which rows stay, so they are
-        chosen once, also for looks at how the cells fit."""
+        """The name of a table with the kept rows of persons, and the number of rows of the source. The table has raw
+        cells, `q`, and weights `w` if rows have them. The selection does not depend on the description of columns, so
+        it is done once, also for looks at how cells fit."""
         key = undescribed(plan)
         if key not in self._tables:
             source, size = self._rows_of_persons(plan)
@@ -273,7 +272,7 @@ class DuckDb(SqlEngine):
         return self._tables[key]
 
     def _cleaned(self, raw: Raw, table: str, cells: Iterable[tuple[str, str, Domain]], more: list[str]) -> str:
-        """The name of a table with cleaned cells, of texts each read once, and `more` columns as they are."""
+        """The name of a table with cleaned cells (each distinct text is parsed once) and `more` unchanged columns."""
         items, rows = list(more), list(more)
         for i, (cell, kind, domain) in enumerate(cells):
             cell, kind = read(self.dialect, cell, kind, domain)
@@ -283,16 +282,17 @@ class DuckDb(SqlEngine):
         return self.keep(f"SELECT {', '.join(items) or '1 AS unused'} FROM ({source})", raw)
 
     def _size(self, raw: Raw, table: str) -> int:
-        """How many rows a data set has, of which `table` has columns."""
+        """The number of rows of a data set. `table` has some of its columns."""
         if raw.size is None:
             raw.size = int(self.fetch(f"SELECT count(*) FROM {table}", raw.label)[0][0])
         return raw.size
 
     def _rows_of_persons(self, plan: Bound, *more: str) -> tuple[str, int]:
-        """The raw cells of the columns of a plan, and of `more`, with `q`, whose a row is; and how many rows there are.
+        """A table of the raw cells of a plan's columns, of `more`, and `q`, the person of a row; and the number of
+        rows.
 
-        `q` is a whole number or a text, none where a row is nobody's. Where owners are looked up, a row is there once
-        of each; a row of an owner that is named twice is there once.
+        `q` is an integer or a text, null if a row belongs to nobody. If owners are looked up, a row appears once for
+        each of its distinct owners.
         """
         raw, owners = self._raw_of(plan.scan.data), plan.owners
         needed = [name for name, _ in plan.scan.columns]
@@ -309,41 +309,41 @@ class DuckDb(SqlEngine):
         return f"SELECT * FROM {view}", int(self.fetch(f"SELECT count(*) FROM {view}", raw.label)[0][0])
 
     def at_most(self, plan: Bound, most: int, raw: Raw, items: list[str], source: str, size: int) -> str:
-        """The name of a table with the rows of persons that stay, at most `most` of each, of a source of `size` rows:
-        the raw cells `items`, and weights `w` where rows have some."""
+        """The name of a table with at most `most` rows of each person of a source of `size` rows: the raw cells
+        `items`, and weights `w` if rows have them."""
         cells = [whole_or_text(self.dialect, *raw.cell(name)) for name in sorted(dict(plan.scan.columns))]
         limited = persons.rows_per_key("*", source, ["q"], cells, most, weighted=plan.weighted, dialect=self.dialect)
         return self.keep(f"SELECT {', '.join([*items, *['w'] * plan.weighted])} FROM ({limited})", raw)
 
     def _claims(self, owners: Owners) -> str:
-        """Every person `q` with every value `k` that a row of theirs has, once."""
+        """Distinct pairs of a person `q` and a value `k` of their rows."""
         rows, _ = self._rows_of_persons(owners.table, owners.key)
         key = text(self.dialect, *self._raw_of(owners.table.scan.data).cell(owners.key))
         return f"SELECT DISTINCT q, {key} AS k FROM ({rows})"
 
     def keep(self, query: str, raw: Raw, table: str | None = None) -> str:
-        """The name of a table with the rows of a query, a new one where none is given."""
+        """The name of a table with the rows of a query, by default a new one."""
         into = table or f"kept{next(self._numbers)}"
         self.fetch(f"{'INSERT INTO' if table else 'CREATE TABLE'} {into} {'' if table else 'AS '}{query}", raw.label)
         return into
 
     def name_rows(self, name: str, rows: object) -> None:
-        """Gives a table of Arrow, or one by `table_of`, a name in the database."""
+        """Registers a table of Arrow, or of `table_of`, under a name in the database."""
         self.connection.register(name, rows)
 
     @contextlib.contextmanager
     def registered(self, rows: object, name: str = "") -> Iterator[str]:
-        """The name that such a table has meanwhile, a new one where none is given."""
+        """The context in which such a table is registered under a name, by default a new one."""
         name, connection = name or self._next(), self.connection
         connection.register(name, rows)
         try:
             yield name
         finally:
-            with contextlib.suppress(self._error):  # of a database that was given up
+            with contextlib.suppress(self._error):  # if the database was closed
                 connection.unregister(name)
 
     def fetch(self, query: str, label: str = "the data") -> list[tuple[Any, ...]]:
-        """The rows of a query of our own making."""
+        """The rows of a generated query."""
         return self._run(query, label, lambda connection: connection.execute(query).fetchall())
 
     def columns(self, query: str) -> list[Any]:
@@ -354,7 +354,7 @@ class DuckDb(SqlEngine):
             yield from ([*map(np.asarray, batch.columns)] for batch in self.record_batches(query, size))
             return
         result = self._run(query, "the data", lambda connection: connection.execute(query))
-        mine = self._batches = contextlib.ExitStack()  # until something else is asked
+        mine = self._batches = contextlib.ExitStack()  # open until the next question
 
         def rows() -> DataFrame:
             if self._batches is not mine:
@@ -365,7 +365,7 @@ class DuckDb(SqlEngine):
             yield [some.iloc[:, place].to_numpy() for place in range(some.shape[1])]
 
     def record_batches(self, query: str, size: int, label: str = "the data") -> Iterator[Any]:
-        """The Arrow record batches of a query of our own making, until something else is asked."""
+        """The Arrow record batches of a generated query, valid until the next question."""
         reader = self._run(query, label, lambda connection: connection.sql(query).to_arrow_reader(size))
         self._batches = reader
         with contextlib.closing(reader):
@@ -376,7 +376,7 @@ class DuckDb(SqlEngine):
         return f"raw{next(self._numbers)}_"
 
     def _run(self, query: str, label: str, read: Callable[[DuckDBPyConnection], T]) -> T:
-        """What is read of a query, while no other is."""
+        """Reads a query, after ending an open one."""
         connection = self.connection
         if self._batches is not None:
             self._batches.close()
@@ -387,8 +387,8 @@ class DuckDb(SqlEngine):
         return self._call(lambda: read(connection), label, connection)
 
     def _call(self, work: Callable[[], T], label: str, connection: DuckDBPyConnection) -> T:
-        """What `work` asks the database. What DuckDB says may quote cells, also where it hands over batches (`OSError`;
-        `ValueError` of a reader that was closed)."""
+        """The result of `work`. Errors of DuckDB, which may quote cells, are replaced; while batches are read they are
+        `OSError`, or `ValueError` for a closed reader."""
         try:
             return work()
         except (self._error, OSError, ValueError):
@@ -396,22 +396,21 @@ class DuckDb(SqlEngine):
 
 
 def table_of(columns: Mapping[str, pa.Array]) -> object:
-    """Columns of equal length by their names, as DuckDB scans them: in a table of Arrow, or as arrays of NumPy where
-    PyArrow is not installed. Each is of Arrow, or an array of numbers or truths, which may be masked, or of texts and
-    None."""
+    """Columns of equal length in a form that DuckDB scans: a table of Arrow, or arrays of NumPy without PyArrow. A
+    column is of Arrow, or an array of numbers or booleans, which may be masked, or of texts and None."""
     if has_arrow():
         return pa.table({name: _in_arrow(column) for name, column in columns.items()})
     return {name: in_unicode(column) if column.dtype.kind == "U" else column for name, column in columns.items()}
 
 
 def in_unicode(column: Array) -> Array:
-    """Texts of NumPy or of Python as Python's, of which each character can be written."""
+    """Texts of NumPy or Python as Python texts, with characters that have no encoding replaced."""
     texts = [text.encode("utf-8", "replace").decode() for text in column.tolist()]
     return np.fromiter(texts, dtype=object, count=len(texts))
 
 
 def _in_arrow(column: pa.Array) -> pa.Array:
-    """A column of Arrow, of buffers: where values are handed over, Arrow loads pandas to look at them."""
+    """A column as an Arrow array, from buffers, since Arrow would import pandas to inspect values."""
     if not isinstance(column, np.ndarray):
         return column
     if column.dtype.kind in "OU":
@@ -424,7 +423,7 @@ def _in_arrow(column: pa.Array) -> pa.Array:
 
 
 def _close(connections: list[DuckDBPyConnection], folder: Folder, owner: int) -> None:
-    if os.getpid() != owner:  # a forked child: the database and its folder are the parent's
+    if os.getpid() != owner:  # in a forked child the database and its folder belong to the parent
         return
     for connection in connections:
         connection.close()

@@ -1,13 +1,13 @@
-"""Raw cells as values of their described domain, row by row (language.md, section 3), in SQL.
+"""Cleaning of raw cells to their described domain, row by row (language.md, section 3), in SQL.
 
-Text is a number when it is written as a finite decimal, with blanks around it at most; anything else (`inf`, `nan`,
-`1e400`, `0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, an integer floored
-first; text matches a category exactly, a number matches a category by value; the rest is none. No cell can make this
-fail, and no cell's fate depends on another's. A text of more than `LONGEST` characters is none, whatever it is read as.
+A text is a number if it is a finite decimal, with blanks around it at most; anything else (`inf`, `nan`, `1e400`,
+`0x10`, `1_0`) is none, and so is an empty cell. Numbers are clamped to their domain, for integers after flooring. A
+text matches a category exactly, a number by value; other values are none. No cell can make this fail, and the result of
+a cell does not depend on others. A text of more than `LONGEST` characters is none, however it is described.
 
-The kind of a cell is that of its column, and a short list: whole numbers by their width, `FLOAT` and `DOUBLE`,
-`BOOLEAN`, `VARCHAR` for texts, `DATE` for those of the database, or a date or time as a whole number (`DATE ms`,
-`TIME us`, `TIMESTAMP us`, `TIMESTAMP us UTC`), which counts where it lies in the years 1 to 9999. Other kinds are none.
+The kind of a cell is the kind of its column, from a short list: integers by their width, `FLOAT` and `DOUBLE`,
+`BOOLEAN`, `VARCHAR` for texts, `DATE` for those of the database, or a date or time as an integer (`DATE ms`, `TIME us`,
+`TIMESTAMP us`, `TIMESTAMP us UTC`), which must be in the years 1 to 9999. Cells of other kinds are none.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from jostle.plan.kinds import as_double, domain_kind
 from jostle.plan.plan import Categories, Domain, Integer, Moments, Open
 
 WHOLE = frozenset({"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"})
-NONE = "NONE"  # the kind of cells that have no value whatever stands in the file
-MOMENT = "MOMENT"  # the kind of dates and times that were read: doubles
+NONE = "NONE"  # the kind of cells without a value, whatever the file has
+MOMENT = "MOMENT"  # the kind of parsed dates and times: doubles
 NATIVE = WHOLE | {"UBIGINT", "FLOAT", "DOUBLE", "BOOLEAN", "VARCHAR", "DATE"}
 FLOATS = frozenset({"FLOAT", "DOUBLE"})
 _EXACT = 2**53
@@ -33,7 +33,7 @@ TRUTHS = ((("true", "t", "yes", "y"), 1), (("false", "f", "no", "n"), 0))
 
 
 def number(d: Dialect, cell: str, kind: str) -> str:
-    """A finite double or NULL; dates and times are no numbers."""
+    """A finite double, or NULL, also for dates and times."""
     if kind in WHOLE or kind == "UBIGINT":
         return d.as_double(cell)
     if kind in FLOATS:
@@ -44,12 +44,12 @@ def number(d: Dialect, cell: str, kind: str) -> str:
 
 
 def text(d: Dialect, cell: str, kind: str) -> str:
-    """A text that is not empty, or NULL: dates in ISO order, booleans as `true` and `false`, and of a float that is
-    whole and below 2^53 that of the whole number. So it has one text in every table, and 0 and −0 have one; an
-    infinite one is `inf` or `-inf`, which is no number (as in a file of texts), and so is seen where it does not fit.
+    """A text that is not empty, or NULL. Dates are in ISO order, booleans `true` and `false`, and floats that are
+    integers below 2^53 are written as such. So a number has one text in every table, and 0 and −0 have the same. An
+    infinite number is `inf` or `-inf`, which is not read as a number, and so shows as a misfit.
 
-    It is what a column that is described as text or by a list of texts holds, and what says whose a row is; of what
-    else is read of a cell (a number, a truth, a date) cells of one text have the same.
+    It is the value of columns described as text or by listed texts, and the identity of persons. Cells with the same
+    text have the same value under any other description (number, boolean, date).
     """
     if kind in FLOATS:
         if not d.spelled:
@@ -61,7 +61,7 @@ def text(d: Dialect, cell: str, kind: str) -> str:
     if kind == "VARCHAR":
         if not d.short:
             return d.ordered.format(f"CASE WHEN {cell} <> '' THEN {cell} END")
-        few = f"{d.size.format(cell)} BETWEEN 1 AND {LONGEST}"  # bytes, which are sooner known than characters
+        few = f"{d.size.format(cell)} BETWEEN 1 AND {LONGEST}"  # the size in bytes is faster than the length
         return d.ordered.format(
             f"CASE WHEN {few} THEN {cell} WHEN {cell} <> '' AND {d.short.format(cell)} THEN {cell} END"
         )
@@ -71,14 +71,14 @@ def text(d: Dialect, cell: str, kind: str) -> str:
 
 
 def _of_double(d: Dialect, cell: str, finite: str, low: str, high: str) -> str:
-    """A value for finite numbers, and one for what is below and above all of them; NaN is neither."""
-    infinite = f"lower(left({d.as_text(f'abs({cell})')}, 1)) = 'i'"  # how NaN is ordered, engines do not agree
+    """A value for finite numbers, and for negative and positive infinity; NULL for NaN."""
+    infinite = f"lower(left({d.as_text(f'abs({cell})')}, 1)) = 'i'"  # engines order NaN differently
     ends = f"WHEN {infinite} THEN CASE WHEN {cell} < 0 THEN {low} ELSE {high} END"
     return f"CASE WHEN {d.finite.format(cell)} THEN {finite} {ends} END"
 
 
 def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
-    """The number of a `date` or a `time` as a double, or NULL: of a text that spells one, or of a date or time."""
+    """The number of a `date` or `time` as a double, or NULL, from a text, date or time."""
     if kind == MOMENT:
         return cell
     if kind == "VARCHAR":
@@ -94,8 +94,8 @@ def moment(d: Dialect, cell: str, kind: str, target: str) -> str:
 
 
 def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
-    """What the cell is hashed by: the whole number that it is, the bits of a double that is no NaN, else its text. It
-    tells apart whatever a description does, or which of two rows stays would not follow from these rows alone."""
+    """The value that a cell is hashed by: its integer, the bits of its double, or its text. It distinguishes all cells
+    that a description does; otherwise the choice between two rows would not follow from these rows alone."""
     if kind in FLOATS:
         bits = d.bits.format(d.as_double(cell))
         return Physical(_of_double(d, cell, bits, f"{-(2**52)}", f"{0x7FF << 52}"), True)
@@ -105,7 +105,7 @@ def whole_or_text(d: Dialect, cell: str, kind: str) -> Physical:
 
 
 TRUE, FALSE = 199830401674338, 277888434016397
-"""What the texts of truths count as in a row's hash (`persons.counted_as`)."""
+"""The numbers of the texts of booleans in a row's hash (`persons.counted_as`)."""
 
 
 _SECONDS = 86_400
@@ -114,7 +114,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def _inside(cell: str, sort: str, unit: str) -> str:
-    """A BIGINT of units, NULL where it is out of range (nanoseconds: of 64 bits)."""
+    """A BIGINT of units, NULL if it is out of range (for nanoseconds, of 64 bits)."""
     many = _PER_SECOND[unit]
     first, last = (0, _SECONDS * many - 1) if sort == "TIME" else (_FIRST * many, _LAST * many + many - 1)
     if unit == "ns":
@@ -123,7 +123,7 @@ def _inside(cell: str, sort: str, unit: str) -> str:
 
 
 def _micros(d: Dialect, cell: str, kind: str) -> str:
-    """The microseconds of a date or time that is a whole number, taken down."""
+    """The microseconds of a date or time that is an integer, rounded down."""
     sort, unit, *_ = [*kind.split(), ""]
     if unit not in _PER_SECOND:
         return "CAST(NULL AS BIGINT)"
@@ -134,7 +134,7 @@ def _micros(d: Dialect, cell: str, kind: str) -> str:
 
 
 def _moment(d: Dialect, cell: str, kind: str) -> str:
-    """A DATE, TIME or TIMESTAMP, or NULL where the cell is out of range."""
+    """A DATE, TIME or TIMESTAMP, or NULL if the cell is out of range."""
     sort, unit, *_ = [*kind.split(), ""]
     if kind == "DATE":
         return f"CASE WHEN {cell} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN {cell} END"
@@ -158,13 +158,13 @@ def truth(d: Dialect, cell: str, kind: str) -> str:
 
 
 def short(d: Dialect, cell: str, value: str) -> str:
-    """A value of a text, or NULL where that is longer than texts are."""
+    """A value of a text, or NULL if the text is longer than `LONGEST`."""
     return f"CASE WHEN {d.short.format(cell)} THEN {value} END" if d.short else value
 
 
 def read(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str]:
-    """The cell as it is cleaned of, and its kind: of a text that is described as a number, a date or a time what it
-    spells, so that it is read once, however often cleaning mentions it."""
+    """The parsed cell and its kind. A text that is described as a number, date or time is parsed here, once, however
+    often cleaning uses it."""
     target = domain_kind(domain)
     if kind == "VARCHAR" and target == "number":
         return number(d, cell, kind), "DOUBLE"
@@ -172,7 +172,7 @@ def read(d: Dialect, cell: str, kind: str, domain: Domain) -> tuple[str, str]:
 
 
 def clean(d: Dialect, cell: str, kind: str, domain: Domain) -> Physical:
-    """The cell as a value of its domain: an integer, else a double, a text or a boolean."""
+    """The cell as a value of its domain: an integer, a double, a text or a boolean."""
     if isinstance(domain, Categories):
         return Physical(_category(d, cell, kind, domain))
     if isinstance(domain, Open):
@@ -205,7 +205,7 @@ def _open(d: Dialect, cell: str, kind: str, target: str) -> str:
 
 
 def _integer(d: Dialect, cell: str, kind: str, domain: Integer) -> str:
-    # `greatest` and `least` pass over NULL, and are faster than a CASE of comparisons.
+    # `greatest` and `least` ignore NULL, and are faster than a CASE of comparisons.
     if kind in WHOLE:
         return f"CASE WHEN {cell} IS NOT NULL THEN greatest({domain.low}, least({domain.high}, {cell})) END"
     value = number(d, cell, kind)
@@ -220,8 +220,8 @@ def _category(d: Dialect, cell: str, kind: str, domain: Categories) -> str:
     if isinstance(domain.values[0], str):
         value = cell if kind == "VARCHAR" else text(d, cell, kind)
         output = d.ordered.format(value)
-        literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # no cell is the empty text
-        if 0 < len(literals) <= PLACES:  # a reader of dictionaries looks a place up once for each different text
+        literals = [d.literal(v) for v in domain.values if isinstance(v, str) and v]  # empty cells are missing
+        if 0 < len(literals) <= PLACES:  # evaluated once for each distinct text of a dictionary
             return f"CASE WHEN {d.place.format(value, ', '.join(literals))} > 0 THEN {output} END"
     else:
         output = value = number(d, cell, kind)

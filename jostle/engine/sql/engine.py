@@ -1,6 +1,6 @@
-"""What every engine that speaks SQL has in common: plans are emitted, run, and put into arrays.
+"""The common part of SQL engines: plans are translated, run, and their results put into arrays.
 
-A backend says how a scan is read (`base`) and how a query is run, in three shapes: `fetch`, `columns` and `batches`.
+A backend implements how a scan is read (`base`) and how a query is run, in three forms: `fetch`, `columns`, `batches`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from jostle.lazy import Array, np
 from jostle.plan.kinds import kind_of
 from jostle.plan.plan import Bound, Count, Key, Plan, RowExpr, Scan, Term
 
-BLOCK = 2**16  # rows that a fold is given at a time
+BLOCK = 2**16  # rows per block of a fold
 
 
 class SqlEngine(ABC):
-    """Answers of `jostle.engine.base.Engine` from the SQL of a dialect."""
+    """`jostle.engine.base.Answers` from the SQL of a dialect."""
 
     capabilities: ClassVar[Capabilities]
     dialect: Dialect
@@ -31,26 +31,26 @@ class SqlEngine(ABC):
 
     @abstractmethod
     def base(self, plan: Scan | Bound) -> relations.Relation:
-        """The cleaned columns of a scan as a SELECT, rows numbered where the data set has a number for each."""
+        """The cleaned columns of a scan as a SELECT, with row numbers if the data set has them."""
 
     @abstractmethod
     def fetch(self, query: str) -> list[tuple[Any, ...]]:
-        """The rows of a query of our own making. Here and below, what fails is a `DataError` that quotes no cell."""
+        """The rows of a generated query. Here and below, failures are a `DataError` that quotes no cell."""
 
     @abstractmethod
     def columns(self, query: str) -> list[Any]:
-        """The columns of a query as NumPy arrays, masked where cells are NULL."""
+        """The columns of a query as NumPy arrays, masked for NULL."""
 
     @abstractmethod
     def batches(self, query: str, size: int) -> Iterator[list[Array]]:
-        """The columns of a query whose cells are numbers, none of them NULL, some rows at a time, as they come."""
+        """The columns of a query of numbers without NULL, in batches of rows, in any order."""
 
     def check(self, question: object) -> None:
-        """Refuses with `DataError`, before anything is charged, what the database cannot do as the others do."""
+        """Refuses questions that the database cannot answer as others do, by `DataError`, before the charge."""
         return
 
     def rest(self) -> None:
-        """Nothing is asked for a while: no program of the session runs."""
+        """Called when no program of the session is running."""
         return
 
     def relation(self, plan: Plan, requested: Iterable[RowExpr] | None = None) -> relations.Relation:
@@ -60,8 +60,8 @@ class SqlEngine(ABC):
     def group(self, plan: Plan, keys: tuple[Key, ...], terms: tuple[Term, ...]) -> list[Array]:
         """Exact integers: for each term an array over the keys' values, shape (len(key.values), …), () without keys.
 
-        int64 where every result provably fits, else object (Python integers). Rows whose key is none or not listed
-        are in no group. More than 2^26 groups are a `DataError`, before anything is read or allocated.
+        int64 if every result provably fits, else object (Python integers). Rows whose key is none or not listed are in
+        no group. More than 2^26 groups raise `DataError` before anything is read or allocated.
         """
         shape, keys = base.shape(keys) if keys else (), tuple(map(base.consecutive, keys))
         if not terms:
@@ -85,18 +85,18 @@ class SqlEngine(ABC):
         return relations.group(source, keys, terms)
 
     def counts(self, plan: Plan, tables: Sequence[tuple[Key, ...]]) -> list[Array]:
-        """For each list of keys the numbers of rows, as `group` gives them."""
+        """For each list of keys the numbers of rows, as returned by `group`."""
         return [self.group(plan, keys, (Count(),))[0] for keys in tables]
 
     def crossed(self, plan: Plan, keys: Sequence[Key], by: Key) -> list[Array]:
-        """For each key a table of the numbers of rows, its values by those of `by`."""
+        """For each key a table of the numbers of rows, by its values and those of `by`."""
         return self.counts(plan, [(key, by) for key in keys])
 
     def codes(self, plan: Plan, keys: tuple[Key, ...]) -> list[Array]:
-        """For each key an array over the rows of a relation: where the row stands among the key's values, as `group`
-        reads them, and −1 where it is none or not listed. int8, int16 or int32.
+        """For each key an array over the rows of a relation: the index of the row's value in the key's, as in `group`,
+        −1 if it is none or not listed. int8, int16 or int32.
 
-        Without joins rows have numbers, and stand in the order of these in every call, however DuckDB returns them.
+        Rows of plans without joins are numbered, and returned in the order of their numbers in every call.
         """
         if not keys:
             return []
@@ -115,9 +115,9 @@ class SqlEngine(ABC):
         return int(self.group(plan, (), (Count(),))[0])
 
     def vectors(self, plan: Plan, exprs: tuple[RowExpr, ...], size: int) -> Iterator[Array]:
-        """Rows of a relation as doubles, shape (at most `size`, len(exprs)), in batches as they come.
+        """Rows of a relation as doubles, in batches of shape (at most `size`, len(exprs)), in any order.
 
-        Rows where an expression is none are left out. Nothing else may be asked of the engine in between.
+        Rows with a missing value are dropped. No other question may be asked in between.
         """
         query = relations.vectors(self.relation(plan, exprs), exprs)
 
@@ -128,17 +128,17 @@ class SqlEngine(ABC):
         return batches()
 
     def fold(self, plan: Plan, exprs: tuple[RowExpr, ...], work: Work) -> list[Any]:
-        """What `work` makes of the rows of a relation, as `vectors` reads them: arrays of whole numbers."""
+        """The result of `work` on the rows of a relation, as in `vectors`: arrays of integers."""
         return work(self.vectors(plan, exprs, BLOCK))
 
     def fold_codes(self, plan: Plan, keys: tuple[Key, ...], work: Work) -> list[object]:
-        """What `work` makes of where each row stands among the values of keys, as `codes` has it, in any order."""
+        """The result of `work` on the codes of rows, as in `codes`, in any order."""
         source = self.relation(plan, (key.expr for key in keys))
         batches = self.batches(relations.codes(source, keys), BLOCK)
         return work(np.stack(batch[source.numbered :], axis=1) for batch in batches)
 
     def tally(self, plan: Plan, expr: RowExpr) -> tuple[Array, Array]:
-        """The distinct values of an expression that are not none, in order, and how many rows have each (int64)."""
+        """The distinct values of an expression, without none, in order, and their numbers of rows (int64)."""
         relation = self.relation(plan, (expr,))
         values, counts = self.columns(relations.tally(relation, expr))
         there = np.asarray(counts) > 0
@@ -146,8 +146,8 @@ class SqlEngine(ABC):
         return values, fixed_width(np.asarray(counts)[there])
 
     def tuples(self, plan: Plan, exprs: tuple[RowExpr, ...]) -> tuple[list[tuple[Any, ...]], Array]:
-        """The different combinations of values of several expressions, none of them missing, and how many rows have
-        each (int64), in order."""
+        """The distinct combinations of values of several expressions, without missing ones, in order, and their numbers
+        of rows (int64)."""
         relation = self.relation(plan, exprs)
         *values, counts = self.columns(relations.tuples(relation, exprs))
         there = ~np.any([np.zeros(len(counts), dtype=bool), *map(np.ma.getmaskarray, values)], axis=0)
@@ -158,7 +158,7 @@ class SqlEngine(ABC):
 
 
 def _cells(values: Array, kind: str) -> Array:
-    """Values of a kind, as the language has them."""
+    """Values of a kind in the representation of the language."""
     if kind == "number":
         return np.asarray(values, dtype=np.float64) + 0.0
     cells = [moment_of(kind, v) for v in np.asarray(values).tolist()] if kind in ("date", "time") else values

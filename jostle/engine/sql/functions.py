@@ -1,8 +1,8 @@
 """The operations of `jostle/language/operations.py` in SQL, composed of a dialect's primitives.
 
-Each is a template of its operands, `{0}`, `{1}`, …, which no row makes fail; braces of constants are doubled in it. The
-public constants of an operation are given to what makes its template. Those with `FINITE` operands take them finite or
-missing; the others carry on what is NaN or infinite. `WILD` ones may give such of finite operands.
+Each is a template of its operands, `{0}`, `{1}`, …, that cannot fail on any row; braces of constants are doubled. The
+public constants of an operation are arguments of the function that returns its template. Operations in `FINITE` need
+finite or missing operands; others propagate NaN and infinities. Operations in `WILD` may return these for finite ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WILD = frozenset({"+", "-", "*", "/", "%", "^", "exp"})
 
 
 def template(dialect: Dialect, name: str, constants: tuple[object, ...]) -> str:
-    """The SQL of an operation; a `DataError` where the database cannot do it as the others do."""
+    """The SQL template of an operation. `DataError` if the database cannot compute it as others do."""
     need(name, dialect)
     return dialect.operations.get(name) or _FUNCTIONS[name](dialect, *constants)
 
@@ -45,7 +45,7 @@ def pattern_literal(dialect: Dialect, pattern: str) -> str:
 
 
 def whole_text(pattern: str) -> str:
-    """A pattern of Python's `^…$` as one of a whole text."""
+    """A Python pattern `^…$` as a pattern for the whole text."""
     return f"\\A{pattern[1:-1]}\\z"
 
 
@@ -56,7 +56,7 @@ _OCCURRENCES = "(length({0}) - length(replace({0}, {1}, '')))", "nullif(length({
 
 
 def decimal(d: Dialect) -> str:
-    """The finite number that a text spells, in decimals, which is no longer than texts are."""
+    """The finite decimal number in a text, NULL for texts longer than `LONGEST`."""
     value = d.double_of.format("{0}")
     condition, finite = d.matches.format("{0}", pattern_literal(d, whole_text(DECIMAL))), d.finite.format(value)
     short = f" AND {d.short}" if d.short else ""
@@ -95,19 +95,19 @@ def _part(d: Dialect, _: str, place: float) -> str:
 
 
 def known_time(d: Dialect, micros: str) -> str:
-    """Microseconds, a BIGINT, as a double that holds them."""
+    """Microseconds, a BIGINT, as an exact double."""
     seconds = f"{micros} - ({micros} % 1000000 + 1000000) % 1000000"
     inside = f"{micros} BETWEEN {-moments.EXACT} AND {moments.EXACT}"
     return d.as_double(f"CASE WHEN {inside} THEN {micros} ELSE {seconds} END")
 
 
 def day_of(d: Dialect, micros: str) -> str:
-    """The day, as a double, on which microseconds, a BIGINT, lie."""
+    """The day of microseconds, a BIGINT, as a double."""
     return d.as_double(f"({d.quotient.format(f'({micros} - ({FIRST_TIME}))', DAY)} + ({FIRST_DAY}))")
 
 
 def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
-    """The first day or microsecond of the unit that a moment lies in."""
+    """The first day or microsecond of a moment's unit."""
     if unit in SPANS:
         span = d.number(SPANS[unit])
         return f"({_floor(d, number, SPANS[unit])} * {span})"
@@ -121,7 +121,7 @@ def truncation(d: Dialect, kind: str, unit: str, number: str) -> str:
 
 
 def _floor(d: Dialect, number: str, unit: float) -> str:
-    """How many whole units lie in a day or in a moment of the years 1 to 9999."""
+    """The number of whole units up to a day or a moment of the years 1 to 9999."""
     return (d.near_floor or d.floor).format(f"({number} / {d.number(unit)})")
 
 
@@ -130,12 +130,12 @@ def _extract(name: str) -> Callable[[Dialect], str]:
 
 
 def _clock(large: int, small: int) -> Callable[[Dialect], str]:
-    """How many small spans of time there are in the last large one."""
+    """The number of `small` units since the start of the current `large` unit."""
     return lambda d: f"({_floor(d, '{0}', small)} - {large // small} * {_floor(d, '{0}', large)})"
 
 
 def of_text(kind: str) -> Callable[[Dialect], str]:
-    """The date or time that a text spells."""
+    """The date or time in a text."""
 
     def sql(d: Dialect) -> str:
         read = "trim(BOTH ' \t' FROM {0})"
@@ -156,9 +156,9 @@ def of_text(kind: str) -> Callable[[Dialect], str]:
 
 
 def _by_format(kind: str, d: Dialect, form: str) -> str:
-    """A text that is written in a format as ISO writes it."""
+    """A text in a given format as an ISO text."""
     spelling, fields = d.format(form, kind)
-    pattern = pattern_literal(d, whole_text(f"{spelling[:-1]}{'()' * len(fields)}$"))  # which has as many groups
+    pattern = pattern_literal(d, whole_text(f"{spelling[:-1]}{'()' * len(fields)}$"))  # with as many groups
     parts = [d.part.format("{0}", pattern, i + 1) for i in range(len(fields))]
     of = {moments.PLACES[field]: _field(d, field, part) for field, part in zip(fields, parts, strict=True)}
     if "half" in of:
@@ -181,7 +181,7 @@ def _field(d: Dialect, field: str, text: str) -> str:
 
 
 def _zoned(d: Dialect, name: str) -> str:
-    """The transitions of a zone are halved again and again, so that few are compared for a row."""
+    """A binary search over the transitions of a zone, so that few are compared for a row."""
     zone = zone_of(name)
 
     def ahead(first: int, last: int) -> str:

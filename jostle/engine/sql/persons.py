@@ -1,13 +1,13 @@
-"""Rows of persons as SQL: the rows that stay of each, and a row for each group of rows.
+"""Rows of persons as SQL: the kept rows of each person, and one row for each group of rows.
 
-Everything here is a function of one person's rows: no other row decides what stays, and rows that tie are equal in all
-columns that a program can see. Which rows stay is decided by a portable hash, so that every engine keeps the same.
+Everything here is a function of one person's rows: other rows do not affect which rows are kept, and rows that tie are
+equal in all columns that a program can see. Rows are chosen by a portable hash, so that every engine keeps the same.
 
-*The hash* is of a row's cells, in whole numbers, of which every database has the arithmetic, and keeps no secret: 62
-bits, in two halves of 31 so that no product leaves 64 bits: a Feistel network, one round a cell and three at the end. A
-cell that is written as a whole number of 64 bits counts as that number, also where a file stores it as a text; other
-texts count by 48 bits of their SHA-256, and doubles by their own bits, of which −0 has those of 0. Different rows may
-have the same hash: whoever chooses by it lets the cells themselves decide where it ties.
+*The hash* of a row's cells uses integer arithmetic that every database has, and is not secret. It has 62 bits, in two
+halves of 31 so that no product exceeds 64 bits: a Feistel network with one round per cell and three at the end. A cell
+that is a 64-bit integer counts as that number, also if a file stores it as a text; other texts count by 48 bits of
+their SHA-256, and doubles by their bits, where −0 has those of 0. Different rows may have the same hash, so cells break
+ties.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def rows_per_key(
     items: str, source: str, by: list[str], cells: list[Physical], most: int, *, weighted: bool = False,
     dialect: Dialect,
 ) -> str:  # fmt: skip
-    """`items` of the `most` rows of each `by` with the smallest hash of their cells, whole numbers or texts.
+    """`items` of the `most` rows of each `by` with the smallest hashes of their cells, integers or texts.
 
-    Where hashes tie the cells decide, so that rows that tie are equal in all of them. With `weighted` also `w`, their
-    shares of 2^WEIGHT_BITS.
+    Cells break ties, so that rows that still tie are equal in all of them. With `weighted` also `w`, the shares of
+    2^WEIGHT_BITS.
     """
     aliases = [cell if cell.alias.isidentifier() else replace(cell, alias=f"y{i}") for i, cell in enumerate(cells)]
     more = [f"{cell.alias} AS {name.alias}" for cell, name in zip(cells, aliases, strict=True) if cell is not name]
@@ -54,8 +54,7 @@ def not_null(values: list[str]) -> str:
 
 
 def owner(plan: p.Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialect) -> str:
-    """What says whose a row is, of raw cells and their kinds: a whole number, or a text where a cell is none or there
-    are several."""
+    """The person of a row from raw cells and their kinds: an integer, or a text for other or several cells."""
     cells, columns = [cell(one) for one in plan.by if isinstance(one, str)], dict(plan.scan.columns)
     for name, unit in [one for one in plan.by if not isinstance(one, str)]:
         day = clean(dialect, *cell(name), columns[name]).alias
@@ -69,12 +68,12 @@ def owner(plan: p.Bound, cell: Callable[[str], tuple[str, str]], dialect: Dialec
 
 
 def person(by: list[str], dialect: Dialect) -> str:
-    """One text for the values that tell whose a row is."""
+    """One text for the values that identify a person."""
     return by[0] if len(by) == 1 else dialect.canonical(by)
 
 
 def truncated(plan: p.Truncate, rows: RowSql, source: str, hidden: list[str]) -> str:
-    """The rows of a relation that stay; its columns are all that a program can see of it, `hidden` the rest."""
+    """The kept rows of a relation. Its columns are those that a program can see; `hidden` are the others."""
     columns = [physical.alias for physical in rows.columns.values()]
     outputs, keys = [*columns, *hidden], [f"k{i}" for i in range(len(plan.keys))]
     items = [*outputs, *(f"{_key(rows, expr)} AS k{i}" for i, expr in enumerate(plan.keys))]
@@ -104,7 +103,7 @@ def truncated(plan: p.Truncate, rows: RowSql, source: str, hidden: list[str]) ->
 
 
 def _as_cells(keys: tuple[p.RowExpr, ...], rows: RowSql) -> list[Physical]:
-    """The keys `k0` … as whole numbers and texts."""
+    """The keys `k0` … as integers and texts."""
     return [
         Physical(rows.dialect.whole.format(f"k{i}"), True) if kind == "number" and is_integral(expr, rows.schema)
         else _cell(f"k{i}", kind, rows.dialect)
@@ -119,7 +118,7 @@ def _cell(name: str, kind: str, dialect: Dialect) -> Physical:
 
 
 def cells_of(rows: RowSql) -> list[Physical]:
-    """The columns of a relation as whole numbers and texts, by which they are hashed."""
+    """The columns of a relation as integers and texts, for hashing."""
     return [
         column if column.whole else _cell(column.alias, domain_kind(rows.schema[name]), rows.dialect)
         for name, column in rows.columns.items()
@@ -127,7 +126,7 @@ def cells_of(rows: RowSql) -> list[Physical]:
 
 
 def grouped(plan: p.GroupRows, rows: RowSql, source: str, most_rows: int) -> tuple[str, list[bool]]:
-    """Groups of rows, of at most so many, and which of the columns are stored as integers."""
+    """The SQL of groups of at most `most_rows` rows, and which of its columns are integers."""
     inner, names, outer, whole = ["p"] * plan.person, ["p"] * plan.person, [], []
     for i, (_, expr) in enumerate(plan.keys):
         inner.append(f"{_key(rows, expr)} AS k{i}")
@@ -152,7 +151,7 @@ _BESIDE = {
 
 
 def _term(rows: RowSql, term: p.GroupTerm, name: str, most_rows: int, keys: list[str]) -> tuple[str, str, bool]:
-    """The value of a row, the summary of a group over it, and whether that is stored as an integer."""
+    """The value of a row, the aggregate of a group, and whether that is an integer."""
     if isinstance(term, p.Count):
         return *counted(rows, term, name), True
     if term.expr is not None:
@@ -164,7 +163,7 @@ def _term(rows: RowSql, term: p.GroupTerm, name: str, most_rows: int, keys: list
     if isinstance(term, p.Extreme):
         return rows.value(term.expr), f"{'max' if term.largest else 'min'}({name})", False
     value, largest, _ = fixed_term(rows, term, rows.schema)
-    name = f"CAST({name} AS {rows.dialect.wide})" if largest * most_rows >= 2**63 else name  # a sum may wrap around
+    name = f"CAST({name} AS {rows.dialect.wide})" if largest * most_rows >= 2**63 else name  # a sum may overflow
     total = rows.dialect.as_double(f"coalesce(sum({name}), 0)")
     return value, f"({total} * {rows.dialect.number(math.ldexp(1.0, -term.bits))})" if term.bits else total, False
 
@@ -175,7 +174,7 @@ def _key(rows: RowSql, expr: p.RowExpr) -> str:
 
 
 def narrowed(plan: p.Plan, requested: Iterable[p.RowExpr]) -> p.Plan:
-    """The same rows, with the columns that `requested` uses; of a join all of its right side."""
+    """The same rows with the columns that `requested` uses; for a join, with all columns of its right side."""
     if isinstance(plan, p.Filter):
         return p.Filter(narrowed(plan.source, (*requested, plan.condition)), plan.condition)
     if isinstance(plan, p.Join) and plan.most is None and not plan.person:
@@ -198,7 +197,7 @@ MISSING = 0x3C6EF372FE94F82B
 
 
 def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
-    """The rows of `source` with a BIGINT `h` from 0 to 2^62 − 1; a cell is a whole number or a text, or NULL."""
+    """The rows of `source` with their hash `h`, a BIGINT from 0 to 2^62 − 1. A cell is an integer, a text or NULL."""
     xor, right = dialect.xor.format, dialect.right.format
     query = f"SELECT *, {', '.join(f'{counted_as(cell, dialect)} AS x{i}' for i, cell in enumerate(cells)) or '0 AS x'}"
     query += f" FROM {subquery(source)}{dialect.fence}"
@@ -213,7 +212,7 @@ def hashed(source: str, cells: list[Physical], dialect: Dialect) -> str:
 
 
 def counted_as(cell: Physical, dialect: Dialect) -> str:
-    """The whole number, of 64 bits, that a cell counts as."""
+    """The 64-bit integer of a cell in the hash."""
     if cell.whole:
         return f"coalesce(CAST({cell.alias} AS BIGINT), {MISSING})"
     text, whole = cell.alias, dialect.whole_of.format(cell.alias)

@@ -1,8 +1,7 @@
 """Plans as SQL: relations, grouped integer aggregates, tallies, and exact aggregates of public relations.
 
-The one place (with `rows`, which it is made of) where SQL is written. A relation is a SELECT whose
-columns are named by us; names of the user's never appear. Nothing is read here: the engine says what stands for a
-scan and runs what comes out.
+SQL is generated here and in `rows` only. A relation is a SELECT with generated column names; names of users never
+appear. Nothing is read here: the engine provides the SQL of a scan and runs the result.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from jostle.records import replace
 
 
 class Relation(Struct, frozen=True):
-    """A SELECT with its columns by their names in the plan, what is known of them, and a bound on its rows.
+    """A SELECT with its columns by their names in the plan, their schema, and a bound on its rows.
 
-    `weighted`: it has a column `w` beside those, its rows' weights; `numbered`: a column `n` that tells the rows apart
-    and is the same in every query; `personal`: a column `p`, the text that says whose a row is.
+    `weighted`: it also has a column `w`, the weights of its rows; `numbered`: a column `n`, unique row numbers that are
+    the same in every query; `personal`: a column `p`, a text that identifies the person of a row.
     """
 
     sql: str
@@ -39,7 +38,7 @@ class Relation(Struct, frozen=True):
     personal: bool = False
 
     def rows(self) -> RowSql:
-        """What emits expressions of its columns."""
+        """The emitter of expressions on its columns."""
         emitter = self.dialect.emitter or RowSql
         rows: RowSql = emitter(self.columns, self.schema, self.dialect)
         return rows
@@ -105,7 +104,7 @@ def _hidden(relation: Relation) -> list[str]:
 
 
 def _raws(columns: dict[str, Physical]) -> list[str]:
-    """The raw cells that columns were cleaned of, where they are known."""
+    """The raw cells of columns, if the relation has them."""
     return sorted({physical.raw.alias for physical in columns.values() if physical.raw is not None})
 
 
@@ -114,7 +113,7 @@ def _without_raws(columns: dict[str, Physical]) -> dict[str, Physical]:
 
 
 def _carried(relation: Relation, of: str = "") -> list[str]:
-    """The columns beside those of the plan that a join keeps."""
+    """The hidden columns that a join keeps."""
     return [f"{of}w"] * relation.weighted + [f"{of}p"] * relation.personal
 
 
@@ -144,7 +143,7 @@ def _join(plan: p.Join, left: Relation, right: Relation) -> Relation:
     columns, items = _paired(plan, left, right, schema)
     tests = [f"a.{left.columns[name].alias} = b.{right.columns[theirs].alias}" for name, theirs in plan.keys]
     tests += ["a.p = b.p"] * plan.person
-    if left.personal and right.personal:  # only of one's own rows it is known whose they are
+    if left.personal and right.personal:  # only a join of own rows has known persons
         left, right = replace(left, personal=plan.person), replace(right, personal=False)
     left = replace(left, personal=left.personal and not outer[1])
     right = replace(right, personal=right.personal and not outer[0])
@@ -156,7 +155,7 @@ def _join(plan: p.Join, left: Relation, right: Relation) -> Relation:
 
 
 def _paired(plan: p.Join, left: Relation, right: Relation, schema: Schema) -> tuple[dict[str, Physical], list[str]]:
-    """The columns of a join, each of the first side that has it, and the SQL of each."""
+    """The columns of a join, each from the first side that has it, and their SQL."""
     shared = {name for name, theirs in plan.keys if name == theirs and plan.kind in ("right", "full")}
     columns, items = {}, []
     for i, name in enumerate(schema):
@@ -189,7 +188,7 @@ def _group_rows(plan: p.GroupRows, inner: Relation) -> Relation:
 
 
 def rows_of_all(sides: list[Relation]) -> Relation:
-    """Rows one after the other; where some have weights, a row that has none weighs 1."""
+    """The union of relations. If some have weights, rows without one have weight 1."""
     schema = united_schema([side.schema for side in sides], sides[0].dialect.facts)
     weighted, personal = any(side.weighted for side in sides), all(side.personal for side in sides)
     whole = {name: all(side.columns[name].whole for side in sides) for name in schema}
@@ -210,14 +209,14 @@ def rows_of_all(sides: list[Relation]) -> Relation:
 
 
 def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Relation:
-    """At most `most` rows a key, by the hash of all the side's columns; rows that tie are equal in all of them.
+    """At most `most` rows per key, by the hash of all columns of the side; rows that tie are equal in all of them.
 
-    With `whole` also all rows that have no key.
+    With `whole` also all rows without a key.
     """
     aliases = [physical.alias for physical in side.columns.values()]
     keys = [side.columns[name].alias for name in on]
     doubles = [not side.columns[name].whole and domain_kind(side.schema[name]) == "number" for name in on]
-    pairs = zip(keys, doubles, strict=True)  # −0 and 0 are joined as one
+    pairs = zip(keys, doubles, strict=True)  # −0 equals 0
     groups = [side.dialect.unsigned.format(key) if double else key for key, double in pairs]
     cells = persons.cells_of(side.rows())
     sql = persons.rows_per_key(", ".join(aliases), side.sql, groups, cells, most, dialect=side.dialect)
@@ -231,7 +230,7 @@ def _few(side: Relation, on: tuple[str, ...], most: int, *, whole: bool) -> Rela
 
 
 class Grouped(Struct, frozen=True):
-    """A query for groups: key columns first, then a column a term; `exact[i]`: that term is text, not a BIGINT."""
+    """A query for groups: key columns, then one column per term. `as_text[i]`: term i is a text and not a BIGINT."""
 
     sql: str
     as_text: tuple[bool, ...]
@@ -245,8 +244,8 @@ def group(source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) 
     names = [f"k{i}" for i in range(len(keys))] if keys else []
     items, tests, inside = _key_columns(source, rows, names, keys) if keys else ([], [], {})
     query, items = rows.over(source.sql), [*items, *values]
-    distinct = d.fence and any(isinstance(term, p.Count) and term.distinct for term in terms)  # which is sorted alone
-    if inside or distinct:  # a WHERE would have a key calculated once more: rows beyond are in a group of NULL instead
+    distinct = d.fence and any(isinstance(term, p.Count) and term.distinct for term in terms)  # sorted separately
+    if inside or distinct:  # a WHERE would compute a key again: other rows are in a group of NULL instead
         query = f"SELECT {', '.join(items)} FROM {subquery(query)}{d.fence}"
         outputs = [*names, *(f"v{i}" for i, one in enumerate(parts) if one.value)]
         items = [inside.get(name, name) for name in outputs]
@@ -254,7 +253,7 @@ def group(source: Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) 
 
 
 def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[p.Key, ...]) -> _KeyColumns:
-    """Columns of keys, tests of a WHERE, and those that are tested after."""
+    """The columns of keys, conditions for a WHERE, and keys that are tested later."""
     items, tests, inside = [], [], {}
     for name, key in zip(names, keys, strict=True):
         items.append(f"{key_value(rows, key, source.schema)} AS {name}")
@@ -267,14 +266,14 @@ def _key_columns(source: Relation, rows: RowSql, names: list[str], keys: tuple[p
 
 
 def _calculated(source: Relation, key: p.Key) -> bool:
-    """Whether a key is made of other columns, which may have been calculated themselves: a database that tests it where
-    they are read writes all of them out, as often as each is mentioned in the next."""
+    """Whether a key is computed from other columns, possibly in several steps. A database that tests it while reading
+    expands all of them, as often as each is used in the next."""
     return not isinstance(key.expr, p.Column) or source.columns[key.expr.name].raw is None
 
 
 class Addend(Struct, frozen=True):
-    """A term in SQL: the value of a row, empty where none is needed; the aggregate of the values, under a name; whether
-    what it adds up may not fit into 64 bits; and by what a sum is multiplied, a power of two, to be a whole number."""
+    """A term in SQL: the value of a row, empty if none is needed; the aggregate of the named values; whether the sum
+    may exceed 64 bits; and the power of two that makes the sum an integer."""
 
     value: str
     part: str
@@ -282,7 +281,7 @@ class Addend(Struct, frozen=True):
     unit: float = 1.0
 
     def total(self, dialect: Dialect, column: str) -> str:
-        """The sum of a column of values, or of such aggregates."""
+        """The sum of a column of values, or of partial aggregates."""
         if self.wide:
             return dialect.total.format(column)
         unit = f" * {dialect.number(self.unit)}" if self.unit != 1 else ""
@@ -290,7 +289,7 @@ class Addend(Struct, frozen=True):
 
 
 def addends(source: Relation, rows: RowSql, terms: tuple[p.Term, ...]) -> list[Addend]:
-    """The terms, of which the i-th knows the value of a row as `v<i>`."""
+    """The terms in SQL. The value of term i is named `v<i>`."""
     summed = rows.counted_by(terms)
     return [_term(source, rows, term, f"v{i}", summed) for i, term in enumerate(terms)]
 
@@ -310,9 +309,9 @@ def _term(source: Relation, rows: RowSql, term: p.Term, name: str, summed: dict[
 
 
 def codes(source: Relation, keys: tuple[p.Key, ...]) -> str:
-    """A column a key: where each row stands among the key's values, from 0; −1 where the key is none or not listed.
+    """One column per key with the index of each row's value, from 0, −1 if it is none or not listed.
 
-    Before them the rows' numbers, where they have some.
+    Row numbers come first, if there are any.
     """
     rows = source.rows()
     whole = "INTEGER" if source.most_rows < 2**31 else "BIGINT"
@@ -324,7 +323,7 @@ def codes(source: Relation, keys: tuple[p.Key, ...]) -> str:
             place = f"CASE WHEN {value} BETWEEN {first} AND {last} THEN CAST({value} AS BIGINT) - ({first}) END"
         else:
             kind = kind_of(key.expr, source.schema)
-            places = {v: at for at, v in reversed([*enumerate(key.values)])}  # of a value that stands twice the first
+            places = {v: at for at, v in reversed([*enumerate(key.values)])}  # the first index of a duplicate
             constants = ", ".join(source.dialect.constant(v, kind) for v in key.values)
             place = f"nullif({source.dialect.place.format(value, constants)}, 0) - 1" if constants else "NULL"
             if len(places) > PLACES:
@@ -337,14 +336,14 @@ def codes(source: Relation, keys: tuple[p.Key, ...]) -> str:
 
 
 def _weight_where(rows: RowSql, term: p.Count, schema: Schema) -> str:
-    """A row's weight, where it is counted."""
+    """The weight of a counted row."""
     if term.distinct:
         raise refuse("TypeError", "different values have no weights")
     return "w" if term.expr is None else f"CASE WHEN {rows.value(term.expr)} IS NOT NULL THEN w END"
 
 
 def vectors(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
-    """A column of doubles an expression; rows where one of them is none are left out."""
+    """One column of doubles per expression, without rows with a missing value."""
     rows = source.rows()
     for expr in exprs:
         check_number("a vector", expr, source.schema)
@@ -355,7 +354,7 @@ def vectors(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
 
 
 def tuples(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
-    """The different combinations of values, also of missing ones, and how many rows have each, in order."""
+    """The distinct combinations of values, also missing ones, and their numbers of rows, in order."""
     rows = source.rows()
     names = [f"v{i}" for i in range(len(exprs))]
     inner = [f"{rows.value(expr)} AS {name}" for expr, name in zip(exprs, names, strict=True)]
@@ -364,7 +363,7 @@ def tuples(source: Relation, exprs: tuple[p.RowExpr, ...]) -> str:
 
 
 def tally(source: Relation, expr: p.RowExpr) -> str:
-    """The different values, in order, and how many rows have each; of the missing ones none has."""
+    """The distinct values, without missing ones, in order, and their numbers of rows."""
     rows = source.rows()
     inner = f"SELECT {rows.value(expr)} AS v FROM {subquery(rows.over(source.sql))}"
     return f"SELECT v, count(v) AS n FROM {subquery(inner)} GROUP BY v ORDER BY v"

@@ -1,12 +1,11 @@
-"""Row expressions as SQL: total, and made of no text of the user's but quoted constants.
+"""Row expressions as SQL. The SQL is total, and contains user text only as quoted constants.
 
-Columns are named by us (`c0`, `c1`, …). Every operation is written so that no row can make it fail: operands outside
-its domain become NULL before it is applied, and what is not finite becomes NULL. What a database spells in its own way
-comes from its dialect.
+Column names are generated (`c0`, `c1`, …). No row can make an operation fail: operands outside its domain become NULL
+before it is applied, and infinite results become NULL. Spellings that differ between databases come from the dialect.
 
-Most operations carry a NaN or an infinity on, so the test is put off to the first operation that would not
-(and to the end). It is left out where interval bounds show that it cannot occur. An operand that is mentioned
-more than once and is long becomes a column of a subquery (`t0`, `t1`, …), so the text grows linearly.
+Most operations propagate NaN and infinities, so the test is deferred to the first operation that would not (and to the
+end). It is omitted if interval bounds show that it is not needed. A long operand that is used more than once becomes a
+column of a subquery (`t0`, `t1`, …), so the text grows linearly.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from jostle.plan.plan import WEIGHT_BITS, Apply, Column, Constant, Count, Domain
 from jostle.plan.schemas import floors
 from jostle.records import replace
 
-_SHORT = 60  # characters that may be said twice
-_DIGITS = 10**15  # whole numbers below it have one text on every engine
+_SHORT = 60  # characters of an operand that may be repeated
+_DIGITS = 10**15  # smaller integers have one text on every engine
 _PRODUCT = "({0} * {1})"
 
 
 class Raw(Struct, frozen=True):
-    """The cell that a column was cleaned of: its name in the relation, its kind (`cells`), and what describes it."""
+    """The raw cell of a column: its name in the relation, its kind (`cells`), and its described domain."""
 
     alias: str
     kind: str
@@ -39,8 +38,8 @@ class Raw(Struct, frozen=True):
 
 
 class Physical(Struct, frozen=True):
-    """A column of a relation in SQL: its name there, whether it is stored as an integer, two ends that it lies
-    between, where it was brought between them; and the raw cell, where the relation has it too."""
+    """A column of a relation in SQL: its name, whether it is stored as an integer, the ends that it was clamped to, if
+    any, and its raw cell, if the relation has it."""
 
     alias: str
     whole: bool = False
@@ -49,7 +48,7 @@ class Physical(Struct, frozen=True):
 
 
 class Piece(Struct, frozen=True):
-    """SQL text; `wild` when it may be NaN or infinite; `stage` is the number of subqueries it needs below it."""
+    """SQL text. `wild`: it may be NaN or infinite. `stage` is the number of subqueries that it needs."""
 
     text: str
     wild: bool = False
@@ -57,14 +56,14 @@ class Piece(Struct, frozen=True):
 
 
 def number_text(dialect: Dialect, value: str) -> str:
-    """A text for a finite double, which only 0 and −0 share: of whole ones below 10^15 `3.0`, else of the bits."""
+    """A unique text of a finite double, the same for 0 and −0: `3.0` for integers below 10^15, else its bits."""
     whole = f"{value} = {dialect.floor.format(value)} AND abs({value}) < {_DIGITS}"
     digits = f"{dialect.as_text(dialect.whole.format(value))} || '.0'"
     return f"CASE WHEN {whole} THEN {digits} ELSE '#' || {dialect.as_text(dialect.bits.format(value))} END"
 
 
 class RowSql(Struct):
-    """Emits the expressions of one relation; `over` puts the subqueries that they came to need around it."""
+    """Emits expressions on one relation. `over` wraps the relation in the subqueries that they need."""
 
     columns: Mapping[str, Physical]
     schema: Schema
@@ -73,13 +72,13 @@ class RowSql(Struct):
     _names: int = 0
 
     def value(self, expr: RowExpr, kind: str = "") -> str:
-        """A finite double, a text or a boolean, or NULL; of dates and times the numbers that stand for them."""
+        """A finite double, a text, a boolean or NULL; dates and times as their numbers."""
         kind = kind or kind_of(expr, self.schema)
         text = self._tame(self._emit(expr, kind)).text
         return self.dialect.ordered.format(text) if kind == "text" else text
 
     def floor(self, expr: RowExpr) -> str:
-        """A number taken down to a whole one."""
+        """A number rounded down to an integer."""
         return self._floor(expr).text
 
     def whole_floor(self, expr: RowExpr) -> str:
@@ -89,37 +88,37 @@ class RowSql(Struct):
     def _floor(self, expr: RowExpr) -> Piece:
         return self._filled(self.dialect.floor, self._tame(self._emit(expr, "number")))
 
-    # What a faster emitter does in another way (`speed.quicksql`), with the same values ---------------
+    # Hooks for a faster emitter with the same values (`speed.quicksql`) -------------------------------
 
     def _quick(self, expr: Apply) -> Piece | None:
-        """An operation as a piece; none where nothing more is known of it."""
+        """A faster form of an operation; None without one."""
         return None
 
     def _bounded(self, expr: Apply, piece: Piece) -> Piece:
-        """The same piece, which is not `wild` where bounds show that."""
+        """The same piece, not `wild` if bounds show that."""
         return piece
 
     def condition(self, expr: RowExpr) -> str:
-        """A condition that is TRUE where a boolean expression is, and FALSE or NULL elsewhere."""
+        """A condition that is TRUE if a boolean expression is, and otherwise FALSE or NULL."""
         if (kind := kind_of(expr, self.schema)) != "boolean":
             raise refuse("TypeError", f"a condition is true or false, and this is {kind}", help="compare it: `x > 0`")
         return self.value(expr, "boolean")
 
     def quick_sum(self, term: FixedSum, factor: float, largest: int, most_rows: float) -> tuple[str, float] | None:
-        """One row's term of a sum as the integer over a power of two, and that; None where it is the integer itself."""
+        """One row's term of a sum as an integer divided by a power of two, and that power; None for the integer."""
         return None
 
     def has_all(self, key: Key) -> bool:
-        """Whether a key of texts or a range lists all that its expression can be, or few others are left out after."""
+        """Whether a key of texts or a range lists all values of its expression, or all but a few."""
         return False
 
     def counted_by(self, terms: tuple[Term, ...]) -> dict[str, int]:
-        """The columns whose rows with a value are those of one of the terms, by its place."""
+        """For columns, the index of a term with a value in the same rows."""
         return {}
 
     def fixed(self, term: FixedSum, factor: float, nearest: tuple[str, ...]) -> str:
-        """What a row adds to a sum, times a power of two, which the templates `nearest` make an integer; or NULL. The
-        product is below 2^81 in size."""
+        """A row's summand times a power of two, rounded by the templates `nearest`, or NULL. The product is below 2^81
+        in size."""
         product = _PRODUCT if factor >= 1 else self.dialect.multiply
         piece = self._filled(product, self._addend(term), Piece(self.dialect.number(factor)))
         for template in nearest:
@@ -127,7 +126,7 @@ class RowSql(Struct):
         return piece.text
 
     def _addend(self, term: FixedSum) -> Piece:
-        """A number brought between the ends of a sum, or its square, times its row's weight; or NULL."""
+        """A number clamped to the ends of a sum, or its square, times the weight of its row; or NULL."""
         piece = self._between(term.expr, term.low, term.high)
         if term.square:
             product = _PRODUCT if is_integral(term.expr, self.schema) else self.dialect.multiply
@@ -156,7 +155,7 @@ class RowSql(Struct):
     # Subqueries --------------------------------------------------------------------------------------
 
     def _alias(self, piece: Piece, most: int = _SHORT) -> Piece:
-        """The same value under a name that may be said again and again, unless it is short."""
+        """The same value under a column name, unless it is short."""
         if len(piece.text) <= most:
             return piece
         while len(self._stages) <= piece.stage:
@@ -218,14 +217,14 @@ class RowSql(Struct):
         return replace(piece, wild=piece.wild or expr.op in functions.WILD)
 
     def _filled(self, template: str, *args: Piece) -> Piece:
-        """A template with its operands, which are under names where it says them more than once."""
+        """A template with its operands, as column names if it uses them more than once."""
         once = [template.count(f"{{{i}}}") <= 1 for i in range(len(args))]
         args = tuple(arg if only else self._alias(arg) for arg, only in zip(args, once, strict=True))
         text = template.format(*[arg.text for arg in args])
         return Piece(text, any(arg.wild for arg in args), max(arg.stage for arg in args))
 
     def _text(self, expr: RowExpr, piece: Piece) -> Piece:
-        """A text for a value of any kind, which no other value of the kind has."""
+        """A unique text of a value, within its kind."""
         kind = kind_of(expr, self.schema)
         if kind == "text":
             return piece
@@ -254,7 +253,7 @@ class RowSql(Struct):
         return self._filled("CASE WHEN {0} <> 0 THEN {0} END", y)
 
     def _remainder(self, x: Piece, y: Piece) -> Piece:
-        """Takes the sign of the divisor, as in Python: a database's takes the dividend's."""
+        """The remainder with the sign of the divisor, as in Python; databases use that of the dividend."""
         y = self._alias(y)
         rest = self._filled(self.dialect.remainder, x, self._unless_zero(y))
         text = "CASE WHEN {0} <> 0 AND ({0} < 0) <> ({1} < 0) THEN {0} + {1} ELSE {0} END"
@@ -283,7 +282,7 @@ class RowSql(Struct):
         return Piece("(" + f" {expr.op.upper()} ".join(arg.text for arg in args) + ")", False, stage)
 
     def _among(self, expr: Apply) -> Piece:
-        """A missing value is in no set and not outside it: NULL. With a `none` among the constants it is in the set."""
+        """Membership: NULL for a missing value, or true if `none` is among the constants."""
         if Constant(None) in expr.args[1:]:
             rest = tuple(arg for arg in expr.args[1:] if arg != Constant(None))
             test = self._operation(Apply("missing", expr.args[:1]))
@@ -305,12 +304,12 @@ class RowSql(Struct):
         return Piece(f"CASE WHEN {value.text} IS NOT NULL THEN ({tests}) END", False, stage)
 
     def _listed(self, expr: Apply, value: Piece, literals: list[str], kind: str) -> str:
-        """Whether a value is one of some constants, NULL where it is missing."""
+        """Whether a value is one of the constants; NULL if it is missing."""
         text = self.dialect.unsigned.format(value.text) if kind == "number" else value.text
         return self.dialect.among(text, literals, kind)
 
     def _bucket(self, expr: Apply) -> Piece:
-        """48 bits of the SHA-256 of the salt and the values' own texts, by the remainder of the number of buckets."""
+        """48 bits of the SHA-256 of the salt and the values' unique texts, modulo the number of buckets."""
         many, salt, *values = expr.args
         cells = [self._tame(self._emit(value, kind_of(value, self.schema))) for value in values]
         texts = [self._alias(self._text(value, cell)) for value, cell in zip(values, cells, strict=True)]
@@ -320,7 +319,7 @@ class RowSql(Struct):
         return Piece(self.dialect.as_double(f"{number} % {_whole(many)}"), False, stage)
 
     def _if(self, expr: Apply, kind: str) -> Piece:
-        """A test that is NULL does not hold, as in SQL."""
+        """`if`; a NULL test is false, as in SQL."""
         test = self._emit(expr.args[0], "boolean")
         then, other = (self._emit(arg, kind) for arg in expr.args[1:])
         text = f"CASE WHEN {test.text} THEN {then.text} ELSE {other.text} END"
@@ -328,17 +327,17 @@ class RowSql(Struct):
 
 
 def _whole(expr: RowExpr) -> int:
-    """The whole number that a constant is."""
+    """The integer value of a constant."""
     return int(expr.value) if isinstance(expr, Constant) and isinstance(expr.value, float | int) else 0
 
 
 def _unsigned(expr: RowExpr) -> RowExpr:
-    """The same, and 0 for −0, which a database may tell apart in a list."""
+    """The same constant, with 0 for −0, which a database may distinguish in a list."""
     return Constant(0.0) if isinstance(expr, Constant) and isinstance(expr.value, float) and not expr.value else expr
 
 
 def _is_missing(expr: RowExpr) -> bool:
-    """`none`, or a number that is not finite."""
+    """Whether it is `none`, or a number that is not finite."""
     if not isinstance(expr, Constant):
         return False
     return expr.value is None or (isinstance(expr.value, float | int) and not math.isfinite(expr.value))
@@ -361,7 +360,7 @@ def key_value(rows: RowSql, key: Key, schema: Schema) -> str:
 
 
 def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
-    """What holds of the listed values of a key alone; None where it has no others: a test for NULL costs as much as a
+    """The condition for the listed values of a key; None if it has no others, since testing for NULL costs as much as a
     group for it."""
     if not key.values:
         return "FALSE"
@@ -373,12 +372,12 @@ def key_test(rows: RowSql, name: str, key: Key, schema: Schema) -> str | None:
     return rows.dialect.among(name, [rows.dialect.constant(value, kind) for value in key.values], kind)
 
 
-_WIDEST_SUM = 2**80  # of one row's term: 2^46 rows of it still fit 126 bits
+_WIDEST_SUM = 2**80  # the largest term of a row: 2^46 rows of it still fit 126 bits
 
 
 def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = math.inf) -> tuple[str, int, float]:
-    """One row's term as an integer (halves to the even one), the largest that it can be in size, and 1; from a faster
-    emitter as that integer over a power of two, which is given in place of 1."""
+    """One row's term as an integer (rounded half to even), the bound on its size, and 1; from a faster emitter, that
+    integer divided by a power of two, and the power."""
     check_number("sum", term.expr, schema)
     if not (math.isfinite(term.low) and math.isfinite(term.high) and term.low <= term.high):
         raise refuse("ValueError", "a sum needs finite bounds, the lower one first")
@@ -386,7 +385,7 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
     largest = math.ceil(math.ldexp(reach, term.bits)) + 1 if reach < 2.0**120 and term.bits < 900 else _WIDEST_SUM
     if largest >= _WIDEST_SUM:
         raise refuse("ValueError", "the bounds of this sum are too wide to add exactly", help="clamp(x, low, high)")
-    # one product with a weight is rounded, to at most (1 + 2^-53) times what it is; a power of two rounds nothing
+    # a product with a weight is rounded by a factor of at most 1 + 2^-53; powers of two are exact
     factor = math.ldexp(1.0, term.bits - (WEIGHT_BITS if term.weighted else 0))
     if (quick := rows.quick_sum(term, factor, largest, most_rows)) is not None:
         return quick[0], largest, quick[1]
@@ -395,7 +394,7 @@ def fixed_term(rows: RowSql, term: FixedSum, schema: Schema, most_rows: float = 
 
 
 def counted(rows: RowSql, term: Count, name: str) -> tuple[str, str]:
-    """What of a row is counted, none where that is the row itself, and the count of the column `name` that holds it."""
+    """The counted value of a row, empty for the row itself, and the SQL that counts the column `name` of it."""
     if term.expr is None:
         return "", "count(*)"
     whole = rows.whole_column(term.expr)

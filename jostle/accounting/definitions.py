@@ -32,7 +32,7 @@ MOST = 1e290
 
 @lru_cache(maxsize=4096)
 def epsilon_of(rho: float, delta: float) -> float:
-    """The least ε for which ρ-zCDP implies (ε, δ), by ternary search over α. Any α gives an upper bound."""
+    """The least ε for which ρ-zCDP implies (ε, δ), by ternary search over α. Every α gives an upper bound."""
     if rho == 0:
         return 0.0
     if not 0 < delta < 1:

@@ -1,8 +1,8 @@
-"""Calls: of functions of the program, builtins, parts of a choice, and ChoiceMakers; with and without an allotment.
+"""Calls of functions, built-ins, parts of a choice, and ChoiceMakers, with and without an allotment.
 
-*On rows* a function of the program is one expression, put in the place of the call. The names of a function mean what
-they mean where it was written, never a column of the table at hand; its parameters mean what the call gives. Nothing in
-it may measure or call further than rows can: what has no column in it is evaluated where the query is compiled, once.
+*On rows* a function of the program is an expression that replaces the call. Its names refer to the scope in which it
+was defined, never to columns of the table; its parameters are the arguments. It may not measure, or call what rows
+cannot. Parts without a column are evaluated once, when the query is compiled.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
 MOST_CALLS = 1000
-ROOM = 5000  # frames that a call leaves to what it evaluates: what ran out of them in a measurement had been paid for
+ROOM = 5000  # frames that a call must leave, since running out of them in a measurement would come after the charge
 
 _REASONS = {"print": "cannot be printed", "plot": "cannot be drawn"}
 
 
 def need_public(function: Builtin, arguments: Sequence[object]) -> None:
-    """Refuses private values, also inside lists and records, for a function that takes none."""
+    """Refuses private arguments, also inside lists and records, for a function that takes none."""
     if not function.sees_handles:
         for handle in handles_in(list(arguments)):
             raise private_value(handle, _REASONS.get(function.name, f"cannot be passed to `{function.name}`"))
@@ -74,11 +74,11 @@ def call(
                 "a Utility is evaluated on public data only",
             )
         if function.kind == "Option" and interp.kernel.allotment is None and not handles_in(list(args)):
-            with interp.kernel.allot(None, span):  # on public data: exact, and free
+            with interp.kernel.allot(None, span):  # on public data: exact and free
                 return interp.call(function.run, args, keywords, span)
         return interp.call(function.run, args, keywords, span)
     if isinstance(function, Open) and function.kind in ROW_FUNCTIONS and not handles_in(list(args)):
-        return apply(function.kind, args)  # `date("2024-03-01")`: a domain is also what reads its values
+        return apply(function.kind, args)  # `date("2024-03-01")`: a domain also converts values
     called = getattr(function, "jostle_call", None)
     if called is not None:
         return called(interp, args, keywords, span)
@@ -99,7 +99,7 @@ def _call_function(
         raise RecursionError
     library = function.body.span.source.name.startswith(LIBRARY)
     if library and interp.kernel.allotment is None and _on_public_data([*args, *keywords.values()]):
-        with interp.kernel.allot(None, None):  # outside every allotment public data have no noise, and shares no limit
+        with interp.kernel.allot(None, None):  # without an allotment public data have no noise, and shares no limit
             return _call_function(interp, function, args, keywords)
     interp.depth += 1
     scope, measured = Scope(function.scope, interp.names(local)), len(interp.looks.cuts)
@@ -129,7 +129,7 @@ def _is_deep() -> bool:
 
 
 def _on_public_data(values: list[object]) -> bool:
-    """Whether some of these are data, and none is private."""
+    """Whether some of the values are data, and none is private."""
     return any(isinstance(value, Handle) for value in values) and not handles_in(values)
 
 
@@ -167,7 +167,7 @@ def _finish_call(
 def _of_call(
     refusal: Refusal, function: object, node: n.Call, args: Sequence[object], keywords: Mapping[str, object]
 ) -> Refusal:
-    """The refusal of a call as it is reported: that of its arguments, if these do not fit."""
+    """The reported refusal of a call: that of its arguments, if they do not fit."""
     fault = _no_fit(function, node) or no_argument(function, node, args, keywords)
     if fault is not None:
         return Refusal(fault)
@@ -192,7 +192,7 @@ def _of_call(
 
 
 def _no_fit(function: object, node: n.Call) -> Diagnostic | None:
-    """Why the arguments of a call do not fit its function."""
+    """The reason why the arguments of a call do not fit its function, or None."""
     if isinstance(function, Part):
         return _no_fit(function.run, node)
     if isinstance(function, Function):
@@ -227,9 +227,9 @@ CALLS: dict[type, Callable[..., object]] = {n.Call: _call, n.Spending: _spending
 
 
 def _check_call(function: object, args: Sequence[object]) -> None:
-    """Refuses calls that measure by themselves: the answers of a block are those of its selects."""
+    """Refuses calls that measure in a `jointly` block, whose answers are those of its selects."""
     row = BUILTINS.get(getattr(function, "name", ""))
-    measures = row is not None and (row.effect is Effect.MEASURES or row.name == "above")  # which is paid for before
+    measures = row is not None and (row.effect is Effect.MEASURES or row.name == "above")  # `above` is prepaid
     if measures or (hasattr(function, "jostle_call") and handles_in(list(args))):
         name = getattr(function, "name", "") or "this"
         raise refuse(
@@ -241,13 +241,13 @@ def _check_call(function: object, args: Sequence[object]) -> None:
 # Calls on rows -------------------------------------------------------------------------------------
 
 
-LARGEST = 2_000  # operations that one call may stand for
+LARGEST = 2_000  # the largest number of operations of an inlined call
 QUIET = (n.Name, n.Variable, n.Number, n.String, n.Constant, n.ListOf, n.SetOf, n.Range, n.Unary, n.Binary, n.Logic,
          n.Conditional, n.Over, n.Attribute, n.Index)  # fmt: skip
 
 
 class Body(Struct, frozen=True):
-    """The expression of a function that is being inlined; `bound`: its parameters that read columns."""
+    """The expression of a function that is being inlined. `bound` are its parameters that read columns."""
 
     name: str
     value: n.Expr
@@ -256,7 +256,7 @@ class Body(Struct, frozen=True):
     outer: Body | None
 
     def need_quiet(self, node: n.Expr) -> None:
-        """Refuses what does more than calculate: it would be done as often as the query is compiled."""
+        """Refuses expressions with effects, which would occur whenever the query is compiled."""
         for part in every(node):
             if isinstance(part, n.Call) and calculates(part, self.scope):
                 continue
@@ -272,7 +272,7 @@ class Body(Struct, frozen=True):
 def inlined(
     function: Function, args: Sequence[object], keywords: dict[str, object], node: n.Call, outer: Body | None
 ) -> tuple[Body, Scope]:
-    """The body of a call, and the scope of its names; an argument is an expression on rows or a public value."""
+    """The body of an inlined call, and the scope of its names. Arguments are row expressions or public values."""
     value = _expression(function)
     if value is None:
         raise refuse(
@@ -299,7 +299,7 @@ def inlined(
 
 
 def calculates(call: n.Call, scope: Scope) -> bool:
-    """Whether a call is of a function of rows that is built in, and not of one that a program calls like it."""
+    """Whether a call is of a built-in row function, and not of a program's function with its name."""
     if not (isinstance(call.function, n.Name) and call.function.id in ROW_FUNCTIONS):
         return False
     value = scope.find(call.function.id)
@@ -307,7 +307,7 @@ def calculates(call: n.Call, scope: Scope) -> bool:
 
 
 def _expression(function: Function) -> n.Expr | None:
-    """A function as one expression, where its body is `return` or a chain of `if` with one in each branch."""
+    """A function as one expression, if its body is `return` or a chain of `if` with one in each branch; else None."""
     return _returned(function.body.body) if isinstance(function.body, n.Block) else function.body
 
 
@@ -324,7 +324,7 @@ def _returned(body: Sequence[n.Stmt]) -> n.Expr | None:
 
 
 def _size(expr: RowExpr) -> int:
-    """How many operations an expression has, up to one more than are allowed."""
+    """The number of operations of an expression, at most one more than allowed."""
     waiting, size = [expr], 0
     while waiting and size <= LARGEST:
         here = waiting.pop()

@@ -1,8 +1,8 @@
-"""What the parts of a run ask of the interpreter: values of expressions, calls, and the state of the session.
+"""The interface of the interpreter to the modules of a run: expressions, calls, and the state of the session.
 
-`Interpreter` is one, and so is the walk before a run (`check.dry`). Functions of Python become built-ins of the
-language here, each by its row of `language.builtins`. A function without a row is an `ImportError` when its module is
-loaded, and a row without a function one when a session begins (`base_scope`).
+It is implemented by `Interpreter` and by the walk before a run (`check.dry`). Python functions become built-ins of the
+language here, each by its row of `language.builtins`. A function without a row raises `ImportError` when its module is
+loaded, and a row without a function does when a session starts (`base_scope`).
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
     from jostle.privacy.measurements.selects import Answer
 
 Value = Any
-"""A value of the language: a number, a text, a list, a handle, a function, …; what kind it is, is asked at run time."""
+"""A value of the language: a number, a text, a list, a handle, a function, …, whose kind is tested at run time."""
 
 
 class Returned:
-    """What a block gives back when a `return` ended it."""
+    """The result of a block that a `return` ended."""
 
     __slots__ = ("value",)
 
@@ -60,7 +60,7 @@ class Returned:
 
 
 class PlacedAt:
-    """Within it, a refusal that has no place yet gets this one."""
+    """A context in which refusals without a place get this one."""
 
     def __init__(self, span: Span | None) -> None:
         self._span = span
@@ -73,21 +73,21 @@ class PlacedAt:
 
 
 class JointSelects(Protocol):
-    """A `jointly` block that is being walked."""
+    """A `jointly` block that is being evaluated."""
 
     def answer(
         self, request: object, node: n.Select, wish: float | None, given: tuple[float, ...] | None = None
     ) -> Value:  # fmt: skip
-        """The answers of a select, or a pending value the first time that the block is walked."""
+        """The answers of a select, or a pending value in the first evaluation of the block."""
 
 
-MADE_UP_ROWS = 1000  # of each source in a simulation
+MADE_UP_ROWS = 1000  # rows of each source in a simulation
 
 
 class Evaluator(ABC):
-    """Evaluates a program in a session, whose state it holds."""
+    """Evaluates programs in a session, and holds its state."""
 
-    names: type[dict[str, Value]] = dict  # the names of a function's scope
+    names: type[dict[str, Value]] = dict  # the type of a function's names
 
     def __init__(
         self,
@@ -105,27 +105,27 @@ class Evaluator(ABC):
         self.load_module = load_module
         self.choose = choose
         self.out = out
-        self.display: Callable[[object], str] = str  # a value as the prompt shows it
+        self.display: Callable[[object], str] = str  # a value as shown at a prompt
         self.settings = settings or {}
-        self.ledger: Ledger | None = None  # of registered datasets
+        self.ledger: Ledger | None = None  # the ledger of registered datasets
         self.released: dict[str, Value] = {}
         self.bound: dict[str, Value] = {}
         self.folders: list[Path] = []
         self.depth = 0
         self.simulate: int | None = None
         self.made_up_rows = MADE_UP_ROWS
-        self.walks = False  # before a run, and reads nothing that is private
-        self.planned: list[object] | None = None  # calls of ChoiceMakers, where a plan is made of them
-        self.progress: Callable[[str, int, int], None] | None = None  # told of the outermost loop
-        self.trying = False  # results before they are paid for: all operands and branches are looked at
+        self.walks = False  # True in the walk before a run, which reads nothing private
+        self.planned: list[object] | None = None  # calls of ChoiceMakers, if they are planned
+        self.progress: Callable[[str, int, int], None] | None = None  # called by the outermost loop
+        self.trying = False  # True while results are tried before payment: all operands and branches are evaluated
         self.looping = False
-        self.quiet = 0  # print and release are silent in training
-        self.bare_left = 0  # bare selects still to come in the query at hand
-        self.joint: JointSelects | None = None  # the `jointly` block that is being walked
-        self.looks = Looks()  # at how the cells of columns fit that are measured
-        self.aggregates: dict[int, Value] = {}  # aggregates of a select that are already measured, by node
-        self.top: Scope | None = None  # of the program: its names outlive a stop
-        self.holds = False  # whether a stop waits for an answer that is paid for, and which one does
+        self.quiet = 0  # above 0, print and release are silent (in training)
+        self.bare_left = 0  # selects without an amount that are still to come in this query
+        self.joint: JointSelects | None = None  # the open `jointly` block
+        self.looks = Looks()  # the looks at how cells of measured columns fit
+        self.aggregates: dict[int, Value] = {}  # measured aggregates of a select, by node
+        self.top: Scope | None = None  # the program's scope, whose names outlive a stop
+        self.holds = False  # whether a stop waits for a paid answer
         self.stop: Callable[[], object] | None = None
         self.left: list[tuple[Function, Scope]] = []  # functions of the program that a failure ended, innermost first
 
@@ -136,7 +136,7 @@ class Evaluator(ABC):
     def eval(self, node: n.Expr, scope: Scope) -> Value: ...
 
     def public_answers(self, node: n.Expr, scope: Scope, many: int) -> object:
-        """What a select of a `jointly` block is given, of so many groups."""
+        """The given answers of a select in a `jointly` block, for `many` groups."""
         return self.eval(node, scope)
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Evaluator(ABC):
 
     @abstractmethod
     def operand(self, node: n.Expr, scope: Scope) -> Value:
-        """A public value that is calculated with in each row."""
+        """A public operand of a row expression."""
 
     @abstractmethod
     def call(
@@ -164,23 +164,23 @@ class Evaluator(ABC):
 
     @abstractmethod
     def reads_rows(self, handle: object, node: n.Expr, scope: Scope) -> None:
-        """A select, a form or an index reads rows, of which the walk before a run warns."""
+        """Called when a select, a form or an index reads rows; the walk before a run warns."""
 
     @abstractmethod
     def expect(
         self, node: n.Select, request: object, keys: Sequence[str], answer: Answer,
         columns: Callable[[Answer], Mapping[str, Sequence[object]]],
     ) -> None:  # fmt: skip
-        """A request is asked next whose answer is like this one, of one group; `columns` calculates its results."""
+        """Called before a request, with an example of its answer for one group; `columns` computes its results."""
 
     def deliver_stop(self) -> None:
-        """What was paid for has its name: a stop that waited for it comes now."""
+        """Delivers a stop that waited until a paid answer had its name."""
         self.kernel.owes, stop, self.stop = False, self.stop, None
         if stop is not None:
             stop()
 
     def at_least(self, amount: float) -> float:
-        """What is left of an allotment, of which the walk before a run knows a bound."""
+        """The rest of an allotment; in the walk before a run a bound on it."""
         return amount
 
     def truth(self, value: object, node: n.Expr) -> bool:
@@ -190,7 +190,7 @@ class Evaluator(ABC):
         raise Refusal(no_condition(kind_name(value), node.span.text)).at(node.span)
 
     def counted(self, items: Iterable[Any], span: Span) -> Iterable[Any]:
-        """The items; of the outermost loop, reports progress."""
+        """The items; reports progress for the outermost loop."""
         tell = self.progress
         if tell is None or self.quiet or self.looping or not isinstance(items, (list, Interval, Grouped, JSet)):
             return items
@@ -226,13 +226,13 @@ _IMPLEMENTED: dict[str, Builtin | RowForm] = {}
 
 
 def builtin(body: Body) -> Body:
-    """Decorates `_name`, which implements the built-in `name`; its `at` is given the interpreter and the span."""
+    """Decorator of `_name`, which implements the built-in `name`. Its `at` receives the interpreter and the span."""
     implement(body.__name__.removeprefix("_"), body)
     return body
 
 
 def implement(name: str, body: Callable[..., object]) -> None:
-    """Makes `body` the built-in `name`."""
+    """Registers `body` as the built-in `name`."""
     row = BUILTINS.get(name)
     if row is None or row.reads is Reads.NOTHING:
         raise ImportError(f"the built-in `{name}` has no row in `jostle.language.builtins`")
@@ -248,13 +248,13 @@ def implement(name: str, body: Callable[..., object]) -> None:
 
 
 def base_scope() -> Scope:
-    """A fresh scope of all built-ins, whose modules have been loaded; programs stand on top of it."""
+    """A new scope of all built-ins, below the scope of a program. Loads their modules."""
     return Scope(None, dict(_all_names(len(_IMPLEMENTED), len(BUILTINS))))
 
 
 @cache
 def _all_names(*_: int) -> dict[str, object]:
-    """What each built-in is, while there are as many functions and rows."""
+    """The built-ins by name, cached for the numbers of functions and rows."""
     names: dict[str, object] = dict(_IMPLEMENTED)
     for row in BUILTINS.values():
         if row.gives is Gives.DOMAIN:
@@ -268,4 +268,4 @@ def _all_names(*_: int) -> dict[str, object]:
 
 
 At = tuple[Evaluator, Span | None]
-"""Who calls a built-in, and where in the program: what its parameter `at` receives."""
+"""The caller of a built-in and the place in the program, received by its parameter `at`."""

@@ -1,6 +1,6 @@
-"""Expressions, one function a form: what each is worth. Calls are in `calls`, queries in `selects`.
+"""The evaluation of expressions, one function per form. Calls are in `calls`, queries in `selects`.
 
-Fields and elements of public values, and the public facts of handles.
+Also fields and elements of public values, and the public facts of handles.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from jostle.syntax.walk import around, every_of, links
 
 
 def attribute(value: object, name: str) -> object:
-    """`value.name`. A bare cube, where an Option takes a record, is its `database`, and its cells are the `queries`."""
+    """`value.name`. A cube in place of an Option's record is its `database`, and its cells are the `queries`."""
     if type(value) is val.Record and name in value:  # nearly always
         return value[name]
     if isinstance(value, ColumnHandle):
@@ -65,14 +65,14 @@ def attribute(value: object, name: str) -> object:
 
 
 def _member(value: object, name: str, element: object) -> object:
-    """A field as the language has it; of a model a function is a method."""
+    """A field as a value of the language. A function of a model is a method."""
     if not val.is_model(value):
         return element
     return of_kernel(name, element) if callable(element) else to_jostle(element)
 
 
 def _column_field(column: ColumnHandle, name: str) -> object:
-    """A field of a column; its categories are listed only where they are asked for."""
+    """A field of a column. Categories are listed on demand."""
     if name in ("name", "edges"):
         return column.name if name == "name" else edges_of(column)
     finite = _finite_values(column.domain) if name == "categories" and not isinstance(column.domain, Real) else None
@@ -87,7 +87,7 @@ def _column_field(column: ColumnHandle, name: str) -> object:
 
 
 def fields_of(value: Any) -> Mapping[str, object] | None:
-    """The fields of a value by name, public facts of a handle among them; None for what has none."""
+    """The fields of a value by name, for handles their public facts; None if it has none."""
     if isinstance(value, val.Record):
         return value
     if isinstance(value, val.Module):
@@ -116,7 +116,7 @@ def fields_of(value: Any) -> Mapping[str, object] | None:
 
 
 def _finite_values(domain: Domain) -> tuple[object, ...] | None:
-    """The public values of a column, where there are finitely many; refused where these are too many to hold."""
+    """The public values of a column, None if they are not finite. Refused if they are too many."""
     if isinstance(domain, Integer):
         val.need_room(domain.high - domain.low + 1)
         if domain.high - domain.low < FEW:
@@ -126,7 +126,7 @@ def _finite_values(domain: Domain) -> tuple[object, ...] | None:
 
 FEW = 2**10
 _few = lru_cache(maxsize=2**10)(listed)
-"""What domains of few values list, which is asked again and again."""
+"""The listed values of domains with few of them, cached."""
 
 
 def _facts(column: ColumnHandle) -> dict[str, object]:
@@ -142,7 +142,7 @@ def _facts(column: ColumnHandle) -> dict[str, object]:
 
 
 def index(value: Any, at: Any) -> Any:
-    """`value[at]`: an element of a list or vector, a field of a record, of a grouped result also the row of a key."""
+    """`value[at]`: an element of a list or vector, a field of a record, or the row of a key in a grouped result."""
     if isinstance(value, dict):
         if not isinstance(at, str):
             help = f"it has {', '.join(f'`{name}`' for name in [*value][:9])}" if value else ""
@@ -163,7 +163,7 @@ def index(value: Any, at: Any) -> Any:
 
 
 def _row_of_keys(groups: val.Grouped, at: Any) -> int:
-    """The place of a group by the values of its keys, a list where there are several."""
+    """The index of a group by the value of its key, or a list of values for several keys."""
     names, wanted = list(groups.parts)[: groups.keys], list(at) if val.is_sequence(at) else [at]
     for row, keys in enumerate(zip(*map(groups.column, names), strict=True)):
         if len(keys) == len(wanted) and all(map(_same, keys, wanted)):
@@ -251,7 +251,7 @@ COMPARED = COMPARISONS | {"in", "not in", "between", "not between", "like", "not
 
 
 def linked(interp: Evaluator, node: n.Binary, left: object, scope: Scope) -> Any:
-    """The operation of one node, whose left side is known."""
+    """The result of one binary node with a known left side."""
     right = interp.eval(node.right, scope)
     try:
         if type(left) in operators.ATOMS and type(right) in operators.ATOMS:  # nearly always
@@ -320,10 +320,7 @@ def _attribute(interp: Evaluator, node: n.Attribute, scope: Scope) -> object:
 
 
 def _of_other_languages(value: object, node: n.Attribute | n.Index, fault: Diagnostic | None = None) -> Any:
-    """A fault of a field or an element with the line to write, where other languages have such a one.
-
-    Of an element that may be right there is none.
-    """
+    """The refusal of a field or element that other languages have, with the line to write; None if it may be right."""
     tree = parse(node.span.source, interactive=True)
     stands_in = around(tree, next((one for one in every_of(tree, type(node)) if one.span == node.span), node))
     if isinstance(value, Table):

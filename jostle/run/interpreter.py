@@ -1,9 +1,9 @@
-"""The interpreter: walks the tree, holds names, and asks the privacy kernel for everything that touches data.
+"""The interpreter: evaluates the tree, holds names, and calls the privacy kernel for everything that touches data.
 
-It decides nothing about privacy. It gives every refusal the innermost place in the program, keeps the depth of calls
-bounded. It turns a refusal inside the standard library into one at the line of the program that called it. A module,
-of the standard library or a `.jst` file beside the program, runs once a session, in a scope of its own on top of the
-builtins. One of the library may name external kernels, and has the built-ins that the language keeps for it.
+It decides nothing about privacy. It gives every refusal the innermost place in the program, and bounds the depth of
+calls. A refusal inside the standard library is reported at the line of the program that called it. A module, of the
+standard library or a `.jst` file beside the program, runs once per session, in its own scope on top of the built-ins.
+Modules of the library may declare external kernels, and use built-ins that are reserved for them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Interpreter(Evaluator):
         columns: Callable[[Answer], Mapping[str, Sequence[object]]],
     ) -> None: ...  # fmt: skip
 
-    operand = eval  # of a row: a public value beside a column
+    operand = eval  # a public value beside a column
 
     def call(
         self,
@@ -104,7 +104,7 @@ class Interpreter(Evaluator):
 
 
 class Modules:
-    """The modules of one session, each parsed once and run once."""
+    """The modules of one session, each parsed and run once."""
 
     def __init__(self) -> None:
         self._trees: dict[str, n.Program | None] = {}
@@ -112,7 +112,7 @@ class Modules:
         self._loading: set[str] = set()
 
     def afresh(self) -> Modules:
-        """The same modules, parsed already and to be run anew."""
+        """The same parsed modules, to be run again."""
         other = Modules()
         other._trees = self._trees
         return other
@@ -122,7 +122,7 @@ class Modules:
         return list(resources.library())
 
     def tree(self, path: tuple[str, ...], folders: Sequence[Path]) -> n.Program | None:
-        """The parsed module, or None where there is none."""
+        """The parsed module, or None if there is none."""
         name = ".".join(path)
         if name not in self._trees:
             self._trees[name] = self._parse(path, folders)
@@ -150,7 +150,7 @@ class Modules:
         name = ".".join(path)
         if name in self._loaded:
             return self._loaded[name]
-        unseen = interp.kernel.in_a_run and name not in self._trees  # which text was found would tell of the run
+        unseen = interp.kernel.in_a_run and name not in self._trees  # the text that was read would depend on the run
         tree = self._parse(path, interp.folders) if unseen else self.tree(path, interp.folders)
         if tree is None:
             raise refuse(
@@ -172,7 +172,7 @@ class Modules:
         }  # fmt: skip
         of_language = {k: interp.base.names[k] for k in brought(path)}
         module = values.Module(name, of_language | public, name in self.library())
-        if not interp.kernel.in_a_run:  # else what it prints or how it gets on at its next use would tell of the run
+        if not interp.kernel.in_a_run:  # otherwise its output, or its state at the next use, would depend on the run
             self._loaded[name] = module
         return module
 

@@ -1,9 +1,8 @@
-"""From an expression of the program to an expression on rows.
+"""The compiler from expressions of a program to row expressions.
 
-A name that is a column means the column; one that is a variable too is refused, since either could be meant: `t.sex` is
-the column and `@sex` the variable. A part of the expression that names no column is evaluated once, outside, and enters
-as a constant; every name is resolved on the way, also in a branch that no row will take. The row language is total
-and closed: functions of the program enter it as the one expression that they are (`inlined`).
+A name of a column is the column. If it is also a variable, it is refused as ambiguous: `t.sex` is the column and `@sex`
+the variable. A part without columns is evaluated once, outside, and becomes a constant. Every name is resolved, also in
+branches that no row takes. The row language is total and closed: functions of the program are inlined (`inlined`).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from jostle.run.sequences import Period
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-MOST_ITEMS = 1_000  # that `sum over` walks through on rows
+MOST_ITEMS = 1_000  # the largest number of items of `sum over` on rows
 _NO_TABLES = Qualifiers()
 CALLED = (val.Function, val.Builtin, val.RowForm, val.Part, val.Module)
 
@@ -41,9 +40,8 @@ CALLED = (val.Function, val.Builtin, val.RowForm, val.Part, val.Module)
 class RowCompiler:
     """Compiles expressions over the columns of one table or the dimensions of one cube.
 
-    `tables`: the names that the table has where the expression stands. `body`: of a function that is being inlined.
-    `aggregates` are the values of some nodes, by their ids: of aggregates over groups of rows. `results` are the names
-    of what a select measures.
+    `tables` are the names of the table in the query, and `body` is a function that is being inlined. `aggregates` are
+    the values of aggregate nodes over groups of rows, by id. `results` are the names of a select's results.
     """
 
     def __init__(
@@ -57,13 +55,13 @@ class RowCompiler:
         self._body = body
         self._given = aggregates or {}
         self._results = results
-        self._test = ""  # the condition at hand, as it is written
+        self._test = ""  # the text of the current condition
 
     def expression(self, node: n.Expr) -> RowExpr:
         return self.part(node) or self._outside(node)
 
     def condition(self, node: n.Expr) -> RowExpr:
-        """A condition that reads a column: one that reads none would hold for all rows, or for none."""
+        """A condition. Refused if it reads no column, since it would hold for all rows or for none."""
         self._test = node.span.text
         expr = self.part(node)
         if expr is not None:
@@ -73,9 +71,9 @@ class RowCompiler:
         return self._outside(node)
 
     def column_position(self, node: n.Expr, *, constant: bool = False) -> tuple[RowExpr, str | None]:
-        """Where a column is expected: a text, or a variable that holds a column's name, stands for it.
+        """The expression of an argument that is a column, which may be named by a text or a variable; and its name.
 
-        Also the column's name. Anything else must read a column, unless a `constant` may stand there.
+        Other expressions must read a column, unless a `constant` is allowed.
         """
         if isinstance(node, n.Name) and self._is_column(node):
             other = self._named(self._variable(node.id))
@@ -103,15 +101,15 @@ class RowCompiler:
         return expr, None
 
     def counted_position(self, node: n.Expr) -> RowExpr:
-        """What `count(distinct …)` tells apart: a column, or of several a text for each combination of their values."""
-        items = node.items if isinstance(node, n.ListOf) else (node,)
+        """The expression that `count(distinct …)` counts: a column, or a text for each combination of several
+        columns.""" items = node.items if isinstance(node, n.ListOf) else (node,)
         exprs = [self.column_position(item)[0] for item in items]
-        if len(exprs) > 1:  # 0 and -0 are one number, and two texts
+        if len(exprs) > 1:  # 0 and -0 are one number, but two texts
             exprs = [Apply("+", (e, Constant(0.0))) if kind_of(e, self.schema) == "number" else e for e in exprs]
         return reduce(lambda left, right: Apply("pair", (left, right)), exprs)
 
     def columns_at(self, node: n.Expr) -> list[tuple[RowExpr, str | None]]:
-        """The same of a list of columns."""
+        """The expressions and names of a list of columns."""
         if isinstance(node, n.ListOf):
             return [pair for item in node.items for pair in self.columns_at(item)]
         if isinstance(node, n.Name) and self._is_column(node):
@@ -149,7 +147,7 @@ class RowCompiler:
         return Column(name) if self._body is None else self._body.bound[name]
 
     def _variable(self, name: str) -> Any:
-        """What the program's variable holds that could be meant instead of a column, or `MISSING`."""
+        """The value of a program's variable that could be meant instead of a column, or `MISSING`."""
         value = self._scope.variable(name) if self._body is None else MISSING
         called = isinstance(value, CALLED) or hasattr(value, "jostle_call")
         return MISSING if called or (isinstance(value, Handle) and not isinstance(value, ColumnHandle)) else value
@@ -183,7 +181,7 @@ class RowCompiler:
     # Expressions ---------------------------------------------------------------------------------
 
     def part(self, node: n.Expr) -> RowExpr | None:
-        """A part of an expression; None for one without columns, which is public: its parent decides what to do."""
+        """A compiled part of an expression; None for a part without columns, which is public."""
         if id(node) in self._given:
             return self._given[id(node)]
         form = _FORMS.get(type(node))
@@ -218,7 +216,7 @@ class RowCompiler:
         return self._apply("if", (node.test, node.then, node.other))
 
     def _attribute(self, node: n.Attribute | n.Index) -> RowExpr | None:
-        """`t.age`, where `t` names a table of the query; else a field or element of a public value."""
+        """`t.age` if `t` names a table of the query; else a field or element of a public value."""
         match node:
             case n.Attribute(value=n.Name(id=table), name=name) if self._tables.has(table, name):
                 self._tables.need_visible(table, name, node.span)
@@ -261,7 +259,7 @@ class RowCompiler:
         self._need_described(node)
         if node.op in ("==", "!=") and isinstance(compared, Apply):
             columns = [arg for arg in compared.args if not (isinstance(arg, Constant) and arg.value is None)]
-            if len(columns) == 1:  # what is compared with `none` is tested for being missing
+            if len(columns) == 1:  # comparing with `none` tests for missing values
                 missing = Apply("missing", (columns[0],))
                 return missing if node.op == "==" else Apply("not", (missing,))
         return compared
@@ -277,7 +275,7 @@ class RowCompiler:
         return Apply("not", (inside,)) if node.op.startswith("not") else inside
 
     def _inside(self, value: RowExpr, low: RowExpr, high: RowExpr) -> Apply:
-        """Between two ends, both included."""
+        """The condition between two ends, both included."""
         return Apply("and", tuple(applied(op, (value, end), self.schema) for op, end in ((">=", low), ("<=", high))))
 
     def _like(self, node: n.Binary) -> RowExpr | None:
@@ -309,7 +307,7 @@ class RowCompiler:
         return Apply("not", (inside,)) if node.op == "not in" else inside
 
     def _fold(self, node: n.Over) -> RowExpr:
-        """`sum over i in 1..3 of …`, written out for each item of something public."""
+        """`sum over i in 1..3 of …`, expanded for each public item."""
         if node.fold not in ("sum", "min", "max"):
             raise refuse("TypeError", f"`{node.fold} over` cannot be calculated of a row", node.span)
         source = self._evaluate_public(node.source)
@@ -324,14 +322,14 @@ class RowCompiler:
             message = f"`{node.fold} over` on rows walks through 1 to {MOST_ITEMS:,} items"
             raise refuse("ValueError", message, node.source.span)
         parts = [self._with_variable(node.name, item).expression(node.body) for item in items]
-        while len(parts) > 1:  # in pairs, so that no expression is nested as deep as the list is long
+        while len(parts) > 1:  # in pairs, so that nesting is logarithmic
             pairs = [tuple(parts[i : i + 2]) for i in range(0, len(parts), 2)]
             op = "+" if node.fold == "sum" else node.fold
             parts = [applied(op, pair, self.schema) if len(pair) == 2 else pair[0] for pair in pairs]
         return parts[0]
 
     def _with_variable(self, name: str, value: object) -> RowCompiler:
-        """The same with a further variable around the expression."""
+        """The same compiler with a further variable in scope."""
         scope, body = Scope(self._scope, {name: value}), self._body
         if body is not None:
             body = replace(body, bound={key: expr for key, expr in body.bound.items() if key != name}, scope=scope)
@@ -349,7 +347,7 @@ class RowCompiler:
             if self._body is not None:
                 self._body.need_quiet(node)
             return None
-        by_value = isinstance(node.function, n.Lambda | n.Attribute)  # what else is called might measure first
+        by_value = isinstance(node.function, n.Lambda | n.Attribute)  # other callees might measure
         function = self._evaluate(node.function, self._scope) if by_value else value
         if isinstance(function, val.Function):
             return self._inlined(function, node, args)
@@ -361,7 +359,7 @@ class RowCompiler:
         return applied(name, filled, self.schema)
 
     def _named_column(self, node: n.Call) -> RowExpr:
-        """`column(c)`: the column of which c is the name."""
+        """`column(c)`: the column with the name c."""
         if len(node.args) != 1 or node.keywords:
             raise refuse("TypeError", "`column` takes the name of a column", node.span, help="`column(c) == 1`")
         value = self._evaluate_public(node.args[0])
@@ -374,7 +372,7 @@ class RowCompiler:
         return Column(name)
 
     def _inlined(self, function: val.Function, node: n.Call, args: list[RowExpr | None]) -> RowExpr:
-        """A call of a function of the program: its one expression, over what the call gives it."""
+        """A call of a program's function, inlined with its arguments."""
         values = [*node.args, *(k.value for k in node.keywords)]
         arguments = [
             expr if expr is not None else self._evaluate_public(value) for expr, value in zip(args, values, strict=True)
@@ -390,7 +388,7 @@ class RowCompiler:
         return self._constant(self._evaluate_public(node), node)
 
     def _operand(self, node: n.Expr) -> RowExpr:
-        """A public value beside a column."""
+        """A public operand beside a column."""
         if isinstance(node, n.Number | n.String):
             return Constant(node.value)
         if self._body is not None:
@@ -424,7 +422,7 @@ class RowCompiler:
     # What cannot be meant ------------------------------------------------------------------------
 
     def _need_described(self, node: n.Binary) -> None:
-        """Refuses a constant of the text, or a setting, that the description of a column rules out."""
+        """Refuses a literal or a setting that the description of a column excludes."""
         if self._body is not None:
             return
         for side, op, place, value in facts.compared(node, self._setting if self._interp.settings else facts.literal):
@@ -437,17 +435,17 @@ class RowCompiler:
                 raise refuse("ValueError", fault[0], place.span, label=label, help=set_to + fault[1])
 
     def _setting(self, node: n.Expr) -> str | float | None:
-        """The constant that is written there, or the text that whoever runs the program gave a parameter."""
+        """The literal there, or the text of a parameter that was set from outside; else None."""
         name = node.id if isinstance(node, n.Name | n.Variable) else ""
         value = self._variable(name) if name in self._interp.settings else None
         return value if isinstance(value, str) else facts.literal(node)
 
     def need_described(self, column: str, node: n.Expr) -> None:
-        """The same of `D[a = v]`."""
+        """Refuses such a constant in `D[a = v]`."""
         self._need_described(n.Binary("==", n.Name(column, span=node.span), node, span=node.span))
 
     def _need_no_column_meant(self, node: n.Binary) -> None:
-        """Refuses `c == 1` where c is the name of a column."""
+        """Refuses `c == 1` if the variable c holds the name of a column."""
         for side, other in ((node.left, node.right), (node.right, node.left)):
             value = facts.literal(other)
             if not isinstance(side, n.Name | n.Variable) or self._body is not None:
@@ -457,14 +455,14 @@ class RowCompiler:
 
 
 def known_of(domain: Domain) -> facts.Listed | facts.Bounded | None:
-    """What a domain lists or bounds."""
+    """The listed values or the bounds of a domain."""
     if isinstance(domain, Integer | Real):
         return facts.Bounded(domain.low, domain.high, isinstance(domain, Integer))
     return facts.Listed(domain.values) if isinstance(domain, Categories) else None
 
 
 def _need_arguments(name: str, node: n.Call) -> None:
-    """Refuses a call of a function of rows with too many or too few arguments."""
+    """Refuses a call of a row function with too many or too few arguments."""
     row = ROW_FUNCTIONS[name]
     several = row.name == "coalesce" and bool(node.args)
     fits = row.arity <= len(node.args) <= row.arity + row.optional

@@ -1,6 +1,6 @@
-"""Names in scope: a function sees its own, then those around it; blocks of `if`, `for` and `with` add none.
+"""Scopes of names: a function has one inside the enclosing scope; blocks of `if`, `for` and `with` have none.
 
-What the tables of a select are called in its row expressions: `o.cost` is the column `cost` of `orders as o`.
+Also the names of tables in row expressions of a select: `o.cost` is the column `cost` of `orders as o`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from jostle.syntax import nodes as n
 
 
 class Scope:
-    """`modules`: of the names that came by `use`, the modules that have them. `groups`: names of a select's results.
-
-    `released`: names that came by `release x = E`, which stand back behind columns and whatever else has them.
+    """One scope. `modules` has for each name from `use` the modules that define it; `groups` has the names of a
+    select's results. `released` are names from `release x = E`, which yield to columns and any other meaning.
     """
 
     __slots__ = ("groups", "modules", "names", "parent", "released")
@@ -30,14 +29,14 @@ class Scope:
         self.released: frozenset[str] = frozenset()
 
     def home(self, name: str) -> Scope | None:
-        """The scope that has a name: this one, or the nearest around it."""
+        """The nearest scope that has a name."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
         return scope
 
     def find(self, name: str) -> object:
-        """The value, or `MISSING`. Refuses a name that several modules have."""
+        """The value of a name, or `MISSING`. Refuses a name that several modules define."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
@@ -48,11 +47,11 @@ class Scope:
         return scope.names[name]
 
     def holds(self, name: str) -> bool:
-        """Whether the name means anything, whatever its value is."""
+        """Whether the name is defined."""
         return self.home(name) is not None
 
     def gives(self, names: Collection[str]) -> bool:
-        """Whether the program or a module gave one of these names a meaning; what is built in does not count."""
+        """Whether the program or a module defines one of these names; built-ins do not count."""
         scope = self
         while scope.parent is not None:
             for name in names:
@@ -62,7 +61,7 @@ class Scope:
         return False
 
     def variable(self, name: str) -> object:
-        """The same of what the program itself gave a value: not built in, and no module's."""
+        """The value of a name that the program itself defines, or `MISSING`."""
         scope: Scope | None = self
         while scope is not None and name not in scope.names:
             scope = scope.parent
@@ -93,13 +92,13 @@ class Scope:
             self.modules.pop(name, None)
 
     def release(self, name: str, value: object) -> None:
-        """Gives a name to what is released under it, unless the name means something else already."""
+        """Defines a released name, unless it has another meaning."""
         if name in self.released or self.find(name) is MISSING:
             self.names[name] = value
             self.released |= {name}
 
     def bring(self, name: str, value: object, module: str, *, built_in: bool) -> None:
-        """Gives a name of a module, unless the program has one; what two bring is refused where it is used."""
+        """Defines a name of a module, unless the program does. A name of two modules is refused when used."""
         if self.modules is None:
             self.modules = {}
         if name in self.names and name not in self.modules:
@@ -119,25 +118,25 @@ class Scope:
 
 
 def several(name: str, modules: tuple[str, ...]) -> Exception:
-    """The refusal of a name that several modules have."""
+    """The refusal of a name that several modules define."""
     message, help = ambiguity(name, modules)
     return refuse("NameError", message, help=help)
 
 
 class Missing:
-    """What `find` gives for a name that is nowhere."""
+    """The type of `MISSING`, the result of `find` for an undefined name."""
 
 
 MISSING = Missing()
 
 
 def full_name(table: str, column: str) -> str:
-    """The name of a copy of a column that another table's hides: no program can write it, and none can give it."""
+    """The name of the copy of a hidden column. Programs cannot write it."""
     return f"{table}`.`{column}"
 
 
 class Qualifiers:
-    """The columns that each name may stand before; of two tables with a column of one name, the first has it."""
+    """The columns by the names of tables. If two tables have a column of one name, it belongs to the first."""
 
     def __init__(self, node: n.Expr | None = None, columns: Collection[str] = (), alias: str | None = None) -> None:
         self._columns: dict[str, Collection[str]] = {}
@@ -149,11 +148,11 @@ class Qualifiers:
     def add(
         self, node: n.Expr, columns: Collection[str], alias: str | None, on: Collection[str] = (), kind: str = "inner"
     ) -> str:  # fmt: skip
-        """A further table; it shares the columns it is joined `on`. Where rows of the other side are kept without a
-        partner, these hold the other's keys, and are none of its own: `b.k is missing` would never be true."""
+        """Adds a table, which shares the columns it is joined `on`. If unmatched rows of the other side are kept, these
+        columns have the other's keys and are not its own: `b.k is missing` would never be true."""
         name = alias or (node.id if isinstance(node, n.Name) else None)
         if name is None:
-            name = f"table {len(self._columns) + 1}"  # no program can write it
+            name = f"table {len(self._columns) + 1}"  # programs cannot write it
         if self._columns:
             before = {column for names in self._columns.values() for column in names}
             if kind in ("right", "full"):
@@ -164,21 +163,21 @@ class Qualifiers:
         return name
 
     def apart(self, used: Collection[tuple[str, str]]) -> dict[str, list[str]]:
-        """Columns that are hidden and used by a select, as `y.k` in `x left join y on k`, by table: each is to be
-        copied under its full name before the join."""
+        """Hidden columns that a select uses, such as `y.k` in `x left join y on k`, by table. They are copied under
+        their full names before the join."""
         copies = sorted(one for one in self._hidden.intersection(used) - self._copies if self.has(*one))
         self._copies |= set(copies)
         return {table: [column for of, column in copies if of == table] for table in dict(copies)}
 
     def column(self, table: str, column: str) -> str:
-        """What a column of a table is called in the rows that are joined."""
+        """The name of a table's column in the joined rows."""
         return full_name(table, column) if (table, column) in self._copies else column
 
     def has(self, table: str, column: str) -> bool:
         return column in self._columns.get(table, ())
 
     def lacks(self, table: str, scope: Scope) -> bool:
-        """Whether a name is of a table and of nothing else, so that what stands after it must be a column."""
+        """Whether a name is only the name of a table, so that it must be followed by a column."""
         return table in self._columns and scope.find(table) is MISSING
 
     def need_visible(self, table: str, column: str, span: Span) -> None:
@@ -191,7 +190,7 @@ class Qualifiers:
             )  # fmt: skip
 
     def owner(self, column: str) -> str | None:
-        """The name of the table that a column belongs to, where it has one."""
+        """The name of a column's table; None without one."""
         for name, columns in self._columns.items():
             if column in columns and (name, column) not in self._hidden:
                 return name if " " not in name else None

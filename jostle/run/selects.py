@@ -1,7 +1,7 @@
-"""Queries: from a `select` of the tree to a request of the kernel.
+"""Queries: from a `select` in the tree to a request for the kernel.
 
-Checked in this order: names, types, labels, keys, bounds, amount, allotment. On public data a select is exact and
-free, with the same rules of names and types.
+Tests are in this order: names, types, labels, keys, bounds, amount, allotment. On public data a select is exact and
+free, with the same rules for names and types.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _FIRST, _SECOND = itemgetter(0), itemgetter(1)
 
 
 class BoundSelect(Struct):
-    """A select of which all is known but its answer: what is asked of which table, and what is done with the answer.
+    """A bound select: the request to its table, and the processing of the answer.
 
-    `moments` say how an answer is a date again, `amount`, `wish` and `via` what the select itself says of its price,
-    `given` its answers where they are public.
+    `moments` convert answers back to dates. `amount`, `wish` and `via` are the select's own clauses on its price, and
+    `given` are its answers if they are public.
     """
 
     form: SelectForm
@@ -72,7 +72,7 @@ class BoundSelect(Struct):
     request: Request | CubeRequest
     arrangement: groups.Arrangement
     exposures: Exposures
-    """What its amount is spent on."""
+    """The exposures that its amount is spent on."""
     amount: Amount | None = None
     wish: float | None = None
     via: str | None = None
@@ -109,7 +109,7 @@ def select(interp: Evaluator, node: n.Select, scope: Scope) -> object:
 def _where(
     interp: Evaluator, node: n.Select, table: Table | Cube, tables: Qualifiers, scope: Scope, rows: BoundRows | None
 ) -> tuple[RowExpr | None, Table | Cube]:
-    """The condition on rows, or on the cells of a cube and their counts; and a table of the rows for which it holds."""
+    """The condition on rows, or on the cells of a cube and their counts, and the filtered table."""
     if node.where is None:
         return None, table
     condition = rows.condition if rows is not None else None

@@ -1,10 +1,10 @@
-"""Statements, one function a form: what each does to the names in scope and to the session.
+"""The execution of statements, one function per form.
 
-`run with epsilon e until budget of DATA or C { … }` repeats a block as long as a further round is sure to be paid.
-Each round has an allotment of its own. Before anything in a round is read, the whole of its allotment must fit the
-allotment around it, the budget of the data and its agents; the round that would not fit does not begin. So whatever a
-block releases, and however the next amount follows from it, it stays within the budget. A round that spends nothing
-counts as if it had spent its amount. So rounds end, on public data as on private ones.
+`run with epsilon e until budget of DATA or C { … }` repeats a block while a further round is sure to be paid. Each
+round has its own allotment. Before anything in a round is read, its whole allotment must fit the enclosing allotment,
+the budget of the data and its agents; otherwise the round does not start. So the block stays within the budget whatever
+it releases, and however the next amount follows from that. A round that spends nothing counts as if it had spent its
+amount, so rounds end, also on public data.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from jostle.syntax import nodes as n
 
 
 def run(interp: Evaluator, node: n.Run, scope: Scope) -> Returned | None:
-    """Goes round; gives what a `return` in a round gives."""
+    """Executes rounds, and returns the result of a `return` in one."""
     if interp.joint is not None:
         raise refuse(
             "TypeError", "a `jointly` block measures once, and a run measures in rounds", node.span,
             help="put the `jointly` block into the run, or the run before or after it",
         )  # fmt: skip
     exposures, around = _budgets(interp, node, scope)
-    idle = 0  # what rounds that spent nothing count for
+    idle = 0  # the number of rounds that spent nothing
     while True:
         amount = amount_of(interp, node.spend.amount, scope, exposures)
         if amount is None or not _affordable(amount, idle, exposures, around):
@@ -51,7 +51,7 @@ def run(interp: Evaluator, node: n.Run, scope: Scope) -> Returned | None:
 
 
 def _budgets(interp: Evaluator, node: n.Run, scope: Scope) -> tuple[Exposures, Allotment | None]:
-    """What a run may spend: the budgets of the data that it names, and the allotment that it stands in."""
+    """The limits of a run: the budgets of the data that it names, and the enclosing allotment."""
     data = interp.eval(node.data, scope)
     exposures, around = exposures_of([data]), interp.kernel.allotment
     if not any(isinstance(one, Handle) for one in (data if isinstance(data, list) else [data])):
@@ -68,7 +68,7 @@ def _budgets(interp: Evaluator, node: n.Run, scope: Scope) -> tuple[Exposures, A
 
 
 def _affordable(amount: Amount, idle: int, exposures: Exposures, around: Allotment | None) -> bool:
-    """Whether a round that may spend an amount, beside what `idle` rounds count for, is sure to be paid."""
+    """Whether a round that may spend an amount is sure to be paid, counting `idle` rounds as spent."""
     whole = replace(amount, value=amount.value + idle)
     for exposure in exposures:
         check_unit(amount, exposure.source)
@@ -84,11 +84,11 @@ def _affordable(amount: Amount, idle: int, exposures: Exposures, around: Allotme
 
 
 def _most(amount: Amount, exposure: Exposure) -> tuple[Path, Cost]:
-    """The most that measurements within an amount can add to the total of a source, and where.
+    """The largest cost that measurements within an amount can add to the total of a source, and its path.
 
-    Of a budget with a delta that is, in every place, the largest of pure noise, Gaussian noise and open keys: each is
-    at least what several of them cost that add up to the amount. Where a person has rows in several parts, what has a
-    delta counts as a whole, and Gaussian noise in no plain sum.
+    For a budget with a delta it is, in every place, the maximum over pure noise, Gaussian noise and open keys: each
+    costs at least as much as several of them that add up to the amount. If a person has rows in several parts, charges
+    with a delta are on the whole, and Gaussian noise is in no plain sum.
     """
     measure, path = exposure.source.measure, exposure.path
     if not measure.has_delta:
@@ -111,7 +111,7 @@ def _assign(interp: Evaluator, node: n.Assign, scope: Scope) -> None:
 
 
 def _alone(interp: Evaluator, node: n.Bare, scope: Scope) -> None:
-    """A query that stands alone is shown, so that what was paid for is never lost; a call where a prompt shows it."""
+    """Shows the answer of a query that is a statement, so that what was paid is not lost; at a prompt also of calls."""
     value = interp.eval(node.value, scope)
     if value is None or interp.quiet or node.span.source.name.startswith(LIBRARY):
         return
@@ -126,7 +126,7 @@ def _return(interp: Evaluator, node: n.Return, scope: Scope) -> Returned:
 def _use(interp: Evaluator, node: n.Use, scope: Scope) -> None:
     module = interp.load_module(node.path, node.span)
     scope.set(node.path[-1], module)
-    built_in = not module.of_library  # the library's own names are the language's, and may stand for others of its
+    built_in = not module.of_library  # names of the library belong to the language
     for name, value in module.names.items():
         if isinstance(scope.names.get(name), Module):
             scope.set(name, value)

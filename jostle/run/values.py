@@ -1,8 +1,8 @@
-"""What a Jostle expression can be: doubles, booleans, strings, none, lists, sets, records, ranges, functions,
-handles, and the answers of measurements.
+"""The values of the language: doubles, booleans, strings, none, lists, sets, records, ranges, functions, handles, and
+answers of measurements.
 
-Numbers are Python floats, strings Python strings, vectors NumPy arrays; the rest is here. Containers are public,
-also when they hold handles.
+Numbers are Python floats, strings Python strings, and vectors NumPy arrays; the other types are here. Containers are
+public, also if they contain handles.
 """
 
 from __future__ import annotations
@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 
 def handles_in(value: object) -> list[Handle]:
-    """Every private handle inside public containers, for labels and for the paths of a call's arguments.
-
-    At any depth, and each container once, however often it is shared.
-    """
+    """All private handles in public containers, at any depth. A shared container is visited once."""
     if isinstance(value, Handle):
         return [value] if value.private else []
     handles: list[Handle] = []
@@ -53,7 +50,7 @@ def handles_in(value: object) -> list[Handle]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pending(Handle):
-    """An answer of a `jointly` block that is not measured yet: as private as the table that it is about."""
+    """An answer of a `jointly` block before it is measured, as private as its table."""
 
 
 class Record(dict[str, Any]):
@@ -63,7 +60,7 @@ class Record(dict[str, Any]):
 
 
 class JSet:
-    """A set that keeps the order of insertion; values are equal as `==` says, handles by identity."""
+    """A set in the order of insertion. Values are compared by `==`, handles by identity."""
 
     is_container = True
     __slots__ = ("_members", "items")
@@ -96,7 +93,7 @@ class JSet:
 
 
 class Interval(Struct, frozen=True):
-    """`a..b`, both ends included; `real` when it was written with a decimal point."""
+    """`a..b`, both ends included. `real` if it was written with a decimal point."""
 
     low: float
     high: float
@@ -108,7 +105,7 @@ class Interval(Struct, frozen=True):
 
     @property
     def count(self) -> float:
-        """How many whole numbers it holds; a double, since `1..1e300` holds more than Python's `len` can say."""
+        """The number of its integers, a double, since that of `1..1e300` exceeds Python's `len`."""
         self._need_whole("has no length")
         return float(max(0, int(self.high) - int(self.low) + 1))
 
@@ -118,9 +115,9 @@ class Interval(Struct, frozen=True):
 
 
 class Grouped(Struct, eq=False):
-    """The answer of a grouped select: key columns, then value columns, one entry a group."""
+    """The answer of a grouped select: key columns, then value columns, with one entry per group."""
 
-    parts: dict[str, Any]  # columns, the long ones as they are calculated
+    parts: dict[str, Any]  # columns; long ones are computed on demand
     keys: int
 
     def __post_init__(self) -> None:
@@ -132,11 +129,11 @@ class Grouped(Struct, eq=False):
 
     @property
     def columns(self) -> dict[str, list[Any]]:
-        """All columns as lists, with all their values calculated."""
+        """All columns as lists."""
         return {name: self.column(name) for name in self.parts}
 
     def column(self, name: str) -> list[Any]:
-        """One column as a list; of more than a million groups the numbers alone, without their errors."""
+        """One column as a list; for more than a million groups numbers without their errors."""
         values = self.parts[name]
         if isinstance(values, LongColumn):
             if values.numbers is not None and len(values) > MOST_WITH_ERRORS:
@@ -153,12 +150,12 @@ class Grouped(Struct, eq=False):
             yield Record(zip(names, row, strict=True))
 
     def hidden(self, most: int) -> list[bool]:
-        """For each of the first groups whether noise hides how many rows it has (`formulas.Noised`)."""
+        """For each of the first groups whether noise hides its number of rows (`formulas.Noised`)."""
         measured = [values[:most] for values in list(self.parts.values())[self.keys :]]
         return [any(getattr(value, "hidden", False) for value in row) for row in zip(*measured, strict=True)]
 
     def only(self) -> list[Any]:
-        """The single value column, for `stddev(select … groupby …)`."""
+        """The only value column, for `stddev(select … groupby …)`."""
         values = list(self.columns)[self.keys :]
         if len(values) != 1:
             raise refuse("TypeError", "this takes a select of one aggregate", help=f"pick one of {', '.join(values)}")
@@ -166,7 +163,7 @@ class Grouped(Struct, eq=False):
 
 
 class Function(Struct, eq=False):
-    """A `def` or `lambda` with the scope it was made in."""
+    """A `def` or `lambda` with its defining scope."""
 
     name: str
     params: tuple[tuple[str, Any], ...]  # (name, default or REQUIRED)
@@ -175,16 +172,16 @@ class Function(Struct, eq=False):
 
 
 class Part(Struct, eq=False):
-    """A Feature, Option or Utility. It takes the name of the variable that it is first assigned to."""
+    """A Feature, Option or Utility. Its name is that of the variable that it is first assigned to."""
 
     kind: str
-    run: Any  # Function or a builtin
+    run: Any  # a Function or built-in
     predict: object | None = None
     name: str = ""
 
 
 class Builtin(Struct, eq=False):
-    """A function of the runtime. `sees_handles`: takes private values too; `wants_call`: gets (interpreter, span)."""
+    """A built-in function. `sees_handles`: it accepts private values; `wants_call`: it receives (interpreter, span)."""
 
     name: str
     body: Callable[..., Any]
@@ -215,7 +212,7 @@ REQUIRED = Required()
 
 
 MOST_ITEMS = 10**7
-"""The most items of a list, set or text that a program may make: what is refused before memory goes."""
+"""The largest number of items of a list, set or text in a program, tested before memory is allocated."""
 
 
 def need_room(items: float, what: str = "a list") -> None:
@@ -232,10 +229,9 @@ MOST_NESTED = 500
 
 
 def weight(value: object) -> float:
-    """How many values there are to see in a value, nested ones counted as often as they stand in it.
+    """The number of values in a value, where shared ones count repeatedly.
 
-    Each container is visited once, however often it is shared, so that this ends where a walk would not. Refuses
-    what is nested too deeply for a walk.
+    Each container is visited once, so this ends even if a walk over the value would not. Refuses too deep nesting.
     """
     weights: dict[int, float] = {}
 
@@ -265,7 +261,7 @@ def _parts_of(value: object) -> Iterable[object] | None:
 
 
 def identity(value: object) -> Any:
-    """A key that two values share exactly when they are the `same`."""
+    """A key that is equal for two values if and only if they are the `same`."""
     if _parts_of(value) is not None:
         need_room(weight(value))
     return _key(value)
@@ -291,7 +287,7 @@ _PLAIN = (str, type(None), date, Period, Interval)
 
 
 def same(a: Any, b: Any) -> bool:
-    """`==`: by value, deep; a boolean is no number; handles and functions by identity."""
+    """The `==` of the language: deep, by value; booleans differ from numbers; handles and functions by identity."""
     if isinstance(a, Handle) or isinstance(b, Handle):
         return a is b
     if isinstance(a, bool) or isinstance(b, bool):
@@ -336,11 +332,11 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
     (datetime, "a time"), (date, "a date"), (Grouped, "a grouped result"), ((Function, Builtin, RowForm), "a function"),
     (Open, "a domain"), (Module, "a module"),
 )  # fmt: skip
-"""What a person calls values of these kinds; the first that fits."""
+"""The names of kinds in messages; the first match counts."""
 
 
 def kind_name(value: Any) -> str:
-    """What a person calls this value in a message; says nothing of a private value but that it is one."""
+    """The name of a value's kind in messages. For a private value it only tells that it is private."""
     for kinds, name in _KINDS:
         if isinstance(value, kinds):
             private = isinstance(value, _MAY_BE_PRIVATE) and value.private
@@ -358,10 +354,10 @@ def kind_name(value: Any) -> str:
 
 
 def is_model(value: object) -> bool:
-    """A public value with a face of its own, made by a kernel: a classifier, a graphical model, a mixture.
+    """Whether a value is a model of a kernel: a classifier, a graphical model, a mixture.
 
-    Its class has `jostle_kind` ("a decision tree"), `jostle_fields` (what `model.name` gives; a function there is a
-    method of the language), `as_json()` (what a release is written as) and `__str__` (what `print` shows).
+    Its class has `jostle_kind` ("a decision tree"), `jostle_fields` (the values of `model.name`; functions are methods
+    of the language), `as_json()` (the form of a release) and `__str__` (the output of `print`).
     """
     return hasattr(type(value), "jostle_kind")
 
@@ -370,13 +366,13 @@ def is_workload(value: object) -> bool:
     return hasattr(value, "bounds") and hasattr(value, "answers")
 
 
-IN_A_LINE = str.maketrans("\n\r", "␊␍")  # how line ends stand in a table
-SHOWN = 20  # items of a list or set
-ROWS = 40  # of a table
+IN_A_LINE = str.maketrans("\n\r", "␊␍")  # line ends in cells of a table
+SHOWN = 20  # the number of displayed items of a list or set
+ROWS = 40  # the number of displayed rows of a table
 
 
 def show(value: object, depth: int = 4) -> str:
-    """How `print` shows a public value: numbers shortly, text bare at the top."""
+    """The output of `print` for a public value: short numbers, and texts without quotes at the top level."""
     cuts = cut_text(cuts_of(*value.values())) if isinstance(value, dict) else []
     return value if isinstance(value, str) else "\n".join([_show(value, depth), *cuts])
 
@@ -393,7 +389,7 @@ def _show(value: object, depth: int, error: float = 0.0) -> str:
 
 
 def _show_single(value: Any, error: float) -> str | None:
-    """A text, a number, a truth or none."""
+    """The text of a string, number, boolean or none."""
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
     if value is None or isinstance(value, bool):
@@ -475,8 +471,8 @@ def _show_table(value: Grouped) -> str:
 
 
 def plain(value: object) -> Any:
-    """The JSON-ready form of a public value: what a release is written as; refused where it is too large."""
-    if not isinstance(value, (float, int, str)):  # each of which is one value
+    """The JSON form of a public value for releases. Refused if it is too large."""
+    if not isinstance(value, (float, int, str)):  # single values
         need_room(weight(value), "a value")
     return _plain(value)
 

@@ -101,8 +101,8 @@ class RowCompiler:
         return expr, None
 
     def counted_position(self, node: n.Expr) -> RowExpr:
-        """The expression that `count(distinct …)` counts: a column, or a text for each combination of several
-        columns.""" items = node.items if isinstance(node, n.ListOf) else (node,)
+        """The expression that `count(distinct …)` counts: a column, or a text for each combination of several."""
+        items = node.items if isinstance(node, n.ListOf) else (node,)
         exprs = [self.column_position(item)[0] for item in items]
         if len(exprs) > 1:  # 0 and -0 are one number, but two texts
             exprs = [Apply("+", (e, Constant(0.0))) if kind_of(e, self.schema) == "number" else e for e in exprs]

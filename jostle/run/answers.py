@@ -1,9 +1,9 @@
-"""Answers of selects from the noisy numbers that they measured, all of it post-processing; and repeated requests.
+"""Answers of selects from their noisy numbers, which is post-processing; and repeated requests.
 
-A select, a block or a noisy vector of a registered table that was given is given again, free. It is so where plan,
-aggregates, keys, amount, mechanism and data version are the same. Within one run the k-th time a request is made it
-gets the k-th stored answer. So a program that asks twice for two independent draws gets two and pays for two, while a
-program that is run again pays nothing. Allotments are charged as if it were new.
+An answer about a registered table (a select, a block or a noisy vector) is returned again at no cost if plan,
+aggregates, keys, amount, mechanism and data version are the same. Within one run the k-th request of its kind gets the
+k-th stored answer. So a program that asks twice gets two independent draws and pays for two, and a program that is run
+again pays nothing. Allotments are charged as for a new request.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
     from jostle.privacy.reading.public_data import PublicData
 
 
-MOST_STORED = 2**14  # numbers of a vector that are kept
+MOST_STORED = 2**14  # the largest number of values of a stored vector
 
 
 def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Span | None) -> tuple[Answer, bool]:
-    """The answer to a private select, and whether it was given before."""
+    """The answer to a private select, and whether it is a stored one."""
     table = request.table if isinstance(request, Request) else None
     if isinstance(request, Request) and request.running:
         return _running(kernel, request, amount, via, span)
@@ -77,7 +77,7 @@ def run(kernel: Kernel, request: Any, amount: Amount, via: str | None, span: Spa
 
 
 def exactly(kernel: Kernel, data: PublicData, request: Any) -> Answer:
-    """The exact answer of public data; of a running key the sums up to each of its steps."""
+    """The exact answer on public data; for a running key, the sums up to each of its steps."""
     answer: Answer = request.exact(kernel, data)
     if not isinstance(request, Request) or not request.running:
         return answer
@@ -124,7 +124,7 @@ def _running(
 
 
 def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaussian) -> Sequence[Noised]:
-    """The sums up to each step, in the order of the groups; each knows the noises that it is made of."""
+    """The sums up to each step, in the order of the groups, with the noise that they are computed from."""
     steps, matrix = released.steps, released.matrix
     vectors = [Vector(column, law) for column in numbers.T]
     sums, laws = np.empty((steps.until, steps.groups)), list[Laplace | Gaussian]()
@@ -149,10 +149,10 @@ def _running_sums(released: RunningNumbers, numbers: Floats, law: Laplace | Gaus
 
 
 def running_weights(matrix: Roots | Tree, step: int) -> Floats:
-    """What a running sum of the first `step` steps is of the numbers that were released up to there."""
+    """The weights of the released numbers in the running sum of the first `step` steps."""
     from jostle.privacy.measurements.running import STEP_BITS, Tree
 
-    if isinstance(matrix, Tree):  # the stretches that make up the steps, from the longest on
+    if isinstance(matrix, Tree):  # disjoint intervals that cover the steps, the longest first
         weights, left = np.zeros(matrix.rows_up_to(step)), step
         while left:
             weights[matrix.rows_up_to(left) - 1] = 1.0
@@ -167,7 +167,7 @@ def running_weights(matrix: Roots | Tree, step: int) -> Floats:
 
 @lru_cache(maxsize=2**4)
 def inverse(matrix: Roots) -> Floats:
-    """The coefficients of the inverse of the rounded ones."""
+    """The coefficients of the inverse of the rounded series."""
     lags = matrix.lags / matrix.lags[0]
     back = np.zeros(matrix.steps)
     back[0] = 1.0
@@ -180,7 +180,7 @@ def inverse(matrix: Roots) -> Floats:
 
 
 def answered(released: Answer | Numbers) -> Answer:
-    """The answers, as numbers that know their noise."""
+    """The answers as numbers with their noise."""
     if isinstance(released, Answer):
         if released.law is None:
             return released
@@ -205,18 +205,18 @@ def answered(released: Answer | Numbers) -> Answer:
 
 
 def noised(column: Sequence[float] | Floats, law: NoiseLaw) -> Sequence[Noised]:
-    """Numbers that know their noise, all of one law."""
+    """Numbers with their noise, all of one law."""
     numbers = column if isinstance(column, list) else column.tolist()  # type: ignore[union-attr]
     return of_places(len(numbers), lambda at: Noised(numbers[at], law), None if numbers is column else column)  # type: ignore[arg-type]
 
 
 def _noised(value: object, law: NoiseLaw) -> object:
-    """The same of one answer that was chosen, which may be no number."""
+    """A selected answer with its law; it may not be a number."""
     return Noised(value, law) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def apart(aggregate: object, table: Table | Cube, column: Sequence[object]) -> tuple[str, ...]:
-    """What ranks do not count of a number that was chosen: those that lie in one interval with it."""
+    """The cuts of a selected number: ranks do not count values in the same interval."""
     chosen = len(column) and isinstance(getattr(column[0], "law", None), Selected)
     if not (chosen and isinstance(aggregate, Quantile) and isinstance(table, Table)):
         return ()
@@ -226,20 +226,20 @@ def apart(aggregate: object, table: Table | Cube, column: Sequence[object]) -> t
 
 @lru_cache(64)
 def numbers_of_intervals(cut: Intervals) -> dict[float, float]:
-    """What stands for each of a quantile's intervals, by where it begins."""
+    """The number that represents each of a quantile's intervals, by its start."""
     if cut.exponent is None:
         return {}
     starts = cut.starts
-    with np.errstate(over="ignore"):  # beside the largest doubles
+    with np.errstate(over="ignore"):  # near the largest doubles
         numbers = shortest(starts, np.append(starts[1:], np.nextafter(cut.high, np.inf)))
     return dict(zip(starts.tolist(), numbers.tolist(), strict=True))
 
 
 def shortest(starts: Floats, ends: Floats) -> Floats:
-    """In each interval the number with the fewest decimal digits, of several the one that ends in 5, or else the one
+    """The number with the fewest decimal digits in each interval; of several the one that ends in 5, or else the one
     nearest to the middle.
 
-    Intervals hold their start and not their end. Where doubles tell no shorter number, it is the start.
+    Intervals contain their start but not their end. If no shorter number is a double, it is the start.
     """
     middles = starts / 2 + ends / 2
     numbers = np.where((starts <= 0) & (ends > 0), 0.0, starts)
@@ -257,21 +257,21 @@ def shortest(starts: Floats, ends: Floats) -> Floats:
 
 
 def _place(value: float) -> int:
-    """The place of its first digit, 0 for 1 … 9, within what powers of ten can be doubles."""
+    """The decimal exponent of a number, 0 for 1 … 9, limited to powers of ten that are doubles."""
     return math.floor(math.log10(min(max(value, 1e-290), 1e300)))
 
 
 def _terms(layout: Layout, aggregate: int, numbers: Mapping[int, Sequence[Sequence[Noised]]]) -> list[Sequence[Noised]]:
-    """The noisy terms of an aggregate, a column each, of the `numbers_of` the purchases that it uses."""
+    """The noisy terms of an aggregate, one column each, from the `numbers_of` its purchases."""
     return [numbers[i][j] for i, j in layout.places[aggregate]]
 
 
 def of_terms(aggregate: agg.Aggregate, table: Table, columns: Sequence[Sequence[float]]) -> Sequence[Any]:
-    """The answers of all groups from the noisy terms, a column each: the one term itself, or what is estimated."""
+    """The answers of all groups from the noisy terms, one column each: the only term, or an estimate."""
     if not isinstance(aggregate, agg.Estimate):
         return columns[0]
     estimator, many = aggregate.estimator(table), len(columns[0])
-    if isinstance(aggregate, CentredSum):  # a sum of noisy numbers, whose noise is known as such
+    if isinstance(aggregate, CentredSum):  # a sum of noisy numbers with known noise
         middle = float(estimator.answers(0.0, 1.0))
 
         def shifted(at: int) -> float:
@@ -291,13 +291,13 @@ def of_terms(aggregate: agg.Aggregate, table: Table, columns: Sequence[Sequence[
 
 
 def _of_draws(estimator: agg.Estimator, *inputs: Any) -> Any:
-    """The answers for draws of the terms; where a draw has too few rows they are `low` and `high` by turns.
+    """The answers for draws of the terms, alternating `low` and `high` for draws with too few rows.
 
-    The last input says how far the answer was moved into the bounds. So are those for draws: the exact one is within
-    them, and so no further from the moved answer. So no interval ends where it begins.
+    The last input is the distance by which the answer was moved into the bounds. Draws are moved by it too: the exact
+    answer is within the bounds, and so no further from the moved answer, and no interval is empty.
 
-    So where five draws in a hundred have too few, the middle 95 of them are all that an answer can be, as Fieller's
-    interval is: a quotient is as unsure as this, however large the noise in its dividend is.
+    If five draws in a hundred have too few rows, the middle 95 % covers all possible answers, as Fieller's interval
+    does: a quotient is as uncertain as that, whatever the noise of its numerator.
     """
     *terms, moved = inputs
     shape = np.broadcast_shapes(*map(np.shape, terms))
@@ -307,8 +307,8 @@ def _of_draws(estimator: agg.Estimator, *inputs: Any) -> Any:
 
 
 def numbers_of(pair: Term | agg.Pair, table: Table, measured: Sequence[Sequence[Noised]]) -> Sequence[Sequence[Noised]]:
-    """The noisy terms of all groups: as measured, or sums and counts of a pair's A and B. A count of rows is the
-    nearest integer."""
+    """The noisy terms of all groups: as measured, or the sums and counts from a pair's A and B. Counts of rows are
+    rounded to the nearest integer."""
     if not isinstance(pair, agg.Pair):
         return measured
     if not measured[0]:
@@ -324,7 +324,7 @@ def numbers_of(pair: Term | agg.Pair, table: Table, measured: Sequence[Sequence[
 
 
 def _law(measured: Any) -> Any:
-    """That of all noise in a pair's A and B, which were measured together."""
+    """The law of the noise in a pair's A and B, which were measured together."""
     return measured[0][0].law
 
 
@@ -343,7 +343,7 @@ def _sums(
 def vector(
     kernel: Kernel, cube: Cube, blocks: Sequence[Block], amount: Amount | None, via: str | None, span: Span | None
 ) -> tuple[Answers, bool]:
-    """The answers of a strategy, and whether they were given before: the same numbers again."""
+    """The answers of a strategy, and whether they are stored ones."""
     request = _StoredRequest.of(kernel, cube, (cube, blocks), amount, via) if amount is not None else None
     measurement = StrategyAnswers.of(cube, blocks, amount, via)
     if request is None:
@@ -360,7 +360,7 @@ def vector(
 
 
 def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span | None) -> tuple[list[Floats], bool]:
-    """The numbers of all blocks, and whether they were given before: the same again, where the blocks are the same."""
+    """The numbers of all blocks, and whether they are stored ones of the same blocks."""
     what = (measurement.table, measurement.axes, measurement.blocks)
     request = _StoredRequest.of(kernel, measurement.table, what, measurement.how.amount, via)
     if request is None:
@@ -377,7 +377,7 @@ def joint(kernel: Kernel, measurement: JointBlocks, via: str | None, span: Span 
 
 
 class _StoredRequest(Struct, frozen=True):
-    """A request that can be told from others: the k-th of its kind in this run."""
+    """An identifiable request: the k-th of its kind in this run."""
 
     account: Account
     digest: str
@@ -386,9 +386,9 @@ class _StoredRequest(Struct, frozen=True):
     def of(
         cls, kernel: Kernel, handle: Handle | None, plan: object, amount: Amount, via: str | None
     ) -> _StoredRequest | None:
-        """`None` where it is of no registered dataset alone, or of something that a digest does not stand for.
+        """None unless the request is of one registered dataset and determined by a digest.
 
-        And in a run of `best_run`, of which neither an answer may be kept nor how often it asked.
+        Also None in a run of `best_run`, whose answers and number of requests must not be stored.
         """
         if handle is None or len(handle.exposures) != 1 or kernel.in_a_run:
             return None
@@ -404,7 +404,7 @@ class _StoredRequest(Struct, frozen=True):
         return cls(account, digest([*facts, account.requests[same]]))
 
     def again(self, kernel: Kernel, measurement: Measurement[Any, Any], span: Span | None) -> Any | None:
-        """The stored answer, with the allotments charged for the measurement as then; its charge is this run's too."""
+        """The stored answer, or None. Allotments are charged as for the measurement, and the receipt is recorded."""
         answer = self.account.ledger.answer(self.account.name, self.digest)
         if answer is None:
             return None
@@ -414,7 +414,7 @@ class _StoredRequest(Struct, frozen=True):
         return stored
 
     def remember(self, answer: object) -> None:
-        """Where it cannot be stored it is paid for all the same and may be shown; only it cannot be given again."""
+        """Stores the answer. If that fails, the answer is valid, but cannot be returned again."""
         with suppress(Refusal):
             self.account.ledger.remember(self.account.receipts[-1], self.digest, answer)
 
@@ -423,7 +423,7 @@ class _StoredRequest(Struct, frozen=True):
 
 
 def _document(answer: Answer) -> object:
-    """Numbers that were measured stand in `sources`, once each: answers that have some in common have them again."""
+    """The JSON of an answer. Measured numbers are in `sources`, once each, so that shared ones are shared again."""
     places: dict[Source, int] = {}
     values = [[_cell(value, places) for value in column] for column in answer.values]
     keys = [[_cell(key, places) for key in column] for column in answer.keys]
@@ -450,12 +450,12 @@ def _sources(origin: object) -> list[Source]:
 def _from_json(data: Any, request: Any) -> Answer:
     sources = [Noised(cell[0], law_named(*cell[1:])) for cell in data.get("sources", ())]
     keys = [[_value(key, sources) for key in keys] for keys in data["keys"]]
-    layout = Layout.of(request.aggregates, request.table, "pairs" in data)  # earlier versions bought term by term
+    layout = Layout.of(request.aggregates, request.table, "pairs" in data)  # earlier versions measured single terms
     return Answer(keys, [_column(cells, place, layout, request, sources) for place, cells in enumerate(data["values"])])
 
 
 def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sources: Sequence[Noised]) -> list[Any]:
-    """A column of answers; what was calculated of several measured numbers is calculated again."""
+    """A column of answers. Values of several measured numbers are computed again."""
     several = [isinstance(cell, dict) and "terms" in cell for cell in cells]
     groups = [
         [sources[term] if isinstance(term, int) else _value(term, sources) for term in cell["terms"]]
@@ -466,7 +466,7 @@ def _column(cells: Sequence[Any], place: int, layout: Layout, request: Any, sour
 
 
 def _aggregate_column(groups: Sequence[Sequence[Noised]], place: int, layout: Layout, table: Any) -> Sequence[Any]:
-    """The answers of an aggregate in all groups, of what was measured in each."""
+    """The answers of an aggregate in all groups, from the measured numbers of each."""
     numbers = iter(zip(*groups, strict=True))
     bought = {i: layout.bought[i] for i, _ in layout.places[place]}
     terms = {i: numbers_of(one, table, [next(numbers) for _ in agg.terms_of(one)]) for i, one in bought.items()}

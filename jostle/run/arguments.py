@@ -1,7 +1,7 @@
-"""What a program may give a built-in for each kind of parameter, and the amounts, errors and weights of `with` clauses.
+"""Conversion of arguments of built-ins, and the amounts, errors and weights of `with` clauses.
 
-A reader turns a value of the language into one of Python, or refuses it. `READERS` names them by the annotations of the
-functions that stand in `privacy` (`library`).
+A reader converts a value of the language to a Python value, or refuses it. `READERS` has them by the annotations of the
+functions in `privacy` (`library`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def amount_for(
     interp: Evaluator, of: Handle | Sequence[Handle], span: Span | None, epsilon: object, delta: object = None
 ) -> Iterator[Amount | None]:
-    """In the block, the amount of a measurement: given, or all that is left, without what `looks` take; validated also
-    where the data are public."""
+    """A context with the amount of a measurement: the given one, or all that is left, without the part for `looks`. It
+    is validated also for public data."""
     exposures = of.exposures if isinstance(of, Handle) else exposures_of(of)
     with interp.looks.looking(interp.kernel, of, exposures, _amount(interp, exposures, epsilon, delta), span) as amount:
         yield amount
@@ -57,7 +57,7 @@ def _amount(interp: Evaluator, exposures: Exposures, epsilon: object, delta: obj
 
 
 def score_or_number(interp: Evaluator, score: Score, span: Span | None) -> Score | float | list[float]:
-    """A private score, to be measured; of public data its number, which is exact and free."""
+    """A private score, or the exact number of a public one."""
     if score.private:
         return score
     from jostle.privacy.measurements.choices import NoisyScore
@@ -83,7 +83,7 @@ def need_table(value: object, what: str, span: Span | None = None) -> Table:
 
 
 def class_column(table: Table, label: object, what: str) -> str:
-    """The name of the column that `what` takes for the class: a described one of the table, or its name."""
+    """The name of the class column of `what`, given as a described column of the table or as its name."""
     name = label.name if isinstance(label, ColumnHandle) else label
     if not isinstance(name, str) or name not in table.domains:
         raise refuse("NameError", f"`{what}` takes the class as a column of the table", help="or as its name")
@@ -107,7 +107,7 @@ def shape_text(shape: Any) -> str:
 
 
 def public(value: object) -> Any:
-    """A value that no private handle is a part of."""
+    """A value without private handles in it. Refuses others."""
     refuse_private(value, "cannot be part of what is public of a score")
     return value
 
@@ -147,7 +147,7 @@ def array(value: object) -> NDArray[np.float64]:
 
 
 def number_or_pair(value: object) -> object:
-    """A number, whole where it is whole; or a sequence of public values, such as the order and levels of a tree."""
+    """A number, an int for integers; or a sequence of public values, such as the order and levels of a tree."""
     if is_sequence(value):
         return public(value)
     exact = number(value)
@@ -172,11 +172,11 @@ READERS: dict[str, Callable[[object, str, Handle | None], object]] = {
     "Floats": lambda value, _, __: array(value),
     "Tuning": lambda value, _, __: number_or_pair(value),
 }
-"""By annotation: of a value, the built-in's name and the handle that it is about."""
+"""Readers by annotation, functions of a value, the name of the built-in, and the handle of the call."""
 
 
 class Allotted:
-    """`kernel.allot` as a context whose refusal is placed at its `with`."""
+    """`kernel.allot` as a context whose refusals are placed at its `with`."""
 
     def __init__(self, kernel: Kernel, amount: Amount | None, span: Span, exposures: Exposures) -> None:
         self._kernel, self._amount, self._span, self._exposures = kernel, amount, span, exposures
@@ -201,9 +201,9 @@ class Allotted:
 
 
 def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """The amount written, with `epsilon` in it as what is left on the paths of `exposures`.
+    """The written amount, in which `epsilon` is what is left on the paths of `exposures`.
 
-    In a choice called on public data ε is infinite, and a part of it is without limit too: `None`.
+    In a choice on public data ε is infinite, and so is a part of it: None.
     """
     if node.unit == "share":
         return _share_of(interp, node, scope, exposures)
@@ -226,7 +226,7 @@ def amount_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
 
 
 def exact_amount(node: n.Amount, value: object, delta: object) -> Amount:
-    """The amount of these numbers, each refused where it stands."""
+    """The amount of these numbers. Refusals are placed at the number."""
     span = node.value.span
     try:
         exact = quanta(value, node.unit)
@@ -237,9 +237,9 @@ def exact_amount(node: n.Amount, value: object, delta: object) -> Amount:
 
 
 def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposures) -> Amount | None:
-    """A share of the innermost allotment; outside any, of the budget of what is measured.
+    """A share of the innermost allotment, or outside any of the budget of the measured data.
 
-    A function of the library has a budget from whoever calls it alone: outside any allotment its shares are refused.
+    Functions of the library only have the allotment of their caller, and without one their shares are refused.
     """
     inner = interp.kernel.allotment
     if inner is None and node.span.source.name.startswith(LIBRARY):
@@ -251,7 +251,7 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
         whole = _whole_amount(interp, exposures)
         part = _part_of_amount(
             whole if whole is not None else Amount("epsilon", QUANTA), share
-        )  # checked on public data too
+        )  # also checked on public data
     except Refusal as refusal:
         raise refusal.at(node.span) from None
     if whole is None or inner is None or inner.amount is None:
@@ -261,9 +261,9 @@ def _share_of(interp: Evaluator, node: n.Amount, scope: Scope, exposures: Exposu
 
 
 def _part_of_amount(whole: Amount, share: object) -> Amount:
-    """A share of an amount and of its delta, rounded down: shares that add up to 1 at most fit into the whole.
+    """A share of an amount and of its delta, rounded down, so that shares with a sum of at most 1 fit into the whole.
 
-    Refused (`BadAmount`) unless it is a number above 0 and at most 1 that leaves a quantum.
+    Raises `BadAmount` unless it is a number above 0 and at most 1, and at least one quantum.
     """
     number = isinstance(share, (int, float)) and not isinstance(share, bool)
     if not number or not 0 < share <= 1:  # type: ignore[operator]
@@ -278,9 +278,9 @@ def _part_of_amount(whole: Amount, share: object) -> Amount:
 
 
 def _whole_amount(interp: Evaluator, exposures: Exposures) -> Amount | None:
-    """What a share is of: what the innermost allotment had when the first share of it was asked for.
+    """The whole that shares refer to: the rest of the innermost allotment at its first share.
 
-    Outside any, the budget of what is measured. Without limit (`None`) in a call on public data.
+    Outside any allotment it is the budget of the measured data. None (no limit) in a call on public data.
     """
     inner = interp.kernel.allotment
     if inner is not None:
@@ -306,7 +306,7 @@ def _whole_amount(interp: Evaluator, exposures: Exposures) -> Amount | None:
 
 
 def left_of_allotment(interp: Evaluator, exposures: Exposures, what: str = "epsilon") -> float:
-    """The name `epsilon`: what is left of the innermost allotment for these exposures, or undivided."""
+    """The value of the name `epsilon`: the rest of the innermost allotment for these exposures, or for the whole."""
     inner = interp.kernel.allotment
     if inner is None:
         raise refuse("NoEpsilon", f"`{what}` stands outside any allotment", help="open one: `with epsilon 0.1 { … }`")
@@ -325,7 +325,7 @@ def _quanta_left(inner: Allotment, amount: Amount, exposures: Exposures) -> int:
 
 
 def bare_amount(kernel: Kernel, exposures: Exposures, shares: int = 1) -> Amount | None:
-    """What a query without an amount of its own spends: an equal share of all that is left on its paths."""
+    """The amount of a query that states none: an equal share of the rest on its paths."""
     if not exposures:
         return None
     inner, source = kernel.allotment, exposures[0].source
@@ -360,7 +360,7 @@ def mechanism_of(interp: Evaluator, spend: n.Spend) -> str | None:
 
 
 def wish_of(interp: Evaluator, node: n.Amount, scope: Scope) -> float:
-    """The error or the weight that is written: a public number above 0."""
+    """The written error or weight, a public number above 0."""
     value = interp.eval(node.value, scope)
     refuse_private(value, f"cannot be the {node.unit} of an answer", node.value.span)
     if not is_number(value) or not 0 < value < math.inf:
@@ -369,7 +369,7 @@ def wish_of(interp: Evaluator, node: n.Amount, scope: Scope) -> float:
 
 
 def no_error(node: n.Select) -> Refusal:
-    """Of a select outside of such a block that has a weight, or whose answers are given."""
+    """The refusal of a weight, or of given answers, outside of a `jointly` block."""
     span = node.spend.span if node.spend is not None else node.span
     if node.spend is not None and node.spend.amount.unit == "given":
         help = "put it into a `jointly` block beside the selects that are to agree with it"

@@ -1,6 +1,6 @@
-"""The functions every program has: public values in, public values out.
+"""Built-in functions on public values.
 
-Those that take handles are in `measured` (measurements, scores) and `forms` (row expressions).
+Built-ins on handles are in `measured` (measurements, scores) and `forms` (row expressions).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from jostle.run.sequences import NumberColumn, Period, element_by_element
 
 
 def numbers(value: Value, what: str) -> list[float]:
-    """The numbers of a list, vector, range, set, or of a grouped result with one aggregate; none are skipped."""
+    """The numbers of a list, vector, range, set, or grouped result with one aggregate. `none` is skipped."""
     if isinstance(value, val.Grouped):
         value = value.only()
     if val.is_vector(value):
@@ -63,7 +63,7 @@ def _some(value: object, what: str) -> list[float]:
 
 
 def _moments(value: Value) -> list[date]:
-    """The items of a list where they are all dates, or all times; `none` is skipped."""
+    """The items of a list if they are all dates or all times, else an empty list. `none` is skipped."""
     if not (val.is_sequence(value) or isinstance(value, val.JSet)):
         return []
     dates = [item for item in value if item is not None]
@@ -80,7 +80,7 @@ def _elementwise(name: str, function: Callable[..., float]) -> Callable[[object]
 
 
 def _of_each(function: Callable[[object], float], value: object) -> Value:
-    """A function of a number, of every element of a column, a vector or a list."""
+    """Applies a function of a number, or to every element of a column, vector or list."""
     if isinstance(value, NumberColumn):
         return element_by_element(function, value)
     if val.is_vector(value) or isinstance(value, list):
@@ -194,7 +194,7 @@ def _index_of_best(name: str, choose: Callable[..., Value]) -> Callable[[object]
 
 @builtin
 def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
-    """The items in order; `by` says of each what counts: `sorted(rows, lambda row: row.n)`, or `sorted(rows, "n")`."""
+    """The items in order. `by` is the sort key: `sorted(rows, lambda row: row.n)` or `sorted(rows, "n")`."""
     interp, _ = at
     is_list = isinstance(values, (val.JSet, val.Grouped)) or val.is_sequence(values)
     items = (
@@ -202,7 +202,7 @@ def _sorted(values: Value, by: Value = None, *, at: At) -> list[Value]:
     )
     each = (lambda item: index(item, by)) if isinstance(by, str) else lambda item: interp.call(by, [item])
     keys = items if by is None else list(map(each, items))
-    places = [i for i, key in enumerate(keys) if key is not None]  # `none` comes last, as in `order by`
+    places = [i for i, key in enumerate(keys) if key is not None]  # `none` is last, as in `order by`
     some = [keys[i] for i in places]
     if not (
         all(map(val.is_number, some)) or all(isinstance(key, str) for key in some) or len(_moments(some)) == len(some)
@@ -309,13 +309,13 @@ def _scaled_error(answers: object, truth: object, total: float) -> float:
 
 @builtin
 def _vectors_in(folder: str, *, at: At) -> list[Value]:
-    """The arrays of all `.npy` files in a folder, by name: each is read as public, and refused where it is private."""
+    """The arrays of all `.npy` files in a folder, by name. Each is read as public, and refused if it is private."""
     from pathlib import Path
 
     if not isinstance(folder, str):
         raise refuse("TypeError", f"`vectors_in` takes the path of a folder, not {val.kind_name(folder)}")
     interp, span = at
-    need_files(interp, span, [folder])  # before anything is looked for: what is there is no analyst's to know
+    need_files(interp, span, [folder])  # before any access, since analysts must not learn what exists
     paths = sorted(Path(folder).glob("*.npy")) if "\0" not in folder else []
     if not paths:
         raise refuse("DataError", f"there are no `.npy` files in `{folder}`")
@@ -323,14 +323,14 @@ def _vectors_in(folder: str, *, at: At) -> list[Value]:
 
 
 MOST_TIMES = 10**6
-"""The most measurements that are added up."""
+"""The largest number of measurements in `accounting`."""
 
 
 @builtin
 def _accounting(
     *, epsilon: object = None, sigma: object = None, times: object = 1.0, delta: object = 1e-6
 ) -> val.Record:
-    """What `times` equal measurements lose together, as the least ε at `delta`, under each way of adding up."""
+    """The total loss of `times` equal measurements, as the least ε at `delta` by each rule of composition."""
     if (epsilon is None) == (sigma is None):
         raise refuse(
             "TypeError", "`accounting` takes either `epsilon` or `sigma` of one measurement",
@@ -352,11 +352,11 @@ def _print(*values: Value, at: At) -> None:
     interp, _ = at
     if not interp.quiet:
         texts = [val.show(value) for value in values]
-        interp.out(("\n" if any("\n" in text for text in texts) else " ").join(texts))  # a table has lines of its own
+        interp.out(("\n" if any("\n" in text for text in texts) else " ").join(texts))  # tables have several lines
 
 
 def _many_listed(domain: Domain) -> int | None:
-    """How many values it lists, without listing them."""
+    """The number of listed values of a domain, without listing them."""
     if isinstance(domain, Integer):
         return domain.high - domain.low + 1
     finite = plans.listed(domain)
@@ -413,7 +413,7 @@ def _left(value: Value, *, at: At) -> Value:
 
 @builtin
 def _as_epsilon(share: float = 1.0, *, at: At) -> float:
-    """For numbers that tune what is public, such as how many rounds pay."""
+    """A share of the open amount as ε, for public tuning parameters such as the number of rounds."""
     interp, _ = at
     inner = interp.kernel.allotment
     left: float = left_of_allotment(interp, (), inner.unit if inner is not None and inner.unit else "epsilon")
@@ -423,7 +423,7 @@ def _as_epsilon(share: float = 1.0, *, at: At) -> float:
 
 @builtin
 def _has_delta(*, at: At) -> bool:
-    """Whether the allotment that is open has a delta, for Gaussian noise and secret samples."""
+    """Whether the open allotment has a delta, for Gaussian noise and secret samples."""
     inner = at[0].kernel.allotment
     return inner is not None and inner.amount is not None and inner.amount.delta > 0
 

@@ -1,6 +1,6 @@
-"""The clauses of a declaration, understood: the schema, the protected unit, the budget.
+"""The clauses of a declaration: the schema, the protected unit, and the budget.
 
-They are the same for a program that declares a source and for an owner who registers a dataset.
+They are the same in a program that declares a source and for an owner who registers a dataset.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ MOST_DAYS = 3_660
 
 
 class Clauses(Struct, frozen=True):
-    """What follows a source in a declaration, understood. Counts have no schema, and linked tables no budget."""
+    """The evaluated clauses of a declaration. Counts have no schema, and linked tables no budget."""
 
     schema: tuple[tuple[str, Domain], ...]
     unit: Unit
     measure: Measure | None
-    filled: tuple[str, ...] = ()  # the columns that are never missing
-    forms: tuple[tuple[str, str], ...] = ()  # columns that are read by a format
-    each: str = ""  # by which column, or by which periods of one, the budget is there anew
+    filled: tuple[str, ...] = ()  # columns that are never missing
+    forms: tuple[tuple[str, str], ...] = ()  # columns with a format
+    each: str = ""  # the column, or its periods, for each value of which there is a budget
 
 
 def clauses(interp: Evaluator, node: n.Private, scope: Scope) -> Clauses:
-    """What a declaration's clauses say, for an owner who registers a dataset with them."""
+    """The clauses of a declaration, for an owner who registers a dataset."""
     if (source_kind(node.source) == "counts") != (node.described is None):
         raise refuse(
             "DataError", "tables are described, and counts are not", node.span, help="add --schema, or leave it"
@@ -82,8 +82,8 @@ def lacking(node: n.Private, clauses: Sequence[str]) -> Refusal:
 
 
 def need_clauses(node: n.Private, kind: str) -> None:
-    """Refuses a declaration that has not the clauses of its kind of source; of linked tables the budget is another's,
-    and of datasets all clauses are their owner's."""
+    """Refuses a declaration without the clauses of its kind of source. Linked tables have the budget of another table,
+    and the clauses of datasets come from their owner."""
     there = {"described by": node.described, "protecting": node.protecting, "budget": node.budget}
     if kind == "dataset":
         if spans := {what: clause.span for what, clause in there.items() if clause is not None}:
@@ -107,7 +107,7 @@ def need_clauses(node: n.Private, kind: str) -> None:
 
 
 def domains_in(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
-    """What a description says, where its columns are written as domains are, each once."""
+    """The value of a description whose columns are written as domains, each once."""
     names: set[str] = set()
     for name, domain in node.items if isinstance(node, n.RecordOf) else ():
         if name in names:
@@ -122,7 +122,7 @@ def domains_in(interp: Evaluator, node: n.Expr, scope: Scope) -> object:
 
 
 def _no_domain(name: str, node: n.Expr) -> tuple[str, str]:
-    """What is wrong with a domain that is written otherwise, and the way out; empty where its value tells."""
+    """The error in a domain that is written otherwise, and the help; empty if its value decides."""
     match node:
         case n.Binary(op="-", left=n.Number() as low, right=n.Number() as high):
             return "", f"a range has two dots: `{name}: {low.value:g}..{high.value:g}`"
@@ -141,7 +141,7 @@ def _no_domain(name: str, node: n.Expr) -> tuple[str, str]:
 
 
 def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a description says; one that is written out keeps it."""
+    """The schema of a description, cached if it is a literal."""
     memo = getattr(node, "__dict__", {})
     if "words" not in memo:
         names = {part.id for part in every(node) if isinstance(part, n.Name)}
@@ -154,7 +154,7 @@ def described_schema(interp: Evaluator, node: n.Expr, scope: Scope) -> tuple[tup
 
 
 def never_missing(node: n.Expr | None, schema: tuple[tuple[str, Domain], ...]) -> tuple[str, ...]:
-    """The columns that a description says are never missing. Refused where one has no value to put there."""
+    """The columns that a description declares never missing. Refused if one has no public value for missing cells."""
     filled = node.filled if isinstance(node, n.RecordOf) else ()
     for name, domain in schema:
         if name in filled and filling(domain) is None:
@@ -168,7 +168,7 @@ def _places(described: n.Expr | None) -> dict[str, Span]:
 
 
 def schema_of(value: object, span: Span | None, described: n.Expr | None = None) -> tuple[tuple[str, Domain], ...]:
-    """The schema that a record of domains says, which is `described` so in a program."""
+    """The schema of a record of domains, which is `described` in a program."""
     if not isinstance(value, dict) or not value:
         raise refuse("DataError", "a description is a record of columns", span, help="`described by {age: 0..99}`")
     places = _places(described)
@@ -197,7 +197,7 @@ def _domain(name: str, wish: Any, span: Span | None) -> Domain:
 
 
 def _list_domain(name: str, values: list[Any], span: Span | None) -> Domain | None:
-    """The domain of the values that a description lists; None where these are no texts, numbers or truths."""
+    """The domain of listed values; None if they are not texts, numbers or booleans."""
     if any(isinstance(v, str) and len(v) > LONGEST for v in values):
         raise refuse("DataError", f"`{name}` lists a text of more than {LONGEST:,} characters", span,
                      help="leave it out: no cell is so long")  # fmt: skip
@@ -240,7 +240,7 @@ def unit_of(interp: Evaluator, node: n.Protecting, scope: Scope, budget: n.Budge
 
 
 def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -> None:
-    """Refuses a budget for each period, or value of a column, by which the protected units are not told apart."""
+    """Refuses a budget for each period or value of a column that does not separate the protected units."""
     if budget is None or not budget.each:
         return
     each, span = budget.each, budget.span
@@ -276,8 +276,8 @@ def need_parts(budget: n.Budget | None, schema: dict[str, Domain], unit: Unit) -
 
 
 def need_whole_periods(schema: dict[str, Domain], unit: Unit, span: Span) -> None:
-    """Refuses a column by other units than periods are made of, or made into: its rows are in that of their first day,
-    so that those of a person in one week might be in two."""
+    """Refuses a column with units that do not match the periods: rows are in the period of their unit's first day, so
+    that a person's rows of one week could be in two periods."""
     period, _, column = unit.each.partition(" of ")
     own = unit_of_moments(Column(column), schema) if unit.columns and column in {*schema} - {*unit.columns} else ""
     if own and not (divides(period, own) or divides(own, period)):
@@ -286,7 +286,7 @@ def need_whole_periods(schema: dict[str, Domain], unit: Unit, span: Span) -> Non
 
 
 def whole(interp: Evaluator, node: n.Expr, scope: Scope) -> int:
-    """How many rows or groups an expression says, at least one."""
+    """The number of rows or groups in a clause, at least one."""
     value = interp.eval(node, scope)
     if not is_number(value) or not 1 <= value < math.inf or value != int(value):
         raise refuse("ValueError", "a number of rows or groups is whole, and at least 1", node.span)

@@ -1,8 +1,8 @@
-"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line, and what `--simulate` puts in place.
+"""Sources: `private NAME = SOURCE …`, public tables, settings of the command line, and the data of `--simulate`.
 
-Tables of the persons of another one, under its budget: `protecting people.id on customer`. Where the column named tells
-whose a row is there, it does so here. Where it is another column, as in `protecting orders.number on order`, the
-persons of a row are looked up: they are those of the orders of that number.
+A table may have the persons of another one, under its budget: `protecting people.id on customer`. If the named column
+identifies persons there, it does so here. If it is another column, as in `protecting orders.number on order`, the
+persons of a row are looked up: those of the orders with that number.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from jostle.source import Span
 from jostle.syntax import nodes as n
 from jostle.syntax.walk import every
 
-_TEXTS = 20  # that are made up for a column
+_TEXTS = 20  # the number of simulated texts of a column
 _MADE_UP_DAYS: dict[str, tuple[date, date]] = {
     "date": (date(2020, 1, 1), date(2024, 12, 31)),
     "time": (datetime(2020, 1, 1), datetime(2024, 12, 31, 23, 59, 59)),
@@ -48,7 +48,7 @@ Schema = tuple[tuple[str, Domain], ...]
 
 
 def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, unit: Unit, scope: Scope) -> Handle:
-    """The handle of a source that stands in for a private one, which is not opened. Noise is seeded."""
+    """The handle of simulated data in place of a private source, which is not opened. Noise is seeded."""
     seed = (interp.simulate or 0) + len(interp.kernel.register.names)
     source = interp.kernel.register.declare(
         node.name, _identity(interp, node, kind, scope), measure, unit, node.span, SeededNoise(seed)
@@ -65,7 +65,7 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
         raise clauses.lacking(node, ["described by"])
     schema = clauses.described_schema(interp, node.described, scope)
     clauses.need_parts(node.budget, dict(schema), unit)
-    keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # what is protected need not be described
+    keys: dict[str, Domain] = dict.fromkeys(unit.columns, Open("text"))  # protected columns need no description
     key = simulated_rows(interp, node, schema, keys, seed)
     origins.announce(interp, source, node, [name for name, _ in schema])
     table = private_table(source, key, schema, clauses.never_missing(node.described, schema), facts=FACTS)
@@ -73,8 +73,8 @@ def simulated(interp: Evaluator, node: n.Private, kind: str, measure: Measure, u
 
 
 def _identity(interp: Evaluator, node: n.Private, kind: str, scope: Scope) -> Hashable:
-    """What a source is known by that stands in for a private one: its files, if they are there, which nothing reads as
-    public then, or its name."""
+    """The identity of simulated data: the files of the source, if they exist, which cannot be read as public then; or
+    its name."""
     if kind == "table" and isinstance(node.source, n.Call) and interp.made_up_rows:
         with suppress(Refusal):
             origin = origins.origin_of(interp, node.source, scope)
@@ -83,10 +83,9 @@ def _identity(interp: Evaluator, node: n.Private, kind: str, scope: Scope) -> Ha
 
 
 def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dict[str, Domain], seed: int) -> str:
-    """The engine's key of rows that stand in for those of a private table: what is bound to its name, or simulated.
+    """The engine's key of the rows in place of a private table: those bound to its name, or simulated ones.
 
-    `keys` are the columns that tell whose a row is. Where no rows are to be drawn none are opened, and none can be
-    read.
+    `keys` are the columns that identify persons. If no rows are drawn, nothing is opened and nothing can be read.
     """
     if not interp.made_up_rows:
         return ""
@@ -98,14 +97,14 @@ def simulated_rows(interp: Evaluator, node: n.Private, schema: Schema, keys: dic
         domains = {name: texts.get(name, d) if d == Open("text") else d for name, d in (keys | dict(schema)).items()}
         rows = rows_of({name: _wish(d) for name, d in domains.items()}, interp.made_up_rows, seed)
     names = (*(name for name, _ in schema), *keys)
-    there = bool(interp.data.remote)  # a server is sent public rows, which these are
+    there = bool(interp.data.remote)  # public rows are sent to a server
     opened = origins.open_origin(interp, rows, node.source.span, public=there, names=names)
     origins.check_columns(schema, opened, node.described.span if node.described is not None else None)
     return str(opened.key)
 
 
 def _program_counts(interp: Evaluator, node: n.Private, scope: Scope) -> object:
-    """The counts that the program itself makes, which only their shape is taken of; refused where it takes a file."""
+    """The counts that the program computes, of which only the shape is used. Refused if a file is needed."""
     source = node.source
     value = None
     if isinstance(source, n.Call) and len(source.args) == 1 and not _opens(source.args[0]):
@@ -125,7 +124,7 @@ def _opens(expression: n.Node) -> bool:
 
 
 def _texts(reading: str = "") -> tuple[str, ...]:
-    """Texts that stand in for those of a column, which a description may say how to read."""
+    """Simulated texts of a column, in its format, if it has one."""
     form = re.search(r'(?:date|time)\("([^"]*%[^"]*)"\)', reading)
     if form is not None:
         ends = re.findall(r"\d{4}-\d\d-\d\d", reading) or ["2024-01-01", "2024-12-31"]
@@ -159,7 +158,7 @@ def _wish(domain: Domain) -> tuple[str, object, object]:
 def linked(
     interp: Evaluator, node: n.Private, call: n.Call, kind: str, protecting: n.Protecting, scope: Scope
 ) -> Table:
-    """Declares a table of the persons of another one that was declared above."""
+    """Declares a table with the persons of another one, which was declared before."""
     owner = scope.find(protecting.linked)
     own = isinstance(owner, Table) and (owner.origin is not None or isinstance(rows_below(owner.plan), Bound))
     if not (isinstance(owner, Table) and own and len(owner.exposures) == 1):
@@ -195,9 +194,9 @@ def linked(
 
 
 def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None:
-    """How the persons of rows are found by their column `on`, which has values of the column `key` of `owner`.
+    """The look-up of the persons of rows by their column `on`, which has values of the column `key` of `owner`.
 
-    None where that column itself says whose a row is. Refused where a table has no persons, or no such column.
+    None if that column itself identifies persons. Refused if a table has no persons, or no such column.
     """
     plan = rows_below(owner.plan) if isinstance(owner, Table) else None
     if isinstance(plan, Bound) and plan.by == (key,):
@@ -213,7 +212,7 @@ def owners_by(owner: Any, key: str, on: str, span: Span | None) -> Owners | None
 
 
 def private(interp: Evaluator, node: n.Private, scope: Scope) -> Handle:
-    interp.kernel.register.need_opening(node.span)  # a name of data that are open has its line in the budget too
+    interp.kernel.register.need_opening(node.span)  # a new name of opened data is shown in the budget too
     call = node.source
     kind = source_kind(call)
     if not (isinstance(call, n.Call) and kind):
@@ -285,7 +284,7 @@ def registered(interp: Evaluator, node: n.Private, call: n.Call, scope: Scope) -
 def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> Table | Cube:
     """The handle of a registered dataset, under the name that a program gives it.
 
-    Of one whose persons another dataset has, that one is opened too: its source is what is charged.
+    If its persons belong to another dataset, that is opened too, and its source is charged.
     """
     from jostle.readers.databases import load_counts
 
@@ -300,7 +299,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
         source = register.declare(node.name, file.identity, terms.measure, terms.unit, node.span)
         source.join(Account(ledger, dataset), span)
         return private_cube(interp.data, source, array, DIMENSIONS[: array.ndim])
-    clauses.need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions registered others
+    clauses.need_whole_periods(dict(terms.schema), terms.unit, span)  # older versions accepted others
     names = (*(name for name, _ in terms.schema), *terms.unit.columns)
     if file is None:
         data = origins.registered_table(interp, dataset, names, span)
@@ -327,7 +326,7 @@ def _open_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> 
 
 
 def _simulated_dataset(interp: Evaluator, name: str, node: n.Private, span: Span) -> Table:
-    """A table of what the ledger says of a registered dataset, which is not opened, with rows that are drawn."""
+    """A table with the terms of a registered dataset, which is not opened, and simulated rows."""
     ledger, register = interp.ledger, interp.kernel.register
     if ledger is None:
         raise refuse("LedgerError", "this session has no ledger", span)
@@ -349,7 +348,7 @@ def _simulated_dataset(interp: Evaluator, name: str, node: n.Private, span: Span
 
 
 def public(interp: Evaluator, source: n.Expr, described: n.Expr | None, scope: Scope) -> Handle:
-    """A public table, with a schema where one is given: `table("x.csv") described by {…}`."""
+    """A public table, with a schema if one is given: `table("x.csv") described by {…}`."""
     if not (isinstance(source, n.Call) and source_kind(source)):
         raise refuse("TypeError", "only a source is described", source.span, help='`table("x.csv") described by {…}`')
     if source_kind(source) == "dataset":
@@ -369,7 +368,7 @@ def open_public(
     interp: Evaluator, origin: object, domains: object, span: Span | None, domains_span: Span | None = None,
     described: n.Expr | None = None,
 ) -> Handle:  # fmt: skip
-    """Opens a public table or cube; its identity may not be private in this session."""
+    """Opens a public table or cube. Its identity must not be private in this session."""
     if origins.is_array(origin):
         return public_counts(interp, origin, span)
     if is_rows(origin):
@@ -380,7 +379,7 @@ def open_public(
     origins.refuse_private(interp, origin, span)
     schema = clauses.schema_of(domains, domains_span, described) if domains is not None else ()
     data = origins.open_origin(interp, origin, span, public=True, names=[name for name, _ in schema])
-    interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is looked at
+    interp.kernel.register.read_publicly(data.identity, span)  # before anything of it is read
     if domains is None:
         schema = interp.data.guess(data, span)
     else:
@@ -390,7 +389,7 @@ def open_public(
 
 
 def public_array(interp: Evaluator, path: str, span: Span | None) -> object:
-    """The public counts in a file, as an array; its identity may not be private in this session."""
+    """The public counts in a file, as an array. Its identity must not be private in this session."""
     file = origins.files_of(interp, path, span)
     origins.refuse_private(interp, file, span)
     return origins.array_of(interp, file, span)[0]
@@ -403,7 +402,7 @@ def public_counts(interp: Evaluator, origin: object, span: Span | None) -> Cube:
 
 
 def setting(value: object, default: object, name: str) -> object:
-    """A parameter's value: what the command line or Python gave, read as its default's kind, else the default."""
+    """The value of a parameter: the setting of the command line or Python, of the default's kind, or the default."""
     if value is None:
         return default
     value = str.__str__(value) if isinstance(value, str) else value
@@ -420,14 +419,14 @@ def setting(value: object, default: object, name: str) -> object:
 
 
 def _as_kind_of(default: object, value: object) -> object:
-    """A value of Python, or a text of the command line, as a value of the kind of `default`; None where it is none."""
+    """A Python value, or a text of the command line, as a value of the kind of `default`; None if it is not one."""
     if isinstance(default, bool):
         truth = bool(value) if isinstance(value, bool | np.bool_) else None
         return {"true": True, "false": False}.get(value) if isinstance(value, str) else truth
     if isinstance(default, str):
         return value if isinstance(value, str) else None
     if is_number(default):
-        with suppress(ValueError, OverflowError, TypeError):  # of 10^400, and of what NumPy calls a number
+        with suppress(ValueError, OverflowError, TypeError):  # 10^400, and number types of NumPy
             return float(value) if isinstance(value, str | RealNumber) and not isinstance(value, bool) else None
         return None
     if isinstance(default, date):

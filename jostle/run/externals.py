@@ -1,9 +1,9 @@
-"""The closed list of kernels that the standard library may name: `external hb_strategy(shape)`.
+"""The closed list of kernels that the standard library may declare: `external hb_strategy(shape)`.
 
-A kernel works on released numbers and public values. It is imported when it is first called. What kernels took long to
-make of public things alone is kept on disk, in `strategies` of this user's cache folder: an `.npz` a value, under a
-digest of the kernel's name, its arguments, and the source of all kernels. A damaged file is made anew; the oldest go
-when there are more than `LIMIT` bytes. A wrong strategy costs accuracy and never privacy.
+A kernel works on released numbers and public values. It is imported on its first call. Slow results of kernels on
+public values alone are stored on disk, in `strategies` of this user's cache folder: one `.npz` per value, under a
+digest of the kernel's name, its arguments, and the source of all kernels. A damaged file is created again; the oldest
+are removed beyond `LIMIT` bytes. A wrong strategy costs accuracy and never privacy.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 LIMIT = 256 * 2**20
 AT_HAND = 8
 _LATEST: dict[Path, object] = {}
-"""Those that this process used; nobody writes to a strategy."""
+"""The stored values that this process used; they are read-only."""
 
 
 def stored(name: str, function: Callable[..., object], args: tuple[object, ...], keywords: dict[str, object]) -> object:
-    """`function(*args, **keywords)`, from disk where it was made before with the same arguments by the same code."""
+    """`function(*args, **keywords)`, from disk if it was stored for the same arguments and code."""
     path = _path(name, args, keywords) if KEEPS.get() else None
     if path is None:
         return function(*args, **keywords)
@@ -59,7 +59,7 @@ def stored(name: str, function: Callable[..., object], args: tuple[object, ...],
 
 
 def _path(name: str, args: tuple[object, ...], keywords: dict[str, object]) -> Path | None:
-    """Where a value is kept; None for arguments that have no digest, and for who has no home."""
+    """The path of a stored value; None for arguments without a digest, or without a home directory."""
     digested = plan_digest([_version(), name, args, keywords], {})
     try:
         return cache_folder() / "strategies" / f"{digested.digest}.npz" if digested.closed else None
@@ -77,7 +77,7 @@ def _version() -> str:
 
 
 def _read(path: Path) -> object:
-    """The value in a file; None where there is none, or a damaged one."""
+    """The value in a file; None if it is missing or damaged."""
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -87,7 +87,7 @@ def _read(path: Path) -> object:
 
 
 def _write(path: Path, value: object) -> None:
-    """Writes a file at once or not at all, and makes room for it."""
+    """Writes a file atomically, and makes room for it."""
     arrays: Arrays = {}
     try:
         text = json.dumps(_split(value, arrays))
@@ -102,7 +102,7 @@ def _write(path: Path, value: object) -> None:
 
 
 def _make_room(folder: Path) -> None:
-    """Removes the oldest files beyond `LIMIT` bytes, and what interrupted writers left."""
+    """Removes the oldest files beyond `LIMIT` bytes, and files of interrupted writers."""
     total = 0
     files = [(path.stat(), path) for path in folder.iterdir() if path.suffix in (".npz", ".part")]
     for about, path in sorted(files, key=lambda pair: -pair[0].st_mtime):
@@ -112,7 +112,7 @@ def _make_room(folder: Path) -> None:
 
 
 def _split(value: Any, arrays: Arrays) -> object:
-    """A value as JSON; its arrays stand apart, by number."""
+    """A value as JSON, with its arrays stored separately, by number."""
     if type(value).__module__ == "numpy":
         name = f"a{len(arrays)}"
         arrays[name] = value
@@ -196,19 +196,19 @@ _BY_MODULE = {
     "workloads.boxes": "query_strategy",
 }  # fmt: skip
 KERNELS = {name: module for module, names in _BY_MODULE.items() for name in names.split()}
-"""The module of `jostle.kernels` that each is in."""
+"""The module of each kernel in `jostle.kernels`."""
 
 LEFT_OUT = object()
-"""Stands for an argument that is left to the default of the function of Python, which the declaration repeats."""
+"""Marks an argument that uses the default of the Python function, which the declaration repeats."""
 
 STORED = frozenset({"hdmm_strategy"})
-"""Those that take long and depend on public things alone: their values are kept on disk."""
+"""Slow kernels on public values alone, whose results are stored on disk."""
 
 
 def external(node: n.External) -> Builtin:
-    """The kernel that a declaration names, called as it is declared: whole numbers arrive as integers, cubes as shapes.
+    """The kernel of a declaration, called as declared: integers arrive as int, cubes as shapes.
 
-    The declaration is held against the function of Python when that is first called, and loaded for it.
+    The Python function is loaded on the first call, and compared with the declaration.
     """
     name = node.name
     params = tuple((p.name, REQUIRED if p.default is None else LEFT_OUT) for p in node.params)
@@ -234,16 +234,16 @@ def external(node: n.External) -> Builtin:
 
 
 def parameters_of(function: Builtin) -> list[str]:
-    """The names of the parameters with which a kernel was declared."""
+    """The names of a kernel's declared parameters."""
     return next(([name for name, _ in params] for (_, params), one in _DECLARED.items() if one is function), [])
 
 
 _DECLARED: dict[tuple[str, tuple[tuple[str, object], ...]], Builtin] = {}
-"""Two modules that declare one kernel have one thing."""
+"""The declared kernels; two declarations of one kernel give the same object."""
 
 
 def kernel(node: n.External) -> Callable[..., Any]:
-    """The function of Python that a declaration names; refused where it has other parameters."""
+    """The Python function of a declaration. Refused if its parameters differ."""
     function = kernel_of(node.name)
     takes = list(signature(function).parameters.values())
     declared = takes[: len(node.params)]
@@ -265,13 +265,13 @@ def _models_of(function: Callable[..., object]) -> dict[str, type[Model]]:
 
 
 def kernel_of(name: str) -> Callable[..., Any]:
-    """The function of Python of this name, which is loaded."""
+    """The Python function of a kernel, imported on demand."""
     function: Callable[..., object] = getattr(importlib.import_module(f"jostle.kernels.{KERNELS[name]}"), name)
     return function
 
 
 def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
-    """A function of `kernels`, or a method of a model made there, as a function of the language."""
+    """A function of `kernels`, or a method of a model, as a function of the language."""
 
     def body(*args: object, **keywords: object) -> Any:
         positional = [_to_python(a) for a in args]
@@ -283,20 +283,20 @@ def of_kernel(name: str, function: Callable[..., object]) -> Builtin:
 
 
 def hints_of(function: Callable[..., object]) -> Mapping[str, object]:
-    """What annotations say of parameters, and of what is returned; nothing where a name is for checkers of types."""
+    """The annotations of parameters and of the result, without names that only type checkers can resolve."""
     with suppress(NameError):
         return get_type_hints(function, include_extras=True)
     return {}
 
 
 def needs_of(function: Callable[..., object]) -> Mapping[str, Callable[[object], None]]:
-    """By parameter, what refuses an argument that does not fit, also before it is known what is called."""
+    """By parameter, functions that refuse an argument that does not fit."""
     return {name: get_args(hint)[1] for name, hint in hints_of(function).items() if get_origin(hint) is Annotated}
 
 
 @contextmanager
 def _read_only(values: list[object]) -> Iterator[None]:
-    """While this is open, nobody writes to the arrays of these values: other values of a program may be the same."""
+    """A context in which the arrays of these values are read-only, since a program may share them."""
     arrays = [array for array in _arrays_of(values) if array.flags.writeable]
     try:
         for array in arrays:
@@ -317,7 +317,7 @@ def _arrays_of(value: object) -> Iterator[Array]:
 
 
 def vectors_facts(vectors: Vectors) -> dict[str, object]:
-    """What is public of rows as vectors."""
+    """The public facts of rows as vectors."""
     return {
         "size": float(len(vectors.names)), "columns": list(vectors.names), "centres": list(vectors.centres),
         "scales": list(vectors.scales), "radius": vectors.radius, "norm": vectors.norm,
@@ -332,7 +332,7 @@ def _to_python(value: object) -> Any:
     if is_number(value):
         return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
     if is_vector(value) and getattr(value, "origin", None) is not None and getattr(value, "noise", None) is None:
-        return value.view(value.__class__.__base__)  # kernels take what was calculated as an array like any other
+        return value.view(value.__class__.__base__)  # kernels receive plain arrays
     if isinstance(value, Interval):
         return (value.low, value.high)
     if isinstance(value, list) and value and all(map(is_number, value)):
@@ -343,7 +343,7 @@ def _to_python(value: object) -> Any:
 
 
 def _vector(numbers: list[float]) -> object:
-    """An array of numbers, which carries the law of their noise where all have one and the same."""
+    """An array of numbers, with the law of their noise if all have the same."""
     from jostle.kernels.noisy_array import NoiseModel, with_noise
 
     array = np.array(numbers, dtype=float)
@@ -353,7 +353,7 @@ def _vector(numbers: list[float]) -> object:
 
 
 def to_jostle(value: Any) -> object:
-    """What a kernel gave, or a field of a model, as a value of the language: dicts become records."""
+    """A kernel's result, or a field of a model, as a value of the language; dicts become records."""
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value).__module__ == "numpy" and not is_vector(value):
@@ -368,7 +368,7 @@ def to_jostle(value: Any) -> object:
 
 
 def records_of(value: object) -> object:
-    """A value of Python's with records in place of its dicts."""
+    """A Python value with records in place of dicts."""
     if isinstance(value, dict):
         return Record((name, records_of(item)) for name, item in value.items())
     return [records_of(item) for item in value] if isinstance(value, list) else value

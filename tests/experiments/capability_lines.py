@@ -43,8 +43,7 @@ OF = {
         "stdlib/selection.jst": ALL,
     },
     "Training": {
-        "jostle/privacy/measurements/subsampled_batches.py": ALL,
-        "jostle/accounting/subsampled_gaussian.py": ALL,
+        "jostle/privacy/measurements/subsampled_batches.py": "Sampled PrepaidSamples need_single_rows",
         "jostle/kernels/rowprograms/derivatives.py": ALL,
         "jostle/kernels/rowprograms/losses.py": ALL,
         "jostle/privacy/measurements/vectors.py": "Steps PrepaidSteps reach apart _not_apart",

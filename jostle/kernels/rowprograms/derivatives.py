@@ -1,7 +1,7 @@
-"""Formulas of a loss, as the language remembers what a number was calculated from, and their derivatives.
+"""Formulas of losses, from the origins that the language records for numbers, and their derivatives.
 
-A loss is a formula of weights and of the cells of one row. It is differentiated once, backwards (Linnainmaa 1970).
-Logarithms of sums of exponentials, and shares of such a sum, are steps of their own, which no large number leaves.
+A loss is a formula of weights and of the cells of one row. It is differentiated once, in reverse mode (Linnainmaa
+1970). Logarithms of sums of exponentials, and shares of such a sum, are single steps, which do not overflow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from jostle.kernels import KernelError
 from jostle.noise_laws import Laplace
 
 MOST_NODES = 12_000
-"""Of a loss and its gradient."""
+"""The largest number of steps of a loss and its gradient."""
 
 
 class Node:
@@ -29,7 +29,7 @@ class Node:
 
 
 class Input(Source):
-    """A number of which a loss is followed: a weight, or a cell of the row, by its place."""
+    """A symbolic input of a loss: a weight, or a cell of the row, by its index."""
 
     __slots__ = ("operation", "place")
 
@@ -39,12 +39,12 @@ class Input(Source):
 
 
 def symbol(value: float, operation: str, place: int) -> Noised:
-    """A number that remembers what is calculated of it."""
+    """A number whose calculations are recorded."""
     return Noised.of(float(value), Input(float(value), operation, place))
 
 
 class Graph:
-    """Steps, each once: two that calculate the same are one."""
+    """The distinct steps of a formula: equal ones are shared."""
 
     def __init__(self) -> None:
         self._nodes: dict[tuple[object, ...], Node] = {}
@@ -132,7 +132,7 @@ class Graph:
         return self.if_less(a, b, a, b)
 
     def _logs(self, a: Node) -> list[Node] | None:
-        """The logarithms of what a sum of exponentials is a sum of; None of any other step."""
+        """The logarithms of the terms of a sum of exponentials; None for other steps."""
         waiting, logs = [a], list[Node]()
         while waiting:
             one = waiting.pop()
@@ -151,7 +151,7 @@ class Graph:
     # Formulas ----------------------------------------------------------------------------------------
 
     def of(self, value: float) -> Node:
-        """The steps of a number that was calculated of symbols."""
+        """The steps of a number that was computed from symbols."""
         if type(value) is not Noised:
             return self.number(value)
         steps: dict[int, Node] = {}
@@ -174,23 +174,15 @@ class Graph:
 
     def _step(self, function: object, operands: list[Node]) -> Node:
         first, last = operands[0], operands[-1]
+        of_two = {"+": self.add, "-": self.subtract, "*": self.multiply, "/": self.divide}
+        if function in of_two:
+            return of_two[str(function)](first, last)
         match function:
-            case "+":
-                return self.add(first, last)
-            case "-":
-                return self.subtract(first, last)
-            case "*":
-                return self.multiply(first, last)
-            case "/":
-                return self.divide(first, last)
-            case "^" if last.operation == "number":
-                return self.power(first, last.value)
             case "^":
-                return self.exp(self.multiply(last, self.log(first)))
-            case "exp":
-                return self.exp(first)
-            case "log":
-                return self.log(first)
+                is_known = last.operation == "number"
+                return self.power(first, last.value) if is_known else self.exp(self.multiply(last, self.log(first)))
+            case "exp" | "log":
+                return self.exp(first) if function == "exp" else self.log(first)
             case "sqrt":
                 return self.power(first, 0.5)
             case "abs":
@@ -208,7 +200,7 @@ class Graph:
     # Derivatives -------------------------------------------------------------------------------------
 
     def gradient(self, loss: Node, weights: int) -> list[Node]:
-        """The derivatives in all weights."""
+        """The derivatives with respect to all weights."""
         slopes: dict[Node, Node] = {loss: self.number(1)}
         for node in reversed(order_of([loss])):
             if node in slopes and not _leaf(node):
@@ -218,7 +210,7 @@ class Graph:
         return [slopes.get(self.node("weight", value=place), self.number(0)) for place in range(weights)]
 
     def _pulls(self, node: Node, slope: Node) -> Iterable[tuple[Node, Node]]:
-        """What each operand of a step adds to the slope of it."""
+        """The operands of a step, each with its contribution to the operand's derivative."""
         match node.operation, node.operands:
             case "+", (a, b):
                 return [(a, slope), (b, slope)]
@@ -255,7 +247,7 @@ def _leaf(node: Node) -> bool:
 
 
 def order_of(roots: Iterable[Node]) -> list[Node]:
-    """All steps that these are calculated of, and they, operands first."""
+    """All steps below `roots` and these, operands first."""
     order: dict[Node, None] = {}
     waiting = [(root, False) for root in roots]
     while waiting:

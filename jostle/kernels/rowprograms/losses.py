@@ -1,13 +1,13 @@
-"""Gradients of a loss that a program writes: row programs that follow from its formula (`derivatives`).
+"""Gradients of a loss that a program writes, as row programs derived from its formula (`derivatives`).
 
-Numbers for the weights make the gradient a row program in fixed point: whole multiples of 2^-18 within ±256, at which
-every step stops. So it is total, and as any builder's program it needs no trust.
+With numbers for the weights, the gradient is a row program in fixed point: integer multiples of 2^-18, clamped to ±256
+at every step. So it is total and, like every program of a builder, need not be trusted.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -28,27 +28,27 @@ REACH = 2**26
 
 MOST_WEIGHTS = 2_000
 PAIRS = 3
-"""Of points at which a function is called, to see that it is one formula."""
+"""The pairs of points at which a loss is evaluated, to verify that it is one formula."""
 
 ROWS, TURNS, NEARBY = 64, 6, 1e-4
-"""Public rows, rounds and steps by which the curvature of a loss is taken."""
+"""The public rows, rounds and step size for estimating the curvature of a loss."""
 
 
 Weights = float | list["Weights"] | dict[str, "Weights"]
-"""Of a loss: a number, or lists and records of numbers."""
+"""The weights of a loss: a number, or lists and records of numbers."""
 
 
 def random_weights(many: int, seed: int) -> Floats:
-    """So many public numbers of mean 0 and deviation 1."""
+    """`many` public random numbers of mean 0 and deviation 1."""
     return np.random.default_rng(seed).normal(size=many)
 
 
 def loss_points(start: Weights, terms: Sequence[Column]) -> list[dict[str, object]]:
-    """Symbols to call a loss with, at pairs of points: `weights`, shaped as `start`, and a `row` of a cell a term."""
+    """Symbolic arguments of a loss at pairs of points: `weights` in the shape of `start`, and a `row` of terms."""
     near, points = flat(start), list[dict[str, object]]()
     for at in range(PAIRS):
         aside = np.tanh(random_weights(len(near) + len(terms), at))
-        for side in (aside, -aside):  # a branch by one number is seen from both sides
+        for side in (aside, -aside):  # to detect a branch by a number
             weights = [symbol(value + side[i] / 10, "weight", i) for i, value in enumerate(near)]
             row: dict[str, object] = {}
             for place, (term, cell) in enumerate(zip(terms, side[len(near) :], strict=True)):
@@ -87,8 +87,8 @@ def in_shape(start: Weights, weights: Sequence[float]) -> Weights:
 
 @dataclass(frozen=True, eq=False)
 class Loss(Model):
-    """The gradient of a loss, a step for each of its weights, which begin at `start`; `terms` are the cells of a row
-    that it reads, `places` which ones these are."""
+    """The gradient of a loss, one step for each of its weights, which start at `start`. `terms` are the cells of a row
+    that it reads, and `places` their indices."""
 
     gradient: tuple[Node, ...]
     places: tuple[int, ...]
@@ -100,8 +100,8 @@ class Loss(Model):
 
     @property
     def curvature(self) -> float:
-        """How fast the gradient of a row may turn as the weights move from `start`: the largest eigenvalue of a row's
-        second derivatives, of all but a twentieth of public rows at the ends of their ranges."""
+        """The curvature of the loss at `start`: the largest eigenvalue of a row's second derivatives, the 95 % quantile
+        over public random rows at the ends of their ranges."""
         cells: dict[int, Floats] = {}
         listed: dict[str, list[int]] = {}
         for place, term in zip(self.places, self.terms, strict=True):
@@ -128,10 +128,10 @@ class Loss(Model):
 
 
 def loss_of(values: Sequence[float], start: Weights, terms: Sequence[Column]) -> Loss:
-    """The loss that a function calculated of symbols, at several points.
+    """The loss from symbolic values at several points.
 
-    Raises `KernelError` where the points show different formulas, as of a function that branches, or where a weight or
-    the row is in none of it.
+    Raises `KernelError` if the points give different formulas, for instance if the function branches, or if it does not
+    depend on a weight or on the row.
     """
     graph, weights = Graph(), flat(start)
     losses = {graph.of(value) for value in values}
@@ -151,7 +151,7 @@ def loss_of(values: Sequence[float], start: Weights, terms: Sequence[Column]) ->
 
 
 def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
-    """The gradient of a loss in its weights, for rows of the cells that it reads. Shape (weights, n)."""
+    """The gradient of a loss in its weights, of shape (weights, n), for rows of the cells that it reads."""
     if not isinstance(loss, Loss) or d != len(loss.places):
         raise KernelError("`loss` is a loss of as many columns as the vectors have")
     values = numbers(weights, (len(loss.gradient),), "weights")
@@ -163,7 +163,7 @@ def loss_gradient(d: int, *, loss: object, weights: object) -> Contributions:
 
 
 class _Fixed:
-    """Steps in fixed point, each once, for numbers of the weights: doubles of what is public, else expressions."""
+    """Converts steps to fixed point, each once, for given weights: public ones to doubles, others to expressions."""
 
     def __init__(self, weights: Floats, cells: dict[int, xp.Expression]) -> None:
         self._weights, self._cells = weights, cells
@@ -172,7 +172,7 @@ class _Fixed:
         self._shares: dict[tuple[Node, ...], xp.Expression] = {}
 
     def of(self, root: Node) -> xp.Expression:
-        """The step of shape (1,), in units of 2^-BITS."""
+        """The expression of a step, of shape (1,), in units of 2^-BITS."""
         waiting = [root]
         while waiting:
             node = waiting[-1]
@@ -205,7 +205,7 @@ class _Fixed:
         return node.operation == "+" or node.operands[0].public
 
     def _terms(self, root: Node) -> tuple[list[tuple[float, Node]], float]:
-        """A sum as public multiples of steps that are none, and a public number."""
+        """A sum as public multiples of steps that are not sums, and a public number."""
         terms: dict[Node, float] = {}
         offset, waiting = 0.0, [(1.0, root)]
         while waiting:
@@ -252,11 +252,17 @@ class _Fixed:
 
 
 LARGEST = 2.0**30
-"""Of a public number within a gradient."""
+"""The largest public number in a gradient."""
+
+
+_DOUBLES: dict[str, Callable[..., Floats]] = {
+    "+": np.add, "*": np.multiply, "exp": np.exp, "log": lambda a: np.log(np.maximum(a, 1 / LARGEST)),
+    "if less": lambda a, b, one, other: np.asarray(np.where(a < b, one, other)),
+}  # fmt: skip
 
 
 def doubles(roots: Sequence[Node], weights: Floats, cells: Sequence[Floats]) -> Floats:
-    """Steps in doubles, (steps, n), for weights (m, n) and cells of shape (n,)."""
+    """The values of steps in doubles, (steps, n), for weights (m, n) and cells of shape (n,)."""
     values: dict[Node, Floats] = {}
     with np.errstate(all="ignore"):
         for node in order_of(roots):
@@ -266,25 +272,14 @@ def doubles(roots: Sequence[Node], weights: Floats, cells: Sequence[Floats]) -> 
 
 
 def _double(node: Node, operands: list[Floats], weights: Floats, cells: Sequence[Floats]) -> Floats:
-    match node.operation, operands:
-        case "number", _:
-            return np.array(node.value)
-        case "weight", _:
-            return np.asarray(weights[int(node.value)])
-        case "cell", _:
-            return cells[int(node.value)]
-        case "+", (a, b):
-            return a + b
-        case "*", (a, b):
-            return a * b
-        case "if less", (a, b, one, other):
-            return np.where(a < b, one, other)
-        case "exp", (a,):
-            return np.exp(a)
-        case "log", (a,):
-            return np.log(np.maximum(a, 1 / LARGEST))
-        case "power", (a,):
-            return np.asarray(np.float_power(a, node.value))
+    if node.operation in _DOUBLES:
+        return np.asarray(_DOUBLES[node.operation](*operands))
+    if node.operation == "number":
+        return np.array(node.value)
+    if not operands:
+        return np.asarray(weights[int(node.value)] if node.operation == "weight" else cells[int(node.value)])
+    if node.operation == "power":
+        return np.asarray(np.float_power(operands[0], node.value))
     logs = np.stack(np.broadcast_arrays(*operands))
     most = logs.max(axis=0)
     powers = np.exp(logs - most)
@@ -293,7 +288,7 @@ def _double(node: Node, operands: list[Floats], weights: Floats, cells: Sequence
 
 
 FINE = 9
-"""exp of a step of 2^-FINE is taken to the first order."""
+"""exp is linear within a step of 2^-FINE."""
 
 
 def _exponential(a: xp.Expression) -> xp.Expression:
@@ -307,7 +302,7 @@ def _exponential(a: xp.Expression) -> xp.Expression:
 
 
 def _parts(a: xp.Expression) -> tuple[xp.Expression, xp.Expression]:
-    """The power of two below a positive number, and its first twelve binary digits after the first, as places."""
+    """The exponent of a positive number, and its first twelve binary digits after the leading one, as indices."""
     inside = xp.clamp(a, 1, REACH)
     powers = [2**k for k in range(1, 27)]
     power = xp.reshape(xp.total(xp.comparison(xp.constant(powers), "<=", inside)), (1,))

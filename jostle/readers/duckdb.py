@@ -43,7 +43,7 @@ from jostle.records import replace
 from jostle.resources import Json
 from jostle.speed.bounding import Bounding
 from jostle.speed.fast import FEW, GROUPED, ROWS, groups_of, uncommon
-from jostle.speed.quicksql import QUICK_DUCKDB, different_integers, over
+from jostle.speed.quicksql import QUICK_DUCKDB, over
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -366,12 +366,6 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         for (places,) in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(places, minlength=len(cells))
         return [cells[:-1].reshape(shape)]
-
-    @staticmethod
-    def grouped(
-        source: relations.Relation, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]
-    ) -> relations.Grouped:  # fmt: skip
-        return (None if keys else different_integers(source, terms)) or PublicSql.grouped(source, keys, terms)
 
     def _added_up(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> Array | None:
         """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""

@@ -26,8 +26,8 @@ from jostle.engine.duckdb import DUCKDB
 from jostle.engine.sql import functions
 from jostle.engine.sql.cells import FLOATS, WHOLE, moment, number, text
 from jostle.engine.sql.dialect import PLACES, Dialect, clamped
-from jostle.engine.sql.relations import Base, Grouped, Relation, relation, rows_of_all
-from jostle.engine.sql.rows import Piece, Raw, RowSql, aggregate
+from jostle.engine.sql.relations import Base, Relation, relation, rows_of_all
+from jostle.engine.sql.rows import Piece, Raw, RowSql
 from jostle.language.facts import FLIPPED
 from jostle.language.moments import BARE, FIRST_TIME, LAST_TIME, number_of
 from jostle.language.operations import COMPARISONS, LONGEST
@@ -390,24 +390,6 @@ def over(plan: p.Plan, shared: p.Plan, stand_in: p.Scan) -> p.Plan:
 
 QUICK: dict[str, Any] = {"facts": FACTS, "emitter": QuickRows, "looked_up": looked_up, "united": united, **READERS}
 """What a dialect names to have all of this."""
-
-
-_BITS = range(2**17, 2**24)  # of so few values a table of them is faster
-
-
-def different_integers(source: Relation, terms: tuple[p.Term, ...]) -> Grouped | None:
-    """How many values a column of integers has in DuckDB, of which each is a bit; None where it is described wider."""
-    match terms:
-        case (p.Count(expr=p.Column(name) as column, distinct=True, weighted=False),):
-            rows, raw = source.rows(), source.columns[name].raw
-            if raw is None or raw.kind not in WHOLE or not isinstance(raw.domain, p.Integer):
-                return None
-            low, high = raw.domain.low, raw.domain.high
-            if high - low in _BITS:
-                value = f"CAST({rows.whole_column(column)} AS BIGINT) AS v0"
-                different = f"coalesce(bit_count(bitstring_agg(v0, {low}, {high})), 0) AS a0"
-                return Grouped(aggregate([], [different], [value], [], rows.over(source.sql)), (False,))
-    return None
 
 
 def _bare(kind: str) -> str:

@@ -183,7 +183,7 @@ def test_what_few_values_lie_beyond_a_range_of_keys_is_in_no_group(
     assert "BETWEEN 0 AND 31" not in asked[0] and "BETWEEN 8 AND 23" in asked[1]
 
 
-@pytest.mark.parametrize("high", [90, 2**14, 2**20 - 4, 2**20])
+@pytest.mark.parametrize("high", [90, 2**14 - 4, 2**14, 2**22 - 4, 2**22, 2**61])
 @pytest.mark.parametrize("ending", ["", "csv", "parquet"])
 def test_different_whole_numbers_are_as_many_as_the_database_counts(
     engine: LocalDuckDb, tmp_path: Path, ending: str, high: int

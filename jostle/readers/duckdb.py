@@ -33,6 +33,7 @@ from jostle.engine.sql.persons import narrowed
 from jostle.engine.sql.rows import key_value
 from jostle.lazy import Array, has_arrow, np, pa
 from jostle.plan import plan as p
+from jostle.plan.facts import schema_of
 from jostle.readers.arrays import Arrays
 from jostle.readers.filesets import FileSet, Objects, paths
 from jostle.readers.formats import FileDuckDb, Union, has_names, opened_file
@@ -345,33 +346,43 @@ class LocalDuckDb(PublicSql, FileDuckDb):
         return f"{raw.columns}:{row[0]}:{row[1]}"
 
     def group(self, plan: p.Plan, keys: tuple[p.Key, ...], terms: tuple[p.Term, ...]) -> list[Array]:
-        """What every engine gives. Counts of many groups are added up of the rows' places as these come: so many groups
-        cost a database more than the rows do."""
+        """What every engine gives. Different whole numbers of a range that can be held are marked in it, which is less
+        work than to look each up among those before."""
         shape, keys = base.shape(keys), tuple(map(base.consecutive, keys))
-        arrays = self._arrays(plan) if set(terms) == ROWS else None
-        cells = arrays.counts(plan, keys, shape) if arrays is not None else None
-        if cells is not None:
+        if set(terms) == ROWS and (cells := self._counts(plan, keys, shape)) is not None:
             return [cells.copy() for _ in terms]
-        if isinstance(plan, p.Scan) and not keys and set(terms) == ROWS:
+        match keys, terms:
+            case (), (p.Count(p.Column(name) as column, True, False),):
+                domain = schema_of(plan)[name]
+                if isinstance(domain, p.Integer) and domain.high - domain.low in _MANY_GROUPS:
+                    each = p.Key(column, range(domain.low, domain.high + 1))
+                    there = np.zeros(len(each.values) + 1, dtype=bool)
+                    for (places,) in self.batches(_places(self.relation(plan, (column,)), (each,)), _BATCH):
+                        there[places] = True
+                    return [np.array(np.count_nonzero(there[:-1]))]
+        return super().group(plan, keys, terms)
+
+    def _counts(self, plan: p.Plan, keys: tuple[p.Key, ...], shape: tuple[int, ...]) -> Array | None:
+        """Counts of rows from arrays, from those of few different cells, or from those of the rows that are not as most
+        are. Those of many groups are added up of the rows' places as these come: so many groups cost a database more
+        than the rows do."""
+        arrays = self._arrays(plan)
+        if arrays is not None and (cells := arrays.counts(plan, keys, shape)) is not None:
+            return cells
+        if isinstance(plan, p.Scan) and not keys:
             source = self.relation(plan, ())
             if self._check_files(source.sql):  # which have as many rows as before
-                return [np.array(source.most_rows) for _ in terms]
-        cells = self._added_up(plan, keys) if set(terms) == ROWS else None
-        if cells is not None:
-            return [cells.copy() for _ in terms]
+                return np.array(source.most_rows)
+        if (tally := self._tallied(plan, keys)) is not None:
+            return super().group(tally, keys, (p.FixedSum(p.Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
+        cells = uncommon(self.group, plan, keys)
         ranges = keys and all(isinstance(key.values, range) for key in keys)
-        if terms != (p.Count(),) or not ranges or math.prod(shape) not in _MANY_GROUPS:
-            return super().group(plan, keys, terms)
+        if cells is not None or not ranges or math.prod(shape) not in _MANY_GROUPS:
+            return cells
         cells = np.zeros(math.prod(shape) + 1, dtype=np.int64)
         for (places,) in self.batches(_places(self.relation(plan, (key.expr for key in keys)), keys), _BATCH):
             cells += np.bincount(places, minlength=len(cells))
-        return [cells[:-1].reshape(shape)]
-
-    def _added_up(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> Array | None:
-        """Counts of rows from those of few different cells, or from those of the rows that are not as most are."""
-        if (tally := self._tallied(plan, keys)) is not None:
-            return super().group(tally, keys, (p.FixedSum(p.Column(_MANY), 0.0, float(_MOST_ROWS), 0),))[0]
-        return uncommon(self.group, plan, keys)
+        return cells[:-1].reshape(shape)
 
     def _tallied(self, plan: p.Plan, keys: tuple[p.Key, ...]) -> p.Plan | None:
         """In place of a plan of which one column is asked, the same of the few different cells of that column with the
@@ -407,8 +418,10 @@ class LocalDuckDb(PublicSql, FileDuckDb):
             raw = self._raw_of(data)
             cell, kind = raw.cell(name)
             at = self._staying(of, raw)[0] if isinstance(of, p.Bound) else raw.table([raw.columns.index(name)])
-            table = self.keep(f"SELECT {cell} AS c0, count(*) AS c1 FROM {at} GROUP BY {cell}", raw)
-            return _Tally((name, _MANY), (kind, "BIGINT"), raw.label, table)
+            tally = _Tally((name, _MANY), (kind, "BIGINT"), raw.label, f"kept{next(self._numbers)}")
+            counted = f"SELECT {cell} AS c0, count(*) AS c1 FROM {at} GROUP BY {cell}"
+            ((tally.size,),) = self.fetch(f"CREATE TABLE {tally.name} AS {counted}", raw.label)
+            return tally
 
         key = self._add(source, None).key
         tally = self._raw[key]

@@ -404,4 +404,5 @@ def _bare(kind: str) -> str:
 
 
 _OF_TEXT = {f"{kind} of text": _bare(kind) for kind in ("date", "time")}
-QUICK_DUCKDB = replace(DUCKDB, **QUICK, operations={**DUCKDB.operations, **_OF_TEXT})
+# groups of doubles take less than those of whole numbers that are made of them
+QUICK_DUCKDB = replace(DUCKDB, **QUICK, near_whole="{0}", operations={**DUCKDB.operations, **_OF_TEXT})

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from engines_table import DOMAINS, table
@@ -19,7 +20,22 @@ from jostle.engine.sql.engine import SqlEngine
 from jostle.engine.sql.persons import counted_as
 from jostle.engine.sql.rows import Physical
 from jostle.language.patterns import READERS
-from jostle.plan.plan import Apply, Column, Constant, Count, FixedSum, Integer, Key, Open, Real, Scan
+from jostle.plan.plan import (
+    Apply,
+    Bound,
+    Column,
+    Constant,
+    Count,
+    Derive,
+    Filter,
+    FixedSum,
+    Integer,
+    Key,
+    Open,
+    Plan,
+    Real,
+    Scan,
+)
 from jostle.readers.duckdb import LocalDuckDb
 from jostle.records import replace
 from jostle.run.groups import by_value, public_keys
@@ -165,3 +181,28 @@ def test_what_few_values_lie_beyond_a_range_of_keys_is_in_no_group(
     (halves,) = engine.group(scan, (Key(cells, range(8, 24)), keys[1]), (Count(),))
     assert counts.tolist() == right.tolist() and halves.tolist() == right[8:24].tolist()
     assert "BETWEEN 0 AND 31" not in asked[0] and "BETWEEN 8 AND 23" in asked[1]
+
+
+@pytest.mark.parametrize("high", [90, 2**14 - 4, 2**14, 2**22 - 4, 2**22, 2**61])
+@pytest.mark.parametrize("ending", ["", "csv", "parquet"])
+def test_different_whole_numbers_are_as_many_as_the_database_counts(
+    engine: LocalDuckDb, tmp_path: Path, ending: str, high: int
+) -> None:
+    """Numbers at both ends and beyond them, and none; of a file, of memory, of filters, of no rows and of persons."""
+    rng = np.random.default_rng(5)
+    numbers = np.concatenate([rng.integers(-9, high + 9, 600), [-3, high, -(2**62), 2**62]])
+    data = pd.DataFrame({"k": pd.array(numbers, "Int64"), "who": rng.integers(0, 90, 604)})
+    data.loc[::7, "k"] = None
+    path = tmp_path / f"x.{ending}"
+    if ending:
+        getattr(data, f"to_{ending}")(path, index=False)
+    opened = engine.open(path if ending else data, public=False)
+    scan = Scan(opened.key, (("k", Integer(-3, high)), ("who", Integer(0, 99))))
+    k, who, different = Column("k"), Column("who"), (Count(Column("k"), distinct=True),)
+    plans: list[Plan] = [scan, *(Filter(scan, Apply(op, (who, Constant(v)))) for op, v in (("<", 9.0), (">", 99.0)))]
+    plans += [Derive(scan, (("k", Apply("-", (k, Constant(5.0)))),)), Bound(scan, ("who",), 2)]
+    for plan in plans:
+        (many,), (same,) = engine.group(plan, (), different), SqlEngine.group(engine, plan, (), different)
+        assert many.tolist() == same.tolist() and many.dtype == same.dtype and many.shape == ()
+    there = {max(-3, min(high, int(number))) for number in data["k"].dropna()}
+    assert engine.group(scan, (), different)[0] == len(there) > 80

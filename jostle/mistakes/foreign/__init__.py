@@ -1,8 +1,8 @@
 """Words and expressions of other languages: pandas, polars, Spark, R, dplyr, Excel, Stata and SQL.
 
-A text is spelt as Python has it and parsed by `ast`; `expressions` writes an expression of it as Jostle has it, by the words
-of `grammar/foreign.toml`. `Rows` is what a chain of calls means. What is not understood is `Unread`, what nothing here
-does `Nothing`.
+A text is spelt as Python has it and parsed by `ast`; `expressions` writes an expression of it as Jostle has it, by the
+words of `grammar/foreign.toml`. `Rows` is what a chain of calls means. What is not understood is `Unread`, what nothing
+here does `Nothing`.
 """
 
 from __future__ import annotations
